@@ -1,0 +1,99 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Isolation } from "../../schemas/generated/types.ts";
+import type { World, WorldBackend, WorldSpec } from "../backend.ts";
+import { expireLayers, prepareLayers } from "../overlay/layers.ts";
+import { mountPlan } from "../plan/mounts.ts";
+import { operationWords } from "../plan/operations.ts";
+import { hostFacts } from "./host-facts.ts";
+import { isolationVector } from "./isolation.ts";
+import { LaunchFailed, launchInit } from "./launch.ts";
+import { ALWAYS } from "./namespaces.ts";
+import { LinuxWorld } from "./world.ts";
+
+export type LinuxOptions = {
+  /** The `substrate-init` program. */
+  readonly init: string;
+  /** Identity that commands keep inside: the broker's own. */
+  readonly uid: number;
+  readonly gid: number;
+};
+
+/** Worlds from Linux namespaces on this host. */
+export class LinuxBackend implements WorldBackend {
+  readonly name = "linux";
+  readonly #options: LinuxOptions;
+  readonly #worlds = new Set<LinuxWorld>();
+  /** Whether a user namespace is needed: found out by the first world, by trying. */
+  #userNamespace: boolean | undefined;
+  #probed: Promise<Isolation> | undefined;
+
+  constructor(options: LinuxOptions) {
+    this.#options = options;
+  }
+
+  probe(signal: AbortSignal): Promise<Isolation> {
+    this.#probed ??= this.#tryOut(signal).catch((error: unknown) => {
+      this.#probed = undefined;
+      throw error;
+    });
+    return this.#probed;
+  }
+
+  async start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World> {
+    if (spec.access.kind === "overlay") await prepareLayers(spec.access.layers);
+    const world = await this.#launch(id, spec, signal);
+    this.#worlds.add(world);
+    void world.ended.then(() => this.#worlds.delete(world));
+    return world;
+  }
+
+  /** Mounts of a running world cannot be changed in this version: equal specs share it, others get a new one. */
+  applyPolicy(world: World, spec: WorldSpec): Promise<boolean> {
+    return Promise.resolve(JSON.stringify(world.spec) === JSON.stringify(spec));
+  }
+
+  expireHeld(root: string, maxAgeMs: number): Promise<number> {
+    return expireLayers(root, maxAgeMs, Date.now());
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#worlds].map((world) => world.end("the broker stops")));
+  }
+
+  async #tryOut(signal: AbortSignal): Promise<Isolation> {
+    const project = await mkdtemp(join(tmpdir(), "substrate-probe-"));
+    try {
+      const files = { read: ["/**"], denyRead: [], write: [`${project}/**`], denyWrite: [] };
+      const world = await this.#launch("wld_probe", { project, access: { kind: "direct" }, files, hidden: [], sealed: [] }, signal);
+      await world.end("the probe is over");
+      return world.isolation;
+    } finally {
+      await rm(project, { recursive: true, force: true });
+    }
+  }
+
+  async #launch(id: string, spec: WorldSpec, signal: AbortSignal): Promise<LinuxWorld> {
+    if (this.#userNamespace !== undefined) return await this.#launchAs(id, spec, this.#userNamespace, signal);
+    try {
+      return await this.#launchAs(id, spec, false, signal);
+    } catch (error) {
+      if (!lacksPrivilege(error)) throw error;
+      return await this.#launchAs(id, spec, true, signal);
+    }
+  }
+
+  async #launchAs(id: string, spec: WorldSpec, userNamespace: boolean, signal: AbortSignal): Promise<LinuxWorld> {
+    const mounts = mountPlan(spec, hostFacts(userNamespace));
+    const launched = await launchInit({ ...this.#options, namespaces: userNamespace ? ["user", ...ALWAYS] : ALWAYS, mounts }, signal);
+    this.#userNamespace = userNamespace;
+    const isolation = isolationVector(launched.achieved, spec.access.kind === "overlay");
+    return new LinuxWorld({ id, spec, isolation, mounts: mounts.map((mount) => operationWords(mount).join(" ")) }, launched);
+  }
+}
+
+function lacksPrivilege(error: unknown): boolean {
+  return error instanceof LaunchFailed && error.step.startsWith("unshare") && error.errno === "EPERM";
+}
+

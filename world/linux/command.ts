@@ -1,0 +1,119 @@
+import { constants } from "node:os";
+import { FRAME, TAG } from "../../schemas/generated/frames.ts";
+import type { CommandRun, Ending, ExecRequest } from "../backend.ts";
+import { errnoName } from "./errno.ts";
+import { decodeFields, decodeNumber, encodeEmpty, encodeFields, encodeNumber, type Field } from "./frame-codec.ts";
+
+/** Sends one frame; the channel decides what to do when it is already gone. */
+export type SendFrame = (frame: Buffer) => void;
+
+/** One command on a world's channel: what goes out as methods, what comes in as `take…`. */
+export class LinuxCommand implements CommandRun {
+  readonly ending: Promise<Ending>;
+  readonly closed: Promise<void>;
+  readonly #id: number;
+  readonly #send: SendFrame;
+  readonly #onOutput: ExecRequest["onOutput"];
+  #end: (ending: Ending) => void = () => {};
+  #close: () => void = () => {};
+
+  constructor(id: number, send: SendFrame, onOutput: ExecRequest["onOutput"]) {
+    this.#id = id;
+    this.#send = send;
+    this.#onOutput = onOutput;
+    this.ending = new Promise((resolve) => {
+      this.#end = resolve;
+    });
+    this.closed = new Promise((resolve) => {
+      this.#close = resolve;
+    });
+  }
+
+  grant(bytes: number): void {
+    this.#send(encodeNumber(FRAME.WINDOW, this.#id, bytes));
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#send(encodeNumber(FRAME.SIGNAL, this.#id, constants.signals[name]));
+  }
+
+  kill(): void {
+    this.signal("SIGKILL");
+  }
+
+  discard(): void {
+    this.#send(encodeEmpty(FRAME.DISCARD, this.#id));
+  }
+
+  takeOutput(type: number, bytes: Buffer): void {
+    this.#onOutput(type === FRAME.STDOUT ? "stdout" : "stderr", bytes);
+  }
+
+  /** Takes a frame of this command; returns true when it was the last one. */
+  takeFrame(type: number, payload: Buffer): boolean {
+    if (type === FRAME.CLOSED) return this.#finish();
+    const fields = new Map(decodeFields(payload));
+    if (type === FRAME.EXEC_FAILED) {
+      this.#end(notStarted(fields));
+      return this.#finish();
+    }
+    this.#end(ended(fields));
+    return numberOf(fields, TAG.CLOSED) === 1 ? this.#finish() : false;
+  }
+
+  takeLoss(cause: string): void {
+    this.#end({ kind: "world_lost", cause });
+    this.#close();
+  }
+
+  #finish(): true {
+    this.#close();
+    return true;
+  }
+}
+
+/** The EXEC frame of a request. Throws `FrameTooLarge`. */
+export function encodeExec(id: number, request: ExecRequest): Buffer {
+  const fields: Field[] = request.argv.map((word) => [TAG.ARG, word] as const);
+  for (const name in request.env) fields.push([TAG.ENV, `${name}=${request.env[name]}`]);
+  fields.push([TAG.CWD, request.cwd], [TAG.WINDOW, request.window]);
+  if (request.stdin !== undefined) fields.push([TAG.STDIN, request.stdin]);
+  if (request.background === "keep") fields.push([TAG.KEEP, 1]);
+  return encodeFields(FRAME.EXEC, id, fields);
+}
+
+function ended(fields: ReadonlyMap<number, Buffer>): Ending {
+  const cpu = numberOf(fields, TAG.CPU_US);
+  const usage = {
+    cpuMs: cpu === undefined ? null : cpu / 1000,
+    memoryPeakBytes: numberOf(fields, TAG.MAXRSS) ?? null,
+    processes: null,
+  };
+  const rest = {
+    usage,
+    kept: numberOf(fields, TAG.KEPT) ?? 0,
+    leftover: numberOf(fields, TAG.LEFTOVER) === 1,
+  };
+  const signo = numberOf(fields, TAG.SIGNO);
+  if (signo !== undefined) return { kind: "signalled", signal: signalName(signo), ...rest };
+  return { kind: "exited", code: numberOf(fields, TAG.CODE) ?? 255, ...rest };
+}
+
+function notStarted(fields: ReadonlyMap<number, Buffer>): Ending {
+  return {
+    kind: "not_started",
+    step: fields.get(TAG.STEP)?.toString("utf8") ?? "unknown",
+    path: fields.get(TAG.PATH)?.toString("utf8") ?? "",
+    errno: errnoName(numberOf(fields, TAG.ERRNO) ?? 0),
+  };
+}
+
+function numberOf(fields: ReadonlyMap<number, Buffer>, tag: number): number | undefined {
+  const bytes = fields.get(tag);
+  return bytes === undefined ? undefined : decodeNumber(bytes);
+}
+
+function signalName(signo: number): string {
+  const found = Object.entries(constants.signals).find(([, number]) => number === signo);
+  return found === undefined ? `SIG${signo}` : found[0];
+}

@@ -1,0 +1,124 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import type { Duplex } from "node:stream";
+import { FRAME, TAG } from "../../schemas/generated/frames.ts";
+import { WorldUnavailable } from "../backend.ts";
+import { type MountOperation, operationWords } from "../plan/operations.ts";
+import { errnoName } from "./errno.ts";
+import { decodeFields, decodeNumber, encodeFields, type Field } from "./frame-codec.ts";
+import { FrameReader } from "./frame-reader.ts";
+import { type NamespaceName, namespaceBits } from "./namespaces.ts";
+
+export type LaunchPlan = {
+  /** The `substrate-init` program. */
+  readonly init: string;
+  /** The namespaces to unshare. */
+  readonly namespaces: readonly NamespaceName[];
+  readonly uid: number;
+  readonly gid: number;
+  readonly mounts: readonly MountOperation[];
+};
+
+/** A world's init that has answered READY. */
+export type Launched = { readonly process: ChildProcess; readonly channel: Duplex; readonly achieved: number };
+
+/** Why init could not make the world: the step, what it was about, and the kernel's word for it. */
+export class LaunchFailed extends WorldUnavailable {
+  readonly step: string;
+  readonly errno: string;
+
+  constructor(step: string, path: string, errno: string) {
+    const about = path === "" ? "" : ` on '${path}'`;
+    super(`Cannot make a world: ${step}${about} failed with ${errno}`, "Run 'substrate world doctor' for what this host lacks");
+    this.step = step;
+    this.errno = errno;
+  }
+}
+
+/**
+ * Starts init, sends the plan and waits until it is ready. The process is detached so that a terminal's Ctrl-C
+ * ends the broker's own way and not every world at once. Throws {@link LaunchFailed} or {@link WorldUnavailable};
+ * in each case init is gone.
+ */
+export async function launchInit(plan: LaunchPlan, signal: AbortSignal): Promise<Launched> {
+  signal.throwIfAborted();
+  const child = spawn(plan.init, [], { stdio: ["ignore", "ignore", "pipe", "pipe"], env: {}, cwd: "/", detached: true });
+  const channel = child.stdio[3] as Duplex | null | undefined;
+  try {
+    const achieved = await firstAnswer(child, channel, plan, signal);
+    if (channel === null || channel === undefined) throw new WorldUnavailable("Init has no channel", "Report this as a bug");
+    return { process: child, channel, achieved };
+  } catch (error) {
+    channel?.destroy();
+    child.kill("SIGKILL");
+    throw error;
+  }
+}
+
+function firstAnswer(
+  child: ChildProcess,
+  channel: Duplex | null | undefined,
+  plan: LaunchPlan,
+  signal: AbortSignal,
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const complaint = collectComplaint(child);
+    const settle = (act: () => void): void => {
+      signal.removeEventListener("abort", onAbort);
+      channel?.removeListener("data", onData);
+      act();
+    };
+    const onAbort = (): void => settle(() => reject(signal.reason));
+    const fail = (cause: string): void => {
+      settle(() => reject(new WorldUnavailable(`Cannot start '${plan.init}': ${cause}${complaint()}`, "Run 'npm run build' in the checkout")));
+    };
+    const reader = new FrameReader({
+      onBytes: () => fail("it sent output before it was ready"),
+      onFrame: (type, _id, payload) => {
+        if (type === FRAME.READY) settle(() => resolve(achievedBits(payload)));
+        else if (type === FRAME.FAILED) settle(() => reject(launchFailure(payload)));
+        else fail(`it answered with frame ${type}`);
+      },
+    });
+    const onData = (chunk: Buffer): void => reader.push(chunk);
+    signal.addEventListener("abort", onAbort, { once: true });
+    child.once("error", (error) => fail(error.message));
+    child.once("exit", (code, name) => fail(`it ended with ${name ?? `exit code ${code}`}`));
+    channel?.on("error", (error) => fail(error.message));
+    channel?.on("data", onData);
+    channel?.write(encodeSetup(plan));
+  });
+}
+
+function encodeSetup(plan: LaunchPlan): Buffer {
+  const mounts = plan.mounts.map((operation): Field => [TAG.MOUNT, operationWords(operation).join("\0")]);
+  return encodeFields(FRAME.SETUP, 0, [
+    [TAG.NAMESPACES, namespaceBits(plan.namespaces)],
+    [TAG.UID, plan.uid],
+    [TAG.GID, plan.gid],
+    ...mounts,
+  ]);
+}
+
+function achievedBits(payload: Buffer): number {
+  const bits = new Map(decodeFields(payload)).get(TAG.NAMESPACES);
+  return bits === undefined ? 0 : decodeNumber(bits);
+}
+
+function launchFailure(payload: Buffer): LaunchFailed {
+  const fields = new Map(decodeFields(payload));
+  const errno = fields.get(TAG.ERRNO);
+  return new LaunchFailed(
+    fields.get(TAG.STEP)?.toString("utf8") ?? "unknown step",
+    fields.get(TAG.PATH)?.toString("utf8") ?? "",
+    errnoName(errno === undefined ? 0 : decodeNumber(errno)),
+  );
+}
+
+/** The first 4 KiB of what init says on stderr, for the error message. */
+function collectComplaint(child: ChildProcess): () => string {
+  let text = "";
+  child.stderr?.on("data", (chunk: Buffer) => {
+    if (text.length < 4096) text += chunk.toString("utf8");
+  });
+  return () => (text.trim() === "" ? "" : ` (${text.trim().slice(0, 4096)})`);
+}

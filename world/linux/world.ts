@@ -1,0 +1,148 @@
+import type { Duplex } from "node:stream";
+import type { FsDiff, Isolation } from "../../schemas/generated/types.ts";
+import { FRAME, TAG } from "../../schemas/generated/frames.ts";
+import type { CommandRun, ExecRequest, World, WorldProcess, WorldSpec } from "../backend.ts";
+import { overlayDiff } from "../overlay/diff.ts";
+import { encodeExec, LinuxCommand } from "./command.ts";
+import { decodeFields, encodeEmpty } from "./frame-codec.ts";
+import { FrameReader } from "./frame-reader.ts";
+import type { Launched } from "./launch.ts";
+
+export type WorldFacts = {
+  readonly id: string;
+  readonly spec: WorldSpec;
+  readonly isolation: Isolation;
+  readonly mounts: readonly string[];
+};
+
+/** How long init may take to go once its channel is closed; it needs a few milliseconds. */
+const END_PATIENCE_MS = 2000;
+
+/** A running world: the broker's end of its channel and the commands that run on it. */
+export class LinuxWorld implements World {
+  readonly id: string;
+  readonly spec: WorldSpec;
+  readonly isolation: Isolation;
+  readonly mounts: readonly string[];
+  readonly pid: number;
+  readonly ended: Promise<string>;
+  readonly #launched: Launched;
+  readonly #channel: Duplex;
+  readonly #commands = new Map<number, LinuxCommand>();
+  #listeners: ((processes: readonly WorldProcess[]) => void)[] = [];
+  #nextId = 1;
+  #loss: string | undefined;
+  #ended: (cause: string) => void = () => {};
+
+  constructor(facts: WorldFacts, launched: Launched) {
+    this.id = facts.id;
+    this.spec = facts.spec;
+    this.isolation = facts.isolation;
+    this.mounts = facts.mounts;
+    this.pid = launched.process.pid ?? 0;
+    this.#launched = launched;
+    this.#channel = launched.channel;
+    this.ended = new Promise((resolve) => {
+      this.#ended = resolve;
+    });
+    this.#listen();
+  }
+
+  exec(request: ExecRequest): CommandRun {
+    const id = this.#takeId();
+    const command = new LinuxCommand(id, (frame) => this.#send(frame), request.onOutput);
+    const frame = encodeExec(id, request);
+    if (this.#loss !== undefined) {
+      command.takeLoss(this.#loss);
+      return command;
+    }
+    this.#commands.set(id, command);
+    this.#send(frame);
+    return command;
+  }
+
+  processes(signal: AbortSignal): Promise<readonly WorldProcess[]> {
+    if (this.#loss !== undefined) return Promise.resolve([]);
+    return new Promise((resolve, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+      this.#listeners.push(resolve);
+      this.#send(encodeEmpty(FRAME.LIST, 0));
+    });
+  }
+
+  async fsDiff(): Promise<FsDiff> {
+    if (this.spec.access.kind !== "overlay") throw new Error(`World ${this.id} writes directly: it has no upper layer`);
+    return await overlayDiff(this.spec.access.layers, this.spec.project);
+  }
+
+  async end(cause: string): Promise<void> {
+    this.#lose(cause);
+    if (this.#launched.process.exitCode !== null || this.#launched.process.signalCode !== null) return;
+    const stubborn = setTimeout(() => this.#launched.process.kill("SIGKILL"), END_PATIENCE_MS);
+    await new Promise<void>((resolve) => {
+      this.#launched.process.once("exit", () => resolve());
+    });
+    clearTimeout(stubborn);
+  }
+
+  #listen(): void {
+    const reader = new FrameReader({
+      onBytes: (type, id, bytes) => this.#commands.get(id)?.takeOutput(type, bytes),
+      onFrame: (type, id, payload) => this.#takeFrame(type, id, payload),
+    });
+    this.#channel.on("data", (chunk: Buffer) => {
+      try {
+        reader.push(chunk);
+      } catch (error) {
+        this.#lose(`its channel broke: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    });
+    this.#channel.on("error", (error) => this.#lose(`its channel broke: ${error.message}`));
+    this.#channel.on("close", () => this.#lose("its init closed the channel"));
+    this.#launched.process.on("exit", (code, signal) => this.#lose(`its init ended with ${signal ?? `exit code ${code}`}`));
+  }
+
+  #takeFrame(type: number, id: number, payload: Buffer): void {
+    if (type === FRAME.LISTED) return this.#takeList(payload);
+    if (type === FRAME.FAILED) {
+      const fields = new Map(decodeFields(payload));
+      const about = fields.get(TAG.PATH)?.toString("utf8") ?? "";
+      return this.#lose(`its init gave up at step '${fields.get(TAG.STEP)?.toString("utf8") ?? "unknown"}' (${about})`);
+    }
+    if (this.#commands.get(id)?.takeFrame(type, payload) === true) this.#commands.delete(id);
+  }
+
+  #takeList(payload: Buffer): void {
+    const processes = decodeFields(payload).map(([, bytes]) => parseProcess(bytes.toString("utf8")));
+    const waiting = this.#listeners;
+    this.#listeners = [];
+    for (const tell of waiting) tell(processes);
+  }
+
+  /** Ids are used again only after four billion commands; one that is still running is stepped over. */
+  #takeId(): number {
+    do this.#nextId = (this.#nextId % 0xffff_ffff) + 1;
+    while (this.#commands.has(this.#nextId));
+    return this.#nextId;
+  }
+
+  #send(frame: Buffer): void {
+    if (this.#loss === undefined) this.#channel.write(frame);
+  }
+
+  #lose(cause: string): void {
+    if (this.#loss !== undefined) return;
+    this.#loss = cause;
+    this.#channel.destroy();
+    for (const command of this.#commands.values()) command.takeLoss(cause);
+    this.#commands.clear();
+    for (const tell of this.#listeners) tell([]);
+    this.#listeners = [];
+    this.#ended(cause);
+  }
+}
+
+function parseProcess(text: string): WorldProcess {
+  const [, pid, parent, ...argv] = text.split("\0");
+  return { pid: Number(pid), parent: Number(parent), argv: argv.join(" ") };
+}

@@ -1,0 +1,215 @@
+/**
+ * From a world's spec to its mount plan. Pure: facts about the host come in as a function, so that every
+ * plan can be tested as data, without root and without a mount.
+ */
+import { basename, join } from "node:path";
+import type { WorldSpec } from "../backend.ts";
+import type { MountOperation } from "./operations.ts";
+
+/** What stands at a host path. `symlinked`: a symbolic link somewhere on the way there. */
+export type PathKind = "file" | "folder" | "other" | "missing" | "symlinked";
+
+export type HostFacts = {
+  /** What stands at an absolute host path, looked at without following links. */
+  readonly kind: (path: string) => PathKind;
+  /** Where a symlinked path leads; undefined where it leads nowhere. */
+  readonly real: (path: string) => string | undefined;
+  /** Overlay marks must be `user.` xattrs (true in a user namespace). */
+  readonly userxattr: boolean;
+};
+
+/** Folders that are always the world's own. */
+const PRIVATE = ["/tmp", "/var/tmp", "/run"] as const;
+
+/** Device nodes that cannot reach hardware, other programs' memory or the kernel's log. */
+const DEVICES = ["null", "zero", "full", "random", "urandom", "tty"] as const;
+
+/** Parts of a fresh procfs that act on the whole machine: uid 0 may write them without any capability. */
+const PROC_SEALED = ["sys", "sysrq-trigger", "irq", "bus", "fs"] as const;
+
+/** Parts of procfs and sysfs that show the machine's memory, keys and firmware. */
+const MASKED = [
+  "/proc/kcore",
+  "/proc/keys",
+  "/proc/key-users",
+  "/proc/kmsg",
+  "/proc/kallsyms",
+  "/proc/timer_list",
+  "/proc/sched_debug",
+  "/proc/acpi",
+  "/proc/scsi",
+  "/sys/firmware",
+  "/sys/kernel/debug",
+  "/sys/kernel/tracing",
+  "/sys/kernel/security",
+] as const;
+
+/**
+ * Returns the operations in the order they must be applied. The order is the security argument:
+ * the read-only host first, then what is private, then what is writable from shallow to deep, then the
+ * project, and what takes away (sealed, denied, hidden) last so that nothing opened later uncovers it.
+ */
+export function mountPlan(spec: WorldSpec, facts: HostFacts): readonly MountOperation[] {
+  return [
+    ...hostTrees(spec, facts),
+    ...devices(),
+    ...processes(facts),
+    ...privateFolders(spec, facts),
+    ...writablePaths(spec, facts),
+    ...project(spec, facts),
+    ...sealed(spec, facts),
+    ...denied(spec, facts),
+    ...hidden(spec, facts),
+  ];
+}
+
+function hostTrees(spec: WorldSpec, facts: HostFacts): MountOperation[] {
+  if (readsEverything(spec)) return [{ op: "root" }];
+  const roots = shallowFirst(spec.files.read.map(withoutStars));
+  return [
+    { op: "tmpfs", target: "/", options: "mode=755" },
+    ...["/dev", "/proc", ...PRIVATE].map((target) => ({ op: "dir", target, mode: "755" }) as const),
+    ...roots.flatMap((path) => bindInPlace(path, "ro", facts, true)),
+  ];
+}
+
+function devices(): MountOperation[] {
+  return [
+    { op: "tmpfs", target: "/dev", options: "mode=755,size=64k" },
+    ...DEVICES.map((name) => ({ op: "device", name }) as const),
+    { op: "dir", target: "/dev/pts", mode: "755" },
+    { op: "devpts", target: "/dev/pts" },
+    { op: "symlink", text: "pts/ptmx", target: "/dev/ptmx" },
+    { op: "symlink", text: "/proc/self/fd", target: "/dev/fd" },
+    { op: "symlink", text: "/proc/self/fd/0", target: "/dev/stdin" },
+    { op: "symlink", text: "/proc/self/fd/1", target: "/dev/stdout" },
+    { op: "symlink", text: "/proc/self/fd/2", target: "/dev/stderr" },
+    { op: "dir", target: "/dev/shm", mode: "1777" },
+    { op: "tmpfs", target: "/dev/shm", options: "mode=1777,size=50%" },
+  ];
+}
+
+function processes(facts: HostFacts): MountOperation[] {
+  const seals = PROC_SEALED.map((name) => join("/proc", name)).filter((path) => exists(path, facts));
+  const masks = MASKED.filter((path) => exists(path, facts));
+  return [
+    { op: "proc", target: "/proc" },
+    ...seals.map((target) => ({ op: "readonly", target }) as const),
+    ...masks.map((target) => ({ op: "mask", target }) as const),
+  ];
+}
+
+function privateFolders(spec: WorldSpec, facts: HostFacts): MountOperation[] {
+  const present = readsEverything(spec) ? PRIVATE.filter((path) => facts.kind(path) === "folder") : [...PRIVATE];
+  return present.map((target) => ({
+    op: "tmpfs",
+    target,
+    options: target === "/run" ? "mode=755,size=10%" : "mode=1777,size=50%",
+  }));
+}
+
+function writablePaths(spec: WorldSpec, facts: HostFacts): MountOperation[] {
+  return shallowFirst(spec.files.write.filter((path) => withoutStars(path) !== spec.project))
+    .filter((path) => !isPrivate(withoutStars(path)) && mayBeWritable(path, facts))
+    .flatMap((path) => bindInPlace(withoutStars(path), "rw", facts, false));
+}
+
+/**
+ * A bare folder name allows no writes below it, and a path with a link on its way could be led elsewhere by
+ * whoever may write the link: neither is bound, which is the stricter reading.
+ */
+function mayBeWritable(path: string, facts: HostFacts): boolean {
+  const kind = facts.kind(withoutStars(path));
+  return path.endsWith("/**") ? kind === "folder" : kind === "file";
+}
+
+function project(spec: WorldSpec, facts: HostFacts): MountOperation[] {
+  const below = isPrivate(spec.project) || !readsEverything(spec);
+  const place: MountOperation[] = below ? [{ op: "dir", target: spec.project, mode: "755" }] : [];
+  if (spec.access.kind === "overlay") return [...place, overlay(spec.project, spec.access.layers, facts)];
+  const access = isWritable(spec.project, spec) ? "rw" : "ro";
+  return [...place, { op: "bind", source: spec.project, target: spec.project, access }];
+}
+
+function overlay(path: string, layers: string, facts: HostFacts): MountOperation {
+  return {
+    op: "overlay",
+    lower: path,
+    upper: join(layers, "upper"),
+    work: join(layers, "work"),
+    target: path,
+    userxattr: facts.userxattr,
+  };
+}
+
+function sealed(spec: WorldSpec, facts: HostFacts): MountOperation[] {
+  return spec.sealed
+    .filter((path) => isWritable(path, spec) && exists(path, facts))
+    .map((target) => ({ op: "readonly", target }));
+}
+
+function denied(spec: WorldSpec, facts: HostFacts): MountOperation[] {
+  const writes = present(spec.files.denyWrite, facts).filter((path) => isWritable(path, spec));
+  const reads = present(spec.files.denyRead, facts);
+  return [
+    ...writes.map((target) => ({ op: "readonly", target }) as const),
+    ...reads.map((target) => ({ op: "mask", target }) as const),
+  ];
+}
+
+function hidden(spec: WorldSpec, facts: HostFacts): MountOperation[] {
+  return present(spec.hidden, facts).map((target) => ({ op: "mask", target }));
+}
+
+/** The existing places that a list of paths names, each where its links lead. */
+function present(paths: readonly string[], facts: HostFacts): readonly string[] {
+  const real = paths.map((path) => facts.real(withoutStars(path)));
+  return shallowFirst(real.filter((path) => path !== undefined));
+}
+
+function bindInPlace(path: string, access: "rw" | "ro", facts: HostFacts, create: boolean): MountOperation[] {
+  const kind = facts.kind(path);
+  if (kind === "missing" || kind === "other") return [];
+  if (kind === "symlinked") return create ? linkInPlace(path, facts) : [];
+  const bind = { op: "bind", source: path, target: path, access } as const;
+  if (!create) return [bind];
+  return [kind === "folder" ? { op: "dir", target: path, mode: "755" } : { op: "file", target: path }, bind];
+}
+
+/** A readable path that is a link (`/bin` on merged systems) stays the same link inside. */
+function linkInPlace(path: string, facts: HostFacts): MountOperation[] {
+  const real = facts.real(path);
+  if (real === undefined || basename(path) === "") return [];
+  return [{ op: "symlink", text: real, target: path }];
+}
+
+function readsEverything(spec: WorldSpec): boolean {
+  return spec.files.read.includes("/**");
+}
+
+function isWritable(path: string, spec: WorldSpec): boolean {
+  if (spec.access.kind === "overlay" && isWithin(path, spec.project)) return true;
+  return spec.files.write.some((scope) => scope.endsWith("/**") && isWithin(path, withoutStars(scope)));
+}
+
+function isPrivate(path: string): boolean {
+  return [...PRIVATE, "/dev"].some((folder) => isWithin(path, folder));
+}
+
+function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`);
+}
+
+function withoutStars(path: string): string {
+  if (path === "/**") return "/";
+  return path.endsWith("/**") ? path.slice(0, -3) : path;
+}
+
+function exists(path: string, facts: HostFacts): boolean {
+  const kind = facts.kind(path);
+  return kind !== "missing" && kind !== "symlinked";
+}
+
+function shallowFirst(paths: readonly string[]): readonly string[] {
+  return [...new Set(paths)].sort((a, b) => a.split("/").length - b.split("/").length || (a < b ? -1 : 1));
+}

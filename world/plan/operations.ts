@@ -1,0 +1,58 @@
+/**
+ * A mount plan is data: a list of operations that `substrate-init` applies in order and judges by nothing.
+ * Sources are paths on the host, targets are paths inside the world.
+ */
+export type MountOperation =
+  | { readonly op: "root" }
+  | { readonly op: "tmpfs"; readonly target: string; readonly options: string }
+  | { readonly op: "dir"; readonly target: string; readonly mode: string }
+  | { readonly op: "file"; readonly target: string }
+  | { readonly op: "bind"; readonly source: string; readonly target: string; readonly access: "rw" | "ro" }
+  | { readonly op: "readonly"; readonly target: string }
+  | { readonly op: "proc"; readonly target: string }
+  | { readonly op: "device"; readonly name: string }
+  | { readonly op: "devpts"; readonly target: string }
+  | { readonly op: "symlink"; readonly text: string; readonly target: string }
+  | { readonly op: "mask"; readonly target: string }
+  | OverlayOperation;
+
+type OverlayOperation = {
+  readonly op: "overlay";
+  readonly lower: string;
+  readonly upper: string;
+  readonly work: string;
+  readonly target: string;
+  /** Whiteouts and opaque marks in `user.` xattrs: the only ones an unprivileged user namespace may write. */
+  readonly userxattr: boolean;
+};
+
+/** The words of an operation as they cross to init, joined there by NUL. */
+export function operationWords(operation: MountOperation): readonly string[] {
+  switch (operation.op) {
+    case "root":
+      return ["root"];
+    case "tmpfs":
+      return ["tmpfs", operation.target, operation.options];
+    case "dir":
+      return ["dir", operation.target, operation.mode];
+    case "bind":
+      return ["bind", operation.source, operation.target, operation.access];
+    case "device":
+      return ["device", operation.name];
+    case "symlink":
+      return ["symlink", operation.text, operation.target];
+    case "overlay":
+      return overlayWords(operation);
+    case "file":
+    case "readonly":
+    case "proc":
+    case "devpts":
+    case "mask":
+      return [operation.op, operation.target];
+  }
+}
+
+function overlayWords(operation: OverlayOperation): readonly string[] {
+  const words = ["overlay", operation.lower, operation.upper, operation.work, operation.target];
+  return operation.userxattr ? [...words, "userxattr"] : words;
+}
