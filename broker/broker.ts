@@ -1,0 +1,30 @@
+import type { ConfigDocument, WorldImage } from "../schemas/generated/types.ts";
+import type { WorldBackend } from "../world/backend.ts";
+import type { HostEnvironment } from "./environment.ts";
+import type { Home } from "./home.ts";
+import type { Policies } from "./policies.ts";
+import type { ProjectRules } from "./projects.ts";
+import type { Sessions } from "./sessions.ts";
+import type { Trace } from "./spans/trace.ts";
+import type { Surroundings } from "./world-spec.ts";
+import type { Worlds } from "./worlds.ts";
+
+/** Everything a call needs, assembled once by the entry point. Each part has its own file. */
+export type Broker = {
+  readonly home: Home;
+  readonly version: string;
+  readonly backend: WorldBackend;
+  readonly worlds: Worlds;
+  readonly sessions: Sessions;
+  readonly policies: Policies;
+  readonly trace: Trace;
+  readonly around: Surroundings;
+  readonly host: HostEnvironment;
+  /** Init and filter, OS release and kernel: what a replay must find again. */
+  readonly worldImage: WorldImage;
+  /** Where calls without a `cwd` work, when the broker was started in a folder that can be a project. */
+  readonly startedIn: string;
+  /** The operator's settings as they are now. */
+  readonly config: () => ConfigDocument;
+  readonly projectRules: () => ProjectRules;
+};

@@ -1,0 +1,24 @@
+import type { FsDiff } from "../schemas/generated/types.ts";
+import type { World } from "../world/backend.ts";
+import { isIsolated, type Job } from "./job.ts";
+import type { Ran } from "./run.ts";
+
+/** Writes that go straight to the project are not listed in this version: the diff says so instead of being empty. */
+const NOT_LISTED: FsDiff = {
+  writes: [],
+  mods: [],
+  deletes: [],
+  dirs: [],
+  autorun: [],
+  world_only: [],
+  held: false,
+  truncated: true,
+  summary: "not measured: this version lists the changes of isolated commands only",
+  tree_hash: null,
+};
+
+/** What a command changed, as far as it was seen. */
+export async function changesOf(job: Job, world: World, ran: Ran): Promise<FsDiff> {
+  if (!isIsolated(job) || ran.ending.kind === "not_started") return NOT_LISTED;
+  return await world.fsDiff();
+}

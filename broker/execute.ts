@@ -1,0 +1,69 @@
+/**
+ * The journey of a command, step by step. Each step has its own file; each returns what the next one needs, or a
+ * refusal that ends the journey. Nothing throws on the way but a bug.
+ */
+import type { ExecuteRequest } from "../schemas/generated/types.ts";
+import type { World } from "../world/backend.ts";
+import { borrowWorld } from "./borrow-world.ts";
+import type { Broker } from "./broker.ts";
+import { changesOf } from "./changes.ts";
+import { commandEnvironment } from "./environment.ts";
+import type { Job } from "./job.ts";
+import type { Outcome } from "./outcome.ts";
+import { prepareJob } from "./prepare-job.ts";
+import type { Refusal } from "./refusal.ts";
+import { refuseByDecision } from "./refuse-by-decision.ts";
+import { replyOf } from "./reply-of.ts";
+import { runInWorld } from "./run.ts";
+import { completedSpan, refusedSpan, startedSpan, warningSpans } from "./spans/span-records.ts";
+
+/** Decides, runs and records one command. `signal` aborts when nobody waits for the answer any more. */
+export async function execute(broker: Broker, agent: string, request: ExecuteRequest, signal: AbortSignal): Promise<Outcome> {
+  const job = prepareJob(broker, agent, request);
+  if ("code" in job) return refused(job);
+
+  const denial = refuseByDecision(job);
+  if (denial !== undefined) return recordRefusal(broker, job, denial);
+
+  const lease = await borrowWorld(broker, job);
+  if ("code" in lease) return recordRefusal(broker, job, lease);
+  try {
+    await broker.trace.start(startedSpan(job, lease.world));
+    for (const warning of warningSpans(job)) broker.trace.event(warning);
+    return await runAndRecord(broker, job, lease.world, signal);
+  } finally {
+    lease.release();
+  }
+}
+
+async function runAndRecord(broker: Broker, job: Job, world: World, signal: AbortSignal): Promise<Outcome> {
+  const ran = await runInWorld(world, runRequest(job), signal);
+  const changes = await changesOf(job, world, ran);
+  const outcome = replyOf(job, world, ran, changes);
+  broker.trace.close(completedSpan(job, world, ran, outcome, changes));
+  return outcome;
+}
+
+function runRequest(job: Job): Parameters<typeof runInWorld>[1] {
+  const { request } = job;
+  return {
+    argv: job.argv,
+    cwd: job.place.cwd,
+    env: commandEnvironment(job.environment, request.env, job.agent, job.span),
+    stdin: request.stdin_b64 === undefined ? undefined : Buffer.from(request.stdin_b64, "base64"),
+    background: request.background ?? "kill",
+    timeoutMs: request.timeout_ms ?? 120_000,
+    maxOutputBytes: request.max_output_bytes ?? 1024 * 1024,
+  };
+}
+
+/** A call that could have run and was refused leaves a span; one that made no sense leaves none. */
+function recordRefusal(broker: Broker, job: Job, error: Refusal): Outcome {
+  broker.trace.event(refusedSpan(job, error));
+  return refused({ ...error, span_id: job.span });
+}
+
+function refused(error: Refusal): Outcome {
+  return { kind: "refused", error };
+}
+

@@ -1,0 +1,38 @@
+import type { HealthReply } from "../schemas/generated/types.ts";
+import { WorldUnavailable } from "../world/backend.ts";
+import type { Broker } from "./broker.ts";
+import { type Refusal, refusal } from "./refusal.ts";
+
+/**
+ * What worlds on this host achieve, found out by making one, and the warm worlds of the agents that `visible`
+ * lets through, with the processes that run in them.
+ */
+export async function health(broker: Broker, visible: (agent: string) => boolean, signal: AbortSignal): Promise<HealthReply | Refusal> {
+  try {
+    const isolation = await broker.backend.probe(signal);
+    const worlds = await warmWorlds(broker, visible, signal);
+    return { version: broker.version, backend: broker.backend.name, isolation, worlds };
+  } catch (error) {
+    if (error instanceof WorldUnavailable) return refusal("isolation_unavailable", error.message, error.hint);
+    throw error;
+  }
+}
+
+async function warmWorlds(broker: Broker, visible: (agent: string) => boolean, signal: AbortSignal): Promise<HealthReply["worlds"]> {
+  const shown = (await broker.worlds.all()).flatMap(({ session: id, world }) => {
+    const session = broker.sessions.find(id);
+    return session !== undefined && visible(session.agent) ? [{ session, world }] : [];
+  });
+  return await Promise.all(
+    shown.map(async ({ session, world }) => ({
+      world_id: world.id,
+      session_id: session.id,
+      agent_id: session.agent,
+      project: session.project,
+      isolation: world.isolation,
+      mounts: [...world.mounts],
+      limits: {},
+      processes: [...(await world.processes(signal))],
+    })),
+  );
+}

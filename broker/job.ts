@@ -1,0 +1,25 @@
+import type { ExecuteRequest, WorldImage } from "../schemas/generated/types.ts";
+import type { BaseEnvironment } from "./environment.ts";
+import type { Effective } from "./policies.ts";
+import type { Decision } from "./policy/index.ts";
+import type { Place } from "./projects.ts";
+import type { Session } from "./sessions.ts";
+
+/** A call that makes sense: where, under which rules, and what was decided. Nothing has run. */
+export type Job = {
+  readonly span: string;
+  readonly agent: string;
+  readonly request: ExecuteRequest;
+  readonly argv: readonly string[];
+  readonly place: Place;
+  readonly session: Session;
+  readonly effective: Effective;
+  readonly decision: Decision;
+  readonly environment: BaseEnvironment;
+  readonly worldImage: WorldImage;
+};
+
+/** Whether the command runs on an overlay of the project. */
+export function isIsolated(job: Job): boolean {
+  return job.decision.verdict === "isolate";
+}

@@ -1,0 +1,25 @@
+/** Reads the command and decides, with every policy that holds. Nothing is run, charged or recorded here. */
+import type { CheckRequest, ExecuteRequest } from "../schemas/generated/types.ts";
+import { assignedPolicy } from "./assignment.ts";
+import type { Broker } from "./broker.ts";
+import { type Decision, decide, decideBoth, readArgv, readShell } from "./policy/index.ts";
+import { type Effective, profileOfFolder } from "./policies.ts";
+import type { Place } from "./projects.ts";
+import type { Refusal } from "./refusal.ts";
+
+export function effectivePolicy(
+  broker: Broker,
+  agent: string,
+  place: Place,
+  profile: string | undefined,
+): Effective | Refusal {
+  const assigned = assignedPolicy(broker.config(), agent, place.project, broker.around.home);
+  return broker.policies.effective(assigned, profile ?? profileOfFolder(place.cwd));
+}
+
+export function judge(broker: Broker, request: ExecuteRequest | CheckRequest, place: Place, effective: Effective): Decision {
+  const read = request.argv === undefined ? readShell(request.cmd ?? "") : readArgv(request.argv);
+  const where = { ...place, home: broker.around.home };
+  const [base, narrowing] = effective.policies;
+  return narrowing === undefined ? decide(base, read, where) : decideBoth(base, narrowing, read, where);
+}

@@ -1,0 +1,74 @@
+import { createHash, type Hash } from "node:crypto";
+
+/** SHA-256 of nothing. */
+const EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+/**
+ * One output stream of a command within bounds: the first half and the last half of the allowed bytes are kept,
+ * everything is counted and hashed.
+ */
+export class BoundedOutput {
+  readonly #headSize: number;
+  readonly #tailSize: number;
+  readonly #head: Buffer[] = [];
+  #headFilled = 0;
+  #tail: Buffer | undefined;
+  #tailAt = 0;
+  #tailTotal = 0;
+  #total = 0;
+  #hash: Hash | undefined;
+
+  /** `limit` in bytes. */
+  constructor(limit: number) {
+    this.#headSize = Math.ceil(limit / 2);
+    this.#tailSize = limit - this.#headSize;
+  }
+
+  get total(): number {
+    return this.#total;
+  }
+
+  get truncated(): boolean {
+    return this.#total > this.#headSize + this.#tailSize;
+  }
+
+  /** Copies what it keeps; the bytes are the caller's again afterwards. */
+  push(bytes: Uint8Array): void {
+    this.#hash ??= createHash("sha256");
+    this.#hash.update(bytes);
+    this.#total += bytes.length;
+    const first = bytes.subarray(0, this.#headSize - this.#headFilled);
+    if (first.length > 0) {
+      this.#head.push(Buffer.from(first));
+      this.#headFilled += first.length;
+    }
+    this.#pushTail(bytes.subarray(first.length));
+  }
+
+  bytes(): Buffer {
+    return Buffer.concat([...this.#head, ...this.#tailParts()]);
+  }
+
+  /** Hex SHA-256 of the whole stream; ends the hashing. */
+  sha256(): string {
+    return this.#hash === undefined ? EMPTY_SHA256 : this.#hash.digest("hex");
+  }
+
+  /** The tail is a ring: its oldest byte stands at `#tailAt` once it is full. */
+  #pushTail(bytes: Uint8Array): void {
+    if (bytes.length === 0 || this.#tailSize === 0) return;
+    this.#tail ??= Buffer.allocUnsafe(this.#tailSize);
+    this.#tailTotal += bytes.length;
+    const last = bytes.subarray(Math.max(0, bytes.length - this.#tailSize));
+    const untilEnd = Math.min(last.length, this.#tailSize - this.#tailAt);
+    this.#tail.set(last.subarray(0, untilEnd), this.#tailAt);
+    this.#tail.set(last.subarray(untilEnd), 0);
+    this.#tailAt = (this.#tailAt + last.length) % this.#tailSize;
+  }
+
+  #tailParts(): Buffer[] {
+    if (this.#tail === undefined) return [];
+    if (this.#tailTotal < this.#tailSize) return [this.#tail.subarray(0, this.#tailAt)];
+    return [this.#tail.subarray(this.#tailAt), this.#tail.subarray(0, this.#tailAt)];
+  }
+}

@@ -1,0 +1,119 @@
+/** Which policy holds, and that it is the one on the disk now. */
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { createHash } from "node:crypto";
+import { type CompiledPolicy, loadPolicy, type PolicyProblem } from "./policy/index.ts";
+import { quoted, type Refusal, refusal } from "./refusal.ts";
+
+/** What holds for one command: the assigned policy, and perhaps one that narrows it. */
+export type Effective = {
+  readonly policies: readonly [CompiledPolicy, ...CompiledPolicy[]];
+  readonly id: string;
+  readonly hash: string;
+};
+
+type Loaded = { readonly identity: string; readonly policy: CompiledPolicy | undefined; readonly problems: readonly PolicyProblem[] };
+
+/** Told each time a file was read: the policy when it loads, what is wrong when not. */
+export type OnReload = (name: string, policy: CompiledPolicy | undefined, problems: readonly PolicyProblem[]) => void;
+
+const PROFILE_FILE = ".substrate-profile";
+const NAME = /^[a-z0-9-]+$/;
+
+export class Policies {
+  readonly #folder: string;
+  readonly #shipped: string;
+  readonly #loaded = new Map<string, Loaded>();
+  readonly #onReload: OnReload;
+
+  /** The operator's folder is looked into first, then the shipped one. */
+  constructor(folder: string, shipped: string, onReload: OnReload) {
+    this.#folder = folder;
+    this.#shipped = shipped;
+    this.#onReload = onReload;
+  }
+
+  /**
+   * The assigned policy, narrowed by the named profile if there is one. Every file is compared with its loaded form
+   * first, so an edit holds for this command already; one that does not load changes nothing.
+   */
+  effective(name: string, profile: string | undefined): Effective | Refusal {
+    const base = this.#current(name);
+    if (base.policy === undefined) return broken(name, base.problems);
+    if (profile === undefined) return { policies: [base.policy], id: base.policy.id, hash: base.policy.hash };
+    const narrowing = this.#selectable(profile);
+    if ("code" in narrowing) return narrowing;
+    return { policies: [base.policy, narrowing], id: base.policy.id, hash: jointHash(base.policy, narrowing) };
+  }
+
+  /** A policy by name as it is now, with what is wrong with its file. */
+  show(name: string): { readonly policy: CompiledPolicy | undefined; readonly problems: readonly PolicyProblem[] } {
+    return this.#current(name);
+  }
+
+  #selectable(name: string): CompiledPolicy | Refusal {
+    const hint = `Leave 'profile' out, or name a policy with 'selectable: true' in ${this.#folder}`;
+    if (!NAME.test(name) || !existsSync(this.#file(name))) {
+      return refusal("unknown_profile", `No policy is called ${quoted(name)}`, hint);
+    }
+    const { policy, problems } = this.#current(name);
+    if (policy === undefined) return broken(name, problems);
+    if (!policy.selectable) return refusal("unknown_profile", `Policy '${name}' is not selectable`, hint);
+    return policy;
+  }
+
+  #current(name: string): Loaded {
+    const known = this.#loaded.get(name);
+    const identity = identityOf(this.#file(name));
+    if (known?.identity === identity) return known;
+    const result = loadPolicy(this.#file(name));
+    const loaded: Loaded =
+      "ok" in result
+        ? { identity, policy: result.ok, problems: [] }
+        : { identity, policy: known?.policy, problems: result.problems };
+    this.#loaded.set(name, loaded);
+    this.#onReload(name, "ok" in result ? result.ok : undefined, loaded.problems);
+    return loaded;
+  }
+
+  #file(name: string): string {
+    const own = join(this.#folder, `${name}.yaml`);
+    const shipped = join(this.#shipped, `${name}.yaml`);
+    // The default is always the operator's: a deleted one must not come back as something else than nothing.
+    return name === "default" || existsSync(own) || !existsSync(shipped) ? own : shipped;
+  }
+}
+
+/** The profile that a request's folder names: the nearest `.substrate-profile` at or above it, one word. */
+export function profileOfFolder(cwd: string): string | undefined {
+  for (let folder = cwd; ; folder = dirname(folder)) {
+    const word = readWord(join(folder, PROFILE_FILE));
+    if (word !== undefined) return word;
+    if (folder === "/") return undefined;
+  }
+}
+
+function readWord(path: string): string | undefined {
+  if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) return undefined;
+  return readFileSync(path, "utf8").slice(0, 256).trim();
+}
+
+/** Device, inode, size and both times: an edit in place, a rename and a copy over each change one of them. */
+function identityOf(path: string): string {
+  const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
+  return stat === undefined ? "missing" : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
+}
+
+/** Without a policy nothing is allowed. */
+function broken(name: string, problems: readonly PolicyProblem[]): Refusal {
+  const first = problems[0]?.text ?? "the file is missing";
+  return refusal("policy_denied", `Policy '${name}' does not load, so nothing is allowed: ${first}`, "Ask the operator to run 'substrate policy validate'", {
+    exit: 126,
+    policy_id: name,
+    rule: null,
+  });
+}
+
+function jointHash(one: CompiledPolicy, other: CompiledPolicy): string {
+  return `sha256:${createHash("sha256").update(`${one.hash}\n${other.hash}`).digest("hex")}`;
+}

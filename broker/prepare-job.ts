@@ -1,0 +1,58 @@
+import type { ExecuteRequest } from "../schemas/generated/types.ts";
+import type { Broker } from "./broker.ts";
+import { baseEnvironment } from "./environment.ts";
+import { newId } from "./ids.ts";
+import type { Job } from "./job.ts";
+import { effectivePolicy, judge } from "./judge.ts";
+import type { Place } from "./projects.ts";
+import { quoted, type Refusal, refusal } from "./refusal.ts";
+import { argvOf, placeOf, refuseMissingParts } from "./request.ts";
+import type { Session } from "./sessions.ts";
+
+/** From a valid request to a job, or the first reason why it cannot be one. */
+export function prepareJob(broker: Broker, agent: string, request: ExecuteRequest): Job | Refusal {
+  const missing = refuseMissingParts(request);
+  if (missing !== undefined) return missing;
+  const argv = argvOf(request);
+  if ("code" in argv) return argv;
+  const place = placeOf(broker, request.cwd);
+  if ("code" in place) return place;
+  const session = sessionOf(broker, agent, place, request.session_id);
+  if ("code" in session) return session;
+  const effective = effectivePolicy(broker, agent, place, request.profile);
+  if ("code" in effective) return effective;
+  if (request.expect_policy !== undefined && request.expect_policy !== effective.hash) {
+    return policyChanged(request.expect_policy, effective.hash, effective.id);
+  }
+  return {
+    span: newId("spn"),
+    agent,
+    request,
+    argv,
+    place,
+    session,
+    effective,
+    decision: judge(broker, request, place, effective),
+    environment: baseEnvironment(broker.host, passedVariables(effective.policies)),
+    worldImage: broker.worldImage,
+  };
+}
+
+function sessionOf(broker: Broker, agent: string, place: Place, wanted: string | undefined): Session | Refusal {
+  if (wanted === undefined) return broker.sessions.of(agent, place.project);
+  const session = broker.sessions.find(wanted);
+  if (session?.agent === agent && session.project === place.project) return session;
+  return refusal("not_found", `No session ${quoted(wanted)} of this agent in ${quoted(place.project)}`, "Leave 'session_id' out, or send one that a reply for this project gave");
+}
+
+function policyChanged(wanted: string, now: string, id: string): Refusal {
+  return refusal("policy_changed", `The policy in force is ${now}, and this call expects ${quoted(wanted)}`, "Look at the policy again, then send its hash", { policy_id: id });
+}
+
+/** With two policies, only what both pass in. */
+function passedVariables(policies: Job["effective"]["policies"]): readonly string[] | undefined {
+  const lists = policies.flatMap((policy) => policy.document.world?.env ?? []);
+  const named = policies.filter((policy) => policy.document.world?.env !== undefined).length;
+  if (named === 0) return undefined;
+  return [...new Set(lists)].filter((name) => lists.filter((other) => other === name).length === named);
+}

@@ -1,0 +1,91 @@
+/**
+ * Which folder a command works in, and which folders can never be a project (CONTRACT §2).
+ * Everything is compared by real path: a link to `/etc` is `/etc`.
+ */
+import { existsSync, realpathSync, type Stats, statSync } from "node:fs";
+import { dirname, isAbsolute, join } from "node:path";
+import { quoted, type Refusal, refusal } from "./refusal.ts";
+
+export type ProjectRules = {
+  /** The home folder of the broker's user. */
+  readonly home: string;
+  readonly substrateHome: string;
+  readonly uid: number;
+  /** Roots under which projects may lie; empty means anywhere. */
+  readonly roots: readonly string[];
+};
+
+export type Place = { readonly project: string; readonly cwd: string };
+
+/** On merged systems `/bin` and `/lib` lead below `/usr`. */
+const SYSTEM = /^(\/usr)?\/(etc|usr|bin|sbin|lib[^/]*|boot|dev|proc|sys|run|var)$/;
+
+/** File systems of the kernel's own: nothing below them is anybody's project. */
+const KERNEL = /^\/(proc|sys)\//;
+
+/** The project of a working directory, or why it cannot have one. */
+export function locateProject(cwd: string, rules: ProjectRules): Place | Refusal {
+  if (!isAbsolute(cwd)) {
+    return refusal("invalid_request", `Cannot use ${quoted(cwd)} as cwd: it must be an absolute path`, "Send the full path of an existing folder");
+  }
+  const real = realFolder(cwd);
+  if (typeof real !== "string") return real;
+  const marked = nearestMarked(real);
+  const candidates = marked === undefined || marked === real ? [real] : [marked, real];
+  const reasons = candidates.map((folder) => neverBecause(folder, rules));
+  const index = reasons.indexOf(undefined);
+  const project = candidates[index];
+  if (project !== undefined) return { project, cwd: real };
+  return refusal(
+    "project_not_allowed",
+    `Cannot work in ${quoted(real)}: ${reasons.at(-1)}`,
+    "Use a project folder of your own, for example a git checkout below your home",
+  );
+}
+
+function realFolder(cwd: string): string | Refusal {
+  const hint = "Send the full path of an existing folder";
+  if (cwd.includes("\0")) return refusal("invalid_request", `Cannot use ${quoted(cwd)} as cwd: it holds a NUL byte`, hint);
+  try {
+    const real = realpathSync.native(cwd);
+    if (statSync(real).isDirectory()) return real;
+    return refusal("invalid_request", `Cannot use ${quoted(cwd)} as cwd: it is a file`, hint);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    const why = code === "ENOENT" ? "it does not exist" : `the kernel says ${code}`;
+    return refusal("invalid_request", `Cannot use ${quoted(cwd)} as cwd: ${why}`, hint);
+  }
+}
+
+function nearestMarked(from: string): string | undefined {
+  for (let folder = from; ; folder = dirname(folder)) {
+    if (existsSync(join(folder, ".git")) || existsSync(join(folder, ".substrate-profile"))) return folder;
+    if (folder === "/") return undefined;
+  }
+}
+
+/** The reason why a real path can never be a project; undefined when it can. */
+function neverBecause(folder: string, rules: ProjectRules): string | undefined {
+  if (isWithin(rules.home, folder)) return folder === rules.home ? "it is the home folder itself" : "it contains the home folder";
+  if (dirname(folder) === rules.home && folder.slice(rules.home.length + 1).startsWith(".")) {
+    return "it is a settings folder (it begins with a dot, directly in the home folder)";
+  }
+  if (SYSTEM.test(folder) || KERNEL.test(folder)) return "it is a system folder";
+  if (isWithin(rules.substrateHome, folder)) return "it contains SUBSTRATE_HOME";
+  if (isWithin(folder, rules.substrateHome)) return "it lies in SUBSTRATE_HOME";
+  if (!rules.roots.some((root) => isWithin(folder, root)) && rules.roots.length > 0) {
+    return "it lies under none of the roots in config.yaml 'projects'";
+  }
+  const owner = ownerOf(folder);
+  return owner === rules.uid ? undefined : `it belongs to user ${owner} and the broker runs as user ${rules.uid}`;
+}
+
+function ownerOf(folder: string): number | undefined {
+  const stat: Stats | undefined = statSync(folder, { throwIfNoEntry: false });
+  return stat?.uid;
+}
+
+/** Whether `path` is `folder` or lies below it; both real paths. */
+export function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`);
+}

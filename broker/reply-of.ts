@@ -1,0 +1,96 @@
+import { constants } from "node:os";
+import type { FsDiff } from "../schemas/generated/types.ts";
+import type { Ending, World } from "../world/backend.ts";
+import { join } from "node:path";
+import type { Job } from "./job.ts";
+import type { Outcome } from "./outcome.ts";
+import { type Refusal, refusal } from "./refusal.ts";
+import type { Ran } from "./run.ts";
+
+/** Exit codes of a shell for a program that is not there, and for one that cannot be executed (POSIX, XCU 2.8.2). */
+const NOT_FOUND = 127;
+const NOT_EXECUTABLE = 126;
+
+type End = { readonly exit: number; readonly signal: string | null; readonly complaint: string };
+
+/** The reply of a command that ran, or the refusal of one that could not be started or lost its world. */
+export function replyOf(job: Job, world: World, ran: Ran, changes: FsDiff): Outcome {
+  const end = endOf(ran.ending);
+  if ("code" in end) return { kind: "refused", error: { ...end, span_id: job.span } };
+  const { verdict, mode, rule } = job.decision;
+  const complaint = Buffer.from(end.complaint);
+  return {
+    kind: "ran",
+    reply: {
+      span_id: job.span,
+      world_id: world.id,
+      session_id: job.session.id,
+      agent_id: job.agent,
+      policy_id: job.effective.id,
+      policy_hash: job.effective.hash,
+      decision: { verdict, mode, rule },
+      exit: end.exit,
+      signal: end.signal,
+      timed_out: ran.timedOut,
+      duration_ms: Math.round(ran.durationMs * 1000) / 1000,
+      stdout_b64: ran.stdout.bytes().toString("base64"),
+      stderr_b64: Buffer.concat([ran.stderr.bytes(), complaint]).toString("base64"),
+      stdout_bytes: ran.stdout.total,
+      stderr_bytes: ran.stderr.total + complaint.length,
+      truncated: ran.stdout.truncated || ran.stderr.truncated,
+      scopes_used: scopesOf(job, changes),
+      fs_diff: changes,
+      usage: usageOf(ran.ending),
+      isolation: world.isolation,
+    },
+  };
+}
+
+/** Bytes are 0 and not null: a world has no network in this version, so nothing can have left or come. */
+export function usageOf(ending: Ending): { cpu_ms: number | null; memory_peak_bytes: number | null; egress_bytes: number | null; ingress_bytes: number | null; processes: number | null } {
+  const usage = "usage" in ending ? ending.usage : { cpuMs: null, memoryPeakBytes: null, processes: null };
+  return { cpu_ms: usage.cpuMs, memory_peak_bytes: usage.memoryPeakBytes, egress_bytes: 0, ingress_bytes: 0, processes: usage.processes };
+}
+
+/** The folders of the project that an isolated command wrote in. Plain commands' writes are not seen yet. */
+export function scopesOf(job: Job, changes: FsDiff): string[] {
+  const paths = [...changes.writes, ...changes.mods, ...changes.deletes, ...changes.dirs];
+  const tops = new Set(paths.map((path) => path.split("/")[0] ?? path));
+  return [...tops].sort().map((top) => `fs.write:${join(job.place.project, top)}`);
+}
+
+function endOf(ending: Ending): End | Refusal {
+  switch (ending.kind) {
+    case "exited":
+      return { exit: ending.code, signal: null, complaint: "" };
+    case "signalled":
+      return { exit: 128 + signalNumber(ending.signal), signal: ending.signal, complaint: "" };
+    case "not_started":
+      return notStarted(ending.step, ending.path, ending.errno);
+    case "world_lost":
+      return refusal("internal", `The world ended while the command ran: ${ending.cause}`, "Run it again: the next command gets a new world");
+  }
+}
+
+function notStarted(step: string, path: string, errno: string): End | Refusal {
+  if (step === "execve" && (errno === "ENOENT" || errno === "ENOTDIR")) {
+    return { exit: NOT_FOUND, signal: null, complaint: `substrate: ${path}: command not found\n` };
+  }
+  if (step === "execve" && (errno === "EACCES" || errno === "ENOEXEC")) {
+    return { exit: NOT_EXECUTABLE, signal: null, complaint: `substrate: ${path}: cannot be executed (${errno})\n` };
+  }
+  if (step === "chdir") {
+    return refusal("invalid_request", `Cannot enter '${path}' inside the world: ${errno}`, "Use a cwd that the policy's fs.read covers");
+  }
+  if (errno === "E2BIG") {
+    return refusal("invalid_request", "argv and env together are longer than the kernel takes", "Send less in env, or write data to a file");
+  }
+  if (errno === "EAGAIN" || errno === "ENOMEM" || errno === "EMFILE") {
+    return refusal("busy", `The host has no room for another process: ${step} says ${errno}`, "Wait for running commands to end, then try again", { retry_after_ms: 1000 });
+  }
+  return refusal("internal", `The command could not be started: ${step} on '${path}' failed with ${errno}`, "Look into the broker's log");
+}
+
+function signalNumber(name: string): number {
+  return name in constants.signals ? constants.signals[name as NodeJS.Signals] : 0;
+}

@@ -1,0 +1,108 @@
+/** One command in a world, from its start to the first ending that wins. */
+import type { CommandRun, Ending, World } from "../world/backend.ts";
+import { BoundedOutput } from "./output.ts";
+
+/** Output bytes in flight; half of it used up is granted again in one frame. */
+const WINDOW = 512 * 1024;
+
+/** After a polite SIGTERM, how long before the whole tree is ended for certain. */
+const GRACE_MS = 250;
+
+/** After that, how long before the world itself is given up. */
+const LAST_RESORT_MS = 5000;
+
+/** How long a reply may wait for outputs that something in the background holds open (CONTRACT §3). */
+const DRAIN_MS = 100;
+
+export type RunRequest = {
+  readonly argv: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly stdin: Uint8Array | undefined;
+  readonly background: "kill" | "keep";
+  readonly timeoutMs: number;
+  readonly maxOutputBytes: number;
+};
+
+export type Ran = {
+  readonly ending: Ending;
+  readonly timedOut: boolean;
+  readonly cancelled: boolean;
+  readonly stdout: BoundedOutput;
+  readonly stderr: BoundedOutput;
+  readonly durationMs: number;
+};
+
+/** Runs a command and settles when it has ended, its time is over, or `signal` says that nobody waits any more. */
+export async function runInWorld(world: World, request: RunRequest, signal: AbortSignal): Promise<Ran> {
+  const stdout = new BoundedOutput(request.maxOutputBytes);
+  const stderr = new BoundedOutput(request.maxOutputBytes);
+  const started = performance.now();
+  let owed = 0;
+  const run: CommandRun = world.exec({
+    argv: request.argv,
+    cwd: request.cwd,
+    env: request.env,
+    stdin: request.stdin,
+    background: request.background,
+    window: WINDOW,
+    onOutput: (stream, bytes) => {
+      (stream === "stdout" ? stdout : stderr).push(bytes);
+      owed += bytes.length;
+      if (owed < WINDOW / 2) return;
+      run.grant(owed);
+      owed = 0;
+    },
+  });
+  const stop = new Stopper(world, run);
+  const timer = setTimeout(() => stop.begin("timeout"), request.timeoutMs);
+  const onAbort = (): void => stop.begin("cancelled");
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  const ending = await run.ending;
+  clearTimeout(timer);
+  signal.removeEventListener("abort", onAbort);
+  stop.finish();
+  const durationMs = performance.now() - started;
+  await settle(world, run, ending, stop.cause === undefined ? request.background : "stopped");
+  return { ending, timedOut: stop.cause === "timeout", cancelled: stop.cause === "cancelled", stdout, stderr, durationMs };
+}
+
+/** Ends a command in rising severity: SIGTERM, SIGKILL for the whole tree, the world. */
+class Stopper {
+  readonly #world: World;
+  readonly #run: CommandRun;
+  #timer: NodeJS.Timeout | undefined;
+  cause: "timeout" | "cancelled" | undefined;
+
+  constructor(world: World, run: CommandRun) {
+    this.#world = world;
+    this.#run = run;
+  }
+
+  begin(cause: "timeout" | "cancelled"): void {
+    if (this.cause !== undefined) return;
+    this.cause = cause;
+    this.#run.signal("SIGTERM");
+    this.#timer = setTimeout(() => this.#end(), GRACE_MS);
+  }
+
+  finish(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #end(): void {
+    this.#run.kill();
+    this.#timer = setTimeout(() => void this.#world.end("a command in it could not be ended"), LAST_RESORT_MS);
+  }
+}
+
+/** What outlived the main process: ended with the world if nothing else helps, or kept with its outputs let go. */
+async function settle(world: World, run: CommandRun, ending: Ending, rest: "kill" | "keep" | "stopped"): Promise<void> {
+  if (ending.kind === "not_started" || ending.kind === "world_lost") return;
+  if (ending.leftover) await world.end("a process in it could not be ended");
+  if (rest === "kill") return;
+  if (rest === "stopped") return run.kill();
+  const late = new Promise<"late">((resolve) => setTimeout(resolve, DRAIN_MS, "late").unref());
+  if ((await Promise.race([run.closed, late])) === "late") run.discard();
+}

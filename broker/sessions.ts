@@ -1,0 +1,49 @@
+import { createHash } from "node:crypto";
+import type { Database, RootDatabase } from "lmdb";
+import { newId } from "./ids.ts";
+
+export type Session = { readonly id: string; readonly agent: string; readonly project: string };
+
+/** The sessions of this broker: one for each (agent, project), kept over restarts so that an id stays good. */
+export class Sessions {
+  readonly #byId: Database<Session, string>;
+  readonly #current: Database<string, string>;
+  readonly #warm = new Map<string, Session>();
+  /** Those of this process by id: LMDB shows a write only once it is committed. */
+  readonly #made = new Map<string, Session>();
+
+  constructor(database: RootDatabase) {
+    this.#byId = database.openDB({ name: "sessions" });
+    this.#current = database.openDB({ name: "current-sessions" });
+  }
+
+  /** The session of an agent in a project, made if it is the first time. */
+  of(agent: string, project: string): Session {
+    const key = `${agent}\0${project}`;
+    const warm = this.#warm.get(key) ?? this.#stored(key) ?? this.#make(key, agent, project);
+    this.#warm.set(key, warm);
+    return warm;
+  }
+
+  find(id: string): Session | undefined {
+    return this.#made.get(id) ?? this.#byId.get(id);
+  }
+
+  #stored(key: string): Session | undefined {
+    const id = this.#current.get(databaseKey(key));
+    return id === undefined ? undefined : this.#byId.get(id);
+  }
+
+  #make(key: string, agent: string, project: string): Session {
+    const session = { id: newId("ses"), agent, project };
+    this.#made.set(session.id, session);
+    void this.#byId.put(session.id, session);
+    void this.#current.put(databaseKey(key), session.id);
+    return session;
+  }
+}
+
+/** LMDB keys end at 1,978 bytes and paths at 4,096: the hash always fits. */
+function databaseKey(key: string): string {
+  return createHash("sha256").update(key).digest("hex");
+}

@@ -1,0 +1,139 @@
+/**
+ * LMDB beside the trace: where each span's lines lie, in which order, and the head of the chain.
+ * It is an index, never the record: whatever it lacks is read again from the trace. One process writes.
+ */
+import { type Database, open, type RootDatabase } from "lmdb";
+import type { Head } from "./chain.ts";
+import type { Extent } from "./trace-file.ts";
+
+/** What of a span is indexed. `end` is missing while the command runs. */
+export type SpanEntry = {
+  readonly agent: string | null;
+  readonly session: string | null;
+  readonly start: Extent;
+  readonly end?: Extent;
+};
+
+/** Up to where the trace is indexed, and the chain's head there. */
+export type Watermark = { readonly size: number; readonly head: Head };
+
+export type SpanQuery = {
+  readonly agent: string | undefined;
+  readonly session: string | undefined;
+  /** Only spans with a smaller sequence number: where the last page ended. */
+  readonly before: number | undefined;
+  readonly limit: number;
+};
+
+/** A first line that LMDB may not show yet. */
+type Recent = { readonly seq: number; readonly span: string; readonly entry: SpanEntry; readonly parent: string | null };
+
+/**
+ * Commits wait that long, in milliseconds, and are shared. Each costs the broker's thread a quarter of a
+ * millisecond and a journal commit that appends to the trace then wait for; at every command it doubled its price.
+ */
+const COMMIT_DELAY_MS = 200;
+
+export class SpanIndex {
+  readonly root: RootDatabase;
+  readonly #spans: Database<SpanEntry, string>;
+  readonly #order: Database<string, [scope: string, seq: number]>;
+  readonly #children: Database<string, string>;
+  readonly #open: Database<true, string>;
+  readonly #state: Database<Watermark, string>;
+  /** LMDB shows a write only once it is committed: until then spans and their order are found here. */
+  readonly #pending = new Map<string, SpanEntry>();
+  #recent: Recent[] = [];
+
+  /** `overlappingSync: false`: with it, a writer that is killed can leave the environment broken. */
+  constructor(folder: string, options: { readonly readOnly?: boolean } = {}) {
+    this.root = open({ path: folder, overlappingSync: false, maxDbs: 16, commitDelay: COMMIT_DELAY_MS, readOnly: options.readOnly === true });
+    this.#spans = this.root.openDB({ name: "spans" });
+    this.#order = this.root.openDB({ name: "order" });
+    this.#children = this.root.openDB({ name: "children", dupSort: true, encoding: "ordered-binary" });
+    this.#open = this.root.openDB({ name: "open" });
+    this.#state = this.root.openDB({ name: "state" });
+  }
+
+  /** A new span's first line. `ends` says that no second one will follow. */
+  addStart(span: string, entry: SpanEntry, parent: string | null, seq: number, ends: boolean): void {
+    this.#put(span, entry);
+    const recent = { seq, span, entry, parent };
+    this.#recent.push(recent);
+    void this.#order.put(["*", seq], span).then(() => this.#forgetUpTo(seq));
+    if (entry.agent !== null) void this.#order.put([`agent ${entry.agent}`, seq], span);
+    if (entry.session !== null) void this.#order.put([`session ${entry.session}`, seq], span);
+    if (parent !== null) void this.#children.put(parent, span);
+    if (!ends) void this.#open.put(span, true);
+  }
+
+  addEnd(span: string, end: Extent): void {
+    const entry = this.find(span);
+    if (entry !== undefined) this.#put(span, { ...entry, end });
+    void this.#open.remove(span);
+  }
+
+  /** Settles when the watermark, and all that was added before it, is committed. */
+  async mark(watermark: Watermark): Promise<void> {
+    await this.#state.put("watermark", watermark);
+  }
+
+  watermark(): Watermark | undefined {
+    return this.#state.get("watermark");
+  }
+
+  find(span: string): SpanEntry | undefined {
+    return this.#pending.get(span) ?? this.#spans.get(span);
+  }
+
+  childrenOf(span: string): readonly string[] {
+    const recent = this.#recent.filter(({ parent }) => parent === span).map((row) => row.span);
+    return [...new Set([...this.#children.getValues(span), ...recent])];
+  }
+
+  /** Spans that were started and not closed, oldest first; only what is committed. */
+  stillOpen(): readonly string[] {
+    return [...this.#open.getKeys()];
+  }
+
+  /** Newest first, at most `limit`, each with its sequence number. */
+  list(query: SpanQuery): readonly { readonly seq: number; readonly span: string }[] {
+    const before = query.before ?? Number.MAX_SAFE_INTEGER;
+    const fresh = this.#recent.filter((row) => row.seq < before && matches(row.entry, query)).reverse();
+    const oldest = fresh.at(-1)?.seq ?? before;
+    const scope = scopeOf(query);
+    const range = this.#order.getRange({ start: [scope, oldest - 1], end: [scope, 0], reverse: true, limit: query.limit });
+    const stored = [...range].map(({ key, value }) => ({ seq: key[1], span: value }));
+    return [...fresh, ...stored].slice(0, query.limit);
+  }
+
+  /** Forgets everything, to be filled again from the trace. */
+  async clear(): Promise<void> {
+    await Promise.all([this.#spans, this.#order, this.#children, this.#open, this.#state].map((part) => part.clearAsync()));
+  }
+
+  async close(): Promise<void> {
+    await this.root.close();
+  }
+
+  #put(span: string, entry: SpanEntry): void {
+    this.#pending.set(span, entry);
+    void this.#spans.put(span, entry).then(() => {
+      if (this.#pending.get(span) === entry) this.#pending.delete(span);
+    });
+  }
+
+  /** Rows are added in the order of their numbers and committed together. */
+  #forgetUpTo(seq: number): void {
+    if ((this.#recent[0]?.seq ?? seq + 1) <= seq) this.#recent = this.#recent.filter((row) => row.seq > seq);
+  }
+}
+
+function scopeOf({ agent, session }: SpanQuery): string {
+  if (session !== undefined) return `session ${session}`;
+  return agent === undefined ? "*" : `agent ${agent}`;
+}
+
+function matches(entry: SpanEntry, { agent, session }: SpanQuery): boolean {
+  return session === undefined ? agent === undefined || entry.agent === agent : entry.session === session;
+}

@@ -1,0 +1,133 @@
+/** The lines that one call leaves in the trace. */
+import { createHash } from "node:crypto";
+import type { FsDiff } from "../../schemas/generated/types.ts";
+import type { World } from "../../world/backend.ts";
+import { newId } from "../ids.ts";
+import type { Job } from "../job.ts";
+import type { Outcome } from "../outcome.ts";
+import type { Refusal } from "../refusal.ts";
+import { scopesOf, usageOf } from "../reply-of.ts";
+import { commandText } from "../request.ts";
+import type { Ran } from "../run.ts";
+import { redact } from "./redact.ts";
+import type { SpanRecord } from "./trace.ts";
+
+/** The line that stands before the command has any effect. */
+export function startedSpan(job: Job, world: World): SpanRecord {
+  return { ...common(job), event_type: "command_start", world_id: world.id, isolation: world.isolation };
+}
+
+/** The line that closes a command: ended, ended by us, lost with its world, or never started. */
+export function completedSpan(job: Job, world: World, ran: Ran, outcome: Outcome, changes: FsDiff): SpanRecord {
+  const reply = outcome.kind === "ran" ? outcome.reply : undefined;
+  return {
+    ...startedSpan(job, world),
+    event_type: "command_complete",
+    outcome: outcomeWord(ran, outcome),
+    exit: reply?.exit ?? null,
+    signal: reply?.signal ?? null,
+    timed_out: ran.timedOut,
+    duration_ms: Math.round(ran.durationMs * 1000) / 1000,
+    scopes_used: scopesOf(job, changes),
+    fs_diff: changes,
+    usage: usageOf(ran.ending),
+    stdout_sha256: ran.stdout.sha256(),
+    stderr_sha256: ran.stderr.sha256(),
+    ...(outcome.kind === "refused" ? refusalFields(outcome.error) : {}),
+  };
+}
+
+/** The one line of a call that was refused. */
+export function refusedSpan(job: Job, error: Refusal): SpanRecord {
+  return {
+    ...common(job),
+    event_type: "violation",
+    component: "broker",
+    outcome: "refused",
+    exit: error.exit ?? null,
+    replayable: false,
+    ...refusalFields(error),
+  };
+}
+
+/** One line for each `commands.warn` rule that the running command met. */
+export function warningSpans(job: Job): readonly SpanRecord[] {
+  return job.decision.warnings.map((rule) => ({
+    ...common(job),
+    span_id: newId("spn"),
+    parent_span: job.span,
+    event_type: "violation" as const,
+    component: "broker" as const,
+    decision: { verdict: job.decision.verdict, mode: job.decision.mode, rule },
+    replayable: false,
+  }));
+}
+
+function common(job: Job): SpanRecord {
+  const { text, redacted } = redact(commandText(job.request), "cmd");
+  const { verdict, mode, rule } = job.decision;
+  const cleanRule = rule === null ? null : { ...rule, fragment: redact(rule.fragment, "rule").text };
+  return {
+    ts: new Date().toISOString(),
+    event_type: "command_start",
+    session_id: job.session.id,
+    span_id: job.span,
+    parent_span: job.request.parent_span ?? null,
+    component: "world",
+    world_id: null,
+    policy_id: job.effective.id,
+    policy_hash: job.effective.hash,
+    policy_commit: null,
+    agent_id: job.agent,
+    cwd: job.place.cwd,
+    cmd: text,
+    exit: null,
+    signal: null,
+    timed_out: false,
+    outcome: null,
+    duration_ms: null,
+    scopes_used: [],
+    fs_diff: null,
+    usage: null,
+    isolation: null,
+    decision: { verdict, mode, rule: cleanRule },
+    stdout_sha256: null,
+    stderr_sha256: null,
+    redacted: [...redacted],
+    replayable: redacted.length === 0 && job.request.env === undefined && job.request.stdin_b64 === undefined,
+    replay_context: replayContext(job),
+  };
+}
+
+function replayContext(job: Job): SpanRecord["replay_context"] {
+  const env = { ...job.environment, ...job.request.env };
+  return {
+    path: env["PATH"] ?? null,
+    env_hash: environmentHash(env),
+    umask: "0022",
+    locale: env["LC_ALL"] ?? env["LANG"] ?? null,
+    cwd: job.place.cwd,
+    policy_id: job.effective.id,
+    policy_commit: null,
+    world_image: job.worldImage,
+    project_commit: null,
+    dirty_hash: null,
+  };
+}
+
+function environmentHash(env: Readonly<Record<string, string>>): string {
+  const hash = createHash("sha256");
+  for (const name of Object.keys(env).sort()) hash.update(`${name}=${env[name]}\0`);
+  return `sha256:${hash.digest("hex")}`;
+}
+
+function outcomeWord(ran: Ran, outcome: Outcome): SpanRecord["outcome"] {
+  if (ran.ending.kind === "world_lost") return "lost";
+  if (outcome.kind === "refused") return "failed";
+  if (ran.timedOut) return "timed_out";
+  return ran.cancelled ? "cancelled" : "ended";
+}
+
+function refusalFields(error: Refusal): Pick<SpanRecord, "code" | "message" | "hint"> {
+  return { code: error.code, message: redact(error.message, "message").text, hint: error.hint };
+}

@@ -1,0 +1,140 @@
+/**
+ * The record of what was asked and what happened: the trace file (the truth) and its index.
+ * A span is started before its command has any effect and closed when it has ended; a broker that died between
+ * the two finds the span again when it starts and closes it as `lost`.
+ */
+import type { Span } from "../../schemas/generated/types.ts";
+import { checkLine, EMPTY_HEAD, type Head } from "./chain.ts";
+import { catchUp } from "./catch-up.ts";
+import { SpanIndex, type SpanQuery } from "./span-index.ts";
+import { TraceFile } from "./trace-file.ts";
+
+/** A span as its owner hands it in: what the chain adds is missing. */
+export type SpanRecord = Omit<Span, "seq" | "prev" | "hash">;
+
+export type SpanPage = { readonly spans: readonly Span[]; readonly next: number | null };
+
+/** How far the database's copy of the chain's head may be behind the file, in milliseconds. */
+const MARK_DELAY_MS = 100;
+
+export class Trace {
+  readonly #file: TraceFile;
+  readonly #index: SpanIndex;
+  readonly #sync: boolean;
+  #marking: NodeJS.Timeout | undefined;
+
+  private constructor(file: TraceFile, index: SpanIndex, sync: boolean) {
+    this.#file = file;
+    this.#index = index;
+    this.#sync = sync;
+  }
+
+  /**
+   * Opens the trace at `path` with its index. Reads what the index lacks and closes what an earlier broker left
+   * open. `sync` makes every start durable against a power cut.
+   */
+  static async open(path: string, database: string, sync: boolean): Promise<Trace> {
+    const file = new TraceFile(path, headOfLastLine);
+    const index = new SpanIndex(database);
+    await catchUp(file, index);
+    const trace = new Trace(file, index, sync);
+    trace.#closeLost();
+    await trace.#mark();
+    return trace;
+  }
+
+  /** The database that other stores of the broker share. */
+  get database(): SpanIndex["root"] {
+    return this.#index.root;
+  }
+
+  get head(): Head {
+    return this.#file.head;
+  }
+
+  /** Writes a span's first line. When it settles, the line survives this process (and a power cut with `sync`). */
+  async start(record: SpanRecord): Promise<void> {
+    this.#add(record, false);
+    if (this.#sync) await this.#file.settle();
+  }
+
+  /** Writes a span that has one line only: a violation, a refusal, an event. */
+  event(record: SpanRecord): void {
+    this.#add(record, true);
+  }
+
+  /** Writes a span's last line. */
+  close(record: SpanRecord): void {
+    const extent = this.#file.append(record);
+    this.#index.addEnd(record.span_id, extent);
+    this.#scheduleMark();
+  }
+
+  find(span: string): Span | undefined {
+    const entry = this.#index.find(span);
+    return entry === undefined ? undefined : this.#read(entry.end ?? entry.start);
+  }
+
+  childrenOf(span: string): readonly Span[] {
+    return this.#index.childrenOf(span).flatMap((child) => this.find(child) ?? []);
+  }
+
+  /** A page of spans, newest first, at most `limit`. `since` is an ISO time; older spans end the listing. */
+  list(query: SpanQuery, since: string | undefined): SpanPage {
+    const rows = this.#index.list(query);
+    const spans = rows.flatMap((row) => this.find(row.span) ?? []);
+    const recent = since === undefined ? spans : spans.filter((span) => span.ts >= since);
+    const last = rows.at(-1);
+    const more = rows.length === query.limit && recent.length === spans.length;
+    return { spans: recent, next: more && last !== undefined ? last.seq : null };
+  }
+
+  async end(): Promise<void> {
+    clearTimeout(this.#marking);
+    await this.#mark();
+    await this.#file.settle();
+    await this.#index.close();
+    this.#file.close();
+  }
+
+  #add(record: SpanRecord, ends: boolean): void {
+    const start = this.#file.append(record);
+    const entry = { agent: record.agent_id, session: record.session_id, start };
+    this.#index.addStart(record.span_id, entry, record.parent_span, this.#file.head.seq, ends);
+    this.#scheduleMark();
+  }
+
+  #closeLost(): void {
+    for (const id of this.#index.stillOpen()) {
+      const span = this.find(id);
+      if (span === undefined) continue;
+      const { seq: _seq, prev: _prev, hash: _hash, ...record } = span;
+      this.close({ ...record, ts: new Date().toISOString(), event_type: "command_complete", outcome: "lost", replayable: false });
+    }
+  }
+
+  #read(extent: { readonly offset: number; readonly length: number }): Span {
+    return JSON.parse(this.#file.read(extent)) as Span;
+  }
+
+  /** One watermark for all lines of the next moments: LMDB commits them together. */
+  #scheduleMark(): void {
+    this.#marking ??= setTimeout(() => {
+      this.#marking = undefined;
+      void this.#mark();
+    }, MARK_DELAY_MS);
+  }
+
+  #mark(): Promise<void> {
+    return this.#index.mark({ size: this.#file.size, head: this.#file.head });
+  }
+}
+
+/** The head that the last line makes. A last line that is no span breaks the chain: said, never guessed. */
+function headOfLastLine(line: string | undefined): Head {
+  if (line === undefined) return EMPTY_HEAD;
+  const { seq, prev } = JSON.parse(line) as { seq: number; prev: string | null };
+  const checked = checkLine(line, { seq: seq - 1, hash: prev });
+  if ("head" in checked) return checked.head;
+  throw new Error(`The last line of the trace cannot be continued: ${checked.wrong}. Move the file away to start a new one`);
+}

@@ -1,0 +1,78 @@
+/** From policies to what a world is told: paths with their variables replaced, and of two policies what both allow. */
+import { join } from "node:path";
+import type { FileScope, ProjectAccess, WorldSpec } from "../world/backend.ts";
+import type { CompiledPolicy } from "./policy/index.ts";
+import { isWithin } from "./projects.ts";
+
+export type Surroundings = {
+  readonly home: string;
+  readonly substrateHome: string;
+  /** The running installation's build and packages. */
+  readonly installation: readonly string[];
+};
+
+/** A file that names a policy: whoever may write it inside would choose their own rules outside. */
+const PROFILE_FILE = ".substrate-profile";
+
+export function worldSpec(
+  policies: readonly CompiledPolicy[],
+  project: string,
+  access: ProjectAccess,
+  around: Surroundings,
+): WorldSpec {
+  const scopes = policies.map((policy) => fileScope(policy, project, around.home));
+  return {
+    project,
+    access,
+    files: withProfileSealed(scopes.reduce(narrower), project),
+    hidden: [around.substrateHome],
+    sealed: around.installation,
+  };
+}
+
+/** `*` before the end of a path cannot be carried out by mounts; `broker/policy/not-yet.ts` says so at load. */
+export function isLiteralScope(path: string): boolean {
+  return !/[*?[\]{}]/.test(path.replace(/\/\*\*$/, ""));
+}
+
+function fileScope(policy: CompiledPolicy, project: string, home: string): FileScope {
+  const files = policy.document.fs ?? {};
+  const place = (paths: readonly string[] | undefined): readonly string[] =>
+    (paths ?? []).map((path) => absolute(path, project, home)).filter(isLiteralScope);
+  return {
+    read: place(files.read ?? ["/**"]),
+    denyRead: place(files.deny_read),
+    write: place(files.write ?? ["$PROJECT/**"]),
+    denyWrite: place(files.deny_write),
+  };
+}
+
+function absolute(path: string, project: string, home: string): string {
+  const variable = /^(\$PROJECT|\$\{PROJECT\}|\$HOME|\$\{HOME\}|~)(?=\/|$)/.exec(path)?.[0];
+  if (variable === undefined) return path.startsWith("/") ? path : join(project, path);
+  return `${variable.includes("PROJECT") ? project : home}${path.slice(variable.length)}`;
+}
+
+function narrower(one: FileScope, other: FileScope): FileScope {
+  return {
+    read: both(one.read, other.read),
+    denyRead: [...new Set([...one.denyRead, ...other.denyRead])],
+    write: both(one.write, other.write),
+    denyWrite: [...new Set([...one.denyWrite, ...other.denyWrite])],
+  };
+}
+
+/** The paths of either list that the other list covers too. */
+function both(one: readonly string[], other: readonly string[]): readonly string[] {
+  const kept = [...one.filter((path) => covers(other, path)), ...other.filter((path) => covers(one, path))];
+  return [...new Set(kept)];
+}
+
+function covers(scopes: readonly string[], path: string): boolean {
+  const folder = path.replace(/\/\*\*$/, "");
+  return scopes.some((scope) => scope === path || (scope.endsWith("/**") && isWithin(folder, scope.slice(0, -3) || "/")));
+}
+
+function withProfileSealed(files: FileScope, project: string): FileScope {
+  return { ...files, denyWrite: [...files.denyWrite, join(project, PROFILE_FILE)] };
+}

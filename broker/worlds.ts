@@ -1,0 +1,121 @@
+/** The worlds of this broker: one warm world for each session, shared by its commands and ended when idle. */
+import type { World, WorldBackend, WorldSpec } from "../world/backend.ts";
+import { newId } from "./ids.ts";
+
+type Warm = {
+  readonly key: string;
+  readonly world: Promise<World>;
+  users: number;
+  idle: NodeJS.Timeout | undefined;
+};
+
+/** A world is ready in some 20 ms; a host under load may take a hundred times as long. */
+const START_PATIENCE_MS = 15_000;
+
+/** A world lent to one command. */
+export type Lease = { readonly world: World; readonly release: () => void };
+
+export class Worlds {
+  readonly #backend: WorldBackend;
+  readonly #idleMs: () => number;
+  readonly #warm = new Map<string, Warm>();
+  readonly #retired = new Set<Warm>();
+
+  constructor(backend: WorldBackend, idleMs: () => number) {
+    this.#backend = backend;
+    this.#idleMs = idleMs;
+  }
+
+  /**
+   * The session's world, started if it is not warm or has another spec than the policy asks for now; the old one
+   * ends when its last command has. Throws `WorldUnavailable`.
+   */
+  async lease(session: string, spec: WorldSpec): Promise<Lease> {
+    const key = JSON.stringify(spec);
+    const known = this.#warm.get(session);
+    if (known !== undefined && known.key !== key) this.#retire(session, known);
+    const warm = this.#warm.get(session) ?? this.#start(session, key, spec);
+    warm.users += 1;
+    clearTimeout(warm.idle);
+    try {
+      const world = await warm.world;
+      return { world, release: () => this.#release(session, warm) };
+    } catch (error) {
+      warm.users -= 1;
+      throw error;
+    }
+  }
+
+  /** A world for one command alone; releasing it ends it. Throws `WorldUnavailable`. */
+  async leaseFresh(spec: WorldSpec): Promise<Lease> {
+    const world = await this.#backend.start(newId("wld"), spec, AbortSignal.timeout(START_PATIENCE_MS));
+    return { world, release: () => void world.end("its command has ended") };
+  }
+
+  /** The warm worlds by session. */
+  async all(): Promise<readonly { readonly session: string; readonly world: World }[]> {
+    const entries = [...this.#warm].map(async ([session, warm]) => ({ session, world: await warm.world }));
+    const settled = await Promise.allSettled(entries);
+    return settled.flatMap((entry) => (entry.status === "fulfilled" ? [entry.value] : []));
+  }
+
+  get count(): number {
+    return this.#warm.size;
+  }
+
+  /** Not bound to the first command's life: others may be waiting for the same world. */
+  #start(session: string, key: string, spec: WorldSpec): Warm {
+    const world = this.#backend.start(newId("wld"), spec, AbortSignal.timeout(START_PATIENCE_MS));
+    const warm: Warm = { key, world, users: 0, idle: undefined };
+    this.#warm.set(session, warm);
+    void warm.world.then(
+      (world) => world.ended.then(() => this.#forget(session, warm)),
+      () => this.#forget(session, warm),
+    );
+    return warm;
+  }
+
+  #release(session: string, warm: Warm): void {
+    warm.users -= 1;
+    if (warm.users > 0) return;
+    if (this.#retired.has(warm)) return this.#end(warm, "its policy has changed");
+    warm.idle = setTimeout(() => void this.#endIfIdle(session, warm), this.#idleMs());
+    warm.idle.unref();
+  }
+
+  /** A world with kept processes is in use, although no command runs in it. */
+  async #endIfIdle(session: string, warm: Warm): Promise<void> {
+    const world = await warm.world;
+    const kept = await world.processes(AbortSignal.timeout(5000)).catch(() => []);
+    if (warm.users > 0) return;
+    if (kept.length === 0) {
+      this.#forget(session, warm);
+      return this.#end(warm, "it was idle");
+    }
+    warm.idle = setTimeout(() => void this.#endIfIdle(session, warm), this.#idleMs());
+    warm.idle.unref();
+  }
+
+  #retire(session: string, warm: Warm): void {
+    this.#warm.delete(session);
+    clearTimeout(warm.idle);
+    if (warm.users === 0) this.#end(warm, "its policy has changed");
+    else this.#retired.add(warm);
+  }
+
+  #end(warm: Warm, cause: string): void {
+    this.#retired.delete(warm);
+    void warm.world.then(
+      (world) => world.end(cause),
+      () => {
+        // It never started, ignoring: whoever asked for it was told.
+      },
+    );
+  }
+
+  #forget(session: string, warm: Warm): void {
+    clearTimeout(warm.idle);
+    this.#retired.delete(warm);
+    if (this.#warm.get(session) === warm) this.#warm.delete(session);
+  }
+}
