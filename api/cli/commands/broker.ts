@@ -1,0 +1,117 @@
+import { spawn } from "node:child_process";
+import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { prepareHome } from "../../../broker/home.ts";
+import type { BrokerFile } from "../../../schemas/generated/types.ts";
+import { isAnswered } from "../../serve/sockets.ts";
+import { Complaint, printJson, printLine, type Terminal } from "../terminal.ts";
+
+const START_PATIENCE_MS = 30_000;
+const STOP_PATIENCE_MS = 15_000;
+const POLL_MS = 25;
+
+/** Starts the broker, in this process or in one of its own, and returns once it answers. Safe to repeat. */
+export async function startBroker(terminal: Terminal, foreground: boolean): Promise<number> {
+  if (foreground) return await runHere(terminal);
+  if (await isAnswered(terminal.home.agentSocket)) {
+    printLine(terminal, `The broker runs already${pidWords(terminal)}`);
+    return 0;
+  }
+  await startDetached(terminal);
+  printLine(terminal, `The broker runs${pidWords(terminal)}: ${terminal.home.agentSocket}`);
+  return 0;
+}
+
+async function runHere(terminal: Terminal): Promise<number> {
+  const { runBroker } = await import("../../serve/process.ts");
+  const { home, installation, uid, cwd, environment } = terminal;
+  const backend = await terminal.createBackend();
+  await runBroker({ home, installation, backend, host: environment, uid, cwd });
+  return 0;
+}
+
+async function startDetached(terminal: Terminal): Promise<void> {
+  const { home, installation, environment } = terminal;
+  prepareHome(home);
+  const log = openSync(`${home.log}.start`, "w", 0o600);
+  const child = spawn(process.execPath, [installation.launcher, "broker", "start", "--foreground"], {
+    detached: true,
+    stdio: ["ignore", log, log],
+    cwd: terminal.cwd,
+    env: environment as NodeJS.ProcessEnv,
+  });
+  closeSync(log);
+  let gone = false;
+  child.once("exit", () => {
+    gone = true;
+  });
+  child.once("error", () => {
+    gone = true;
+  });
+  const end = Date.now() + START_PATIENCE_MS;
+  while (!(await isAnswered(home.agentSocket))) {
+    if (gone) throw new Complaint(`The broker did not start:\n${readFileSync(`${home.log}.start`, "utf8").trim()}`);
+    if (Date.now() > end) throw new Complaint(`The broker did not answer within ${START_PATIENCE_MS / 1000} s. Look into ${home.log}`);
+    await sleep(POLL_MS);
+  }
+  child.unref();
+}
+
+/** Stops the broker and waits until it is gone. Safe to repeat. */
+export async function stopBroker(terminal: Terminal): Promise<number> {
+  const file = readBrokerFile(terminal);
+  if (file === undefined || !(await isAnswered(terminal.home.controlSocket))) {
+    printLine(terminal, "The broker does not run");
+    return 0;
+  }
+  process.kill(file.pid, "SIGTERM");
+  const end = Date.now() + STOP_PATIENCE_MS;
+  while (isAlive(file.pid)) {
+    if (Date.now() > end) throw new Complaint(`The broker (pid ${file.pid}) has not stopped within ${STOP_PATIENCE_MS / 1000} s`);
+    await sleep(POLL_MS);
+  }
+  printLine(terminal, "The broker has stopped");
+  return 0;
+}
+
+export async function brokerStatus(terminal: Terminal, json: boolean): Promise<number> {
+  const running = await isAnswered(terminal.home.agentSocket);
+  const file = running ? readBrokerFile(terminal) : undefined;
+  if (json) printJson(terminal, { running, ...file });
+  else if (file === undefined) printLine(terminal, running ? "The broker runs" : "The broker does not run");
+  else {
+    printLine(terminal, `The broker ${file.version} runs since ${file.started_at} (pid ${file.pid})`);
+    printLine(terminal, `  agents    ${file.sockets.agent}`);
+    printLine(terminal, `  operator  ${file.sockets.control}`);
+    for (const [agent, path] of Object.entries(file.sockets.agents ?? {})) printLine(terminal, `  ${agent}  ${path}`);
+  }
+  return running ? 0 : 1;
+}
+
+export function brokerLogs(terminal: Terminal, lines: string): number {
+  const count = Number(lines);
+  if (!Number.isInteger(count) || count < 1) throw new Complaint(`Cannot show '${lines}' lines: a whole number from 1 is wanted`);
+  if (!existsSync(terminal.home.log)) throw new Complaint(`There is no log yet at '${terminal.home.log}'`);
+  const all = readFileSync(terminal.home.log, "utf8").trimEnd().split("\n");
+  for (const line of all.slice(-count)) printLine(terminal, line);
+  return 0;
+}
+
+function pidWords(terminal: Terminal): string {
+  const file = readBrokerFile(terminal);
+  return file === undefined ? "" : ` (pid ${file.pid})`;
+}
+
+function readBrokerFile(terminal: Terminal): BrokerFile | undefined {
+  if (!existsSync(terminal.home.brokerFile)) return undefined;
+  return JSON.parse(readFileSync(terminal.home.brokerFile, "utf8")) as BrokerFile;
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

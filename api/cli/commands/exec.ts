@@ -1,0 +1,63 @@
+import type { ExecuteReply } from "../../../schemas/generated/types.ts";
+import { call } from "../../client.ts";
+import { exitOfRefusal, wordsOf } from "../replies.ts";
+import { Complaint, printJson, type Terminal } from "../terminal.ts";
+import { type CommandOptions, commandBody } from "./command-body.ts";
+
+const MAX_STDIN = 7 * 1024 * 1024;
+
+export type ExecOptions = CommandOptions & { readonly timeout?: string; readonly keep?: boolean; readonly json?: boolean };
+
+/** Runs one command through the API: its output, and its exit code. */
+export async function execCommand(terminal: Terminal, words: readonly string[], options: ExecOptions): Promise<number> {
+  if (terminal.environment["SUBSTRATE_WORLD"] === "disabled") {
+    throw new Complaint("SUBSTRATE_WORLD=disabled is not in this version: every command runs in a world. Unset it");
+  }
+  const body = {
+    ...commandBody(terminal, words, options),
+    ...(await stdinField(terminal)),
+    ...(options.timeout === undefined ? {} : { timeout_ms: milliseconds(options.timeout) }),
+    ...(options.keep === true ? { background: "keep" } : {}),
+  };
+  const leaving = new AbortController();
+  const leave = (): void => leaving.abort();
+  process.once("SIGINT", leave).once("SIGTERM", leave);
+  const answer = await call(terminal.home.agentSocket, "POST", "/v1/execute", body, leaving.signal);
+  if (options.json === true) printJson(terminal, answer.document);
+  if (answer.status !== 200) {
+    if (options.json !== true) terminal.err.write(`substrate: ${wordsOf(answer)}\n`);
+    return exitOfRefusal(answer);
+  }
+  const reply = answer.document as ExecuteReply;
+  if (options.json !== true) show(terminal, reply);
+  return reply.exit;
+}
+
+function show(terminal: Terminal, reply: ExecuteReply): void {
+  terminal.out.write(Buffer.from(reply.stdout_b64, "base64"));
+  terminal.err.write(Buffer.from(reply.stderr_b64, "base64"));
+  if (reply.truncated) terminal.err.write(`substrate: the middle of the output is left out (${reply.stdout_bytes} bytes, ${reply.stderr_bytes} on stderr)\n`);
+  if (reply.timed_out) terminal.err.write("substrate: the command was ended because its time was over\n");
+  if (reply.fs_diff?.held !== true) return;
+  const { writes, mods, deletes } = reply.fs_diff;
+  terminal.err.write(`substrate: changes are held and not in the project: ${writes.length} written, ${mods.length} modified, ${deletes.length} deleted (${reply.span_id})\n`);
+}
+
+/** What is piped in becomes the command's input; a terminal does not. */
+async function stdinField({ stdin }: Terminal): Promise<{ stdin_b64?: string }> {
+  if (stdin.isTTY === true) return {};
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of stdin as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > MAX_STDIN) throw new Complaint(`Standard input is longer than ${MAX_STDIN} bytes: write it to a file in the project`);
+    parts.push(chunk);
+  }
+  return size === 0 ? {} : { stdin_b64: Buffer.concat(parts).toString("base64") };
+}
+
+function milliseconds(text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value >= 1) return value;
+  throw new Complaint(`Cannot use '${text}' as --timeout: a whole number of milliseconds is wanted`);
+}

@@ -1,0 +1,82 @@
+import { existsSync, statSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { readLines } from "../../../broker/spans/lines.ts";
+import type { Span, SpansReply, TraceReply } from "../../../schemas/generated/types.ts";
+import { coloursFor, paintVerdict } from "../colours.ts";
+import { ask } from "../replies.ts";
+import { Complaint, harmless, printJson, printLine, type Terminal } from "../terminal.ts";
+
+const TAIL_MS = 200;
+
+/** One span with everything that was recorded of it. */
+export async function showSpan(terminal: Terminal, id: string, json: boolean): Promise<number> {
+  const { span, children } = await ask<TraceReply>(terminal, `/v1/trace/${encodeURIComponent(id)}`);
+  if (json) {
+    printJson(terminal, { span, children });
+    return 0;
+  }
+  const rows: readonly (readonly [string, unknown])[] = [
+    ["command", span.cmd],
+    ["folder", span.cwd],
+    ["agent", span.agent_id],
+    ["policy", `${span.policy_id} ${span.policy_hash}`],
+    ["verdict", verdictWords(span)],
+    ["outcome", outcomeWords(span)],
+    ["duration", span.duration_ms === null ? null : `${span.duration_ms} ms`],
+    ["world", span.world_id],
+    ["session", span.session_id],
+    ["chain", `${span.seq} ${span.hash}`],
+  ];
+  printLine(terminal, `${span.span_id}  ${span.event_type}  ${span.ts}`);
+  for (const [name, value] of rows) if (value !== null && value !== undefined) printLine(terminal, `  ${name.padEnd(9)} ${harmless(String(value))}`);
+  printChanges(terminal, span);
+  for (const child of children) printLine(terminal, `  child     ${line(terminal, child)}`);
+  return 0;
+}
+
+export async function listSpans(terminal: Terminal, limit: string, json: boolean): Promise<number> {
+  const reply = await ask<SpansReply>(terminal, `/v1/spans?limit=${encodeURIComponent(limit)}`);
+  if (json) printJson(terminal, reply);
+  else for (const span of reply.spans) printLine(terminal, line(terminal, span));
+  return 0;
+}
+
+/** Prints spans as they are written, until it is interrupted. */
+export async function tailSpans(terminal: Terminal): Promise<number> {
+  const path = terminal.home.trace;
+  if (!existsSync(path)) throw new Complaint(`There is no trace yet at '${path}'`);
+  let from = statSync(path).size;
+  for (;;) {
+    for await (const { offset, length, text } of readLines(path, from)) {
+      printLine(terminal, line(terminal, JSON.parse(text) as Span));
+      from = offset + length + 1;
+    }
+    await sleep(TAIL_MS);
+  }
+}
+
+function line(terminal: Terminal, span: Span): string {
+  const verdict = paintVerdict(coloursFor(terminal), span.decision?.verdict ?? "-");
+  const exit = span.exit === null ? "-" : String(span.exit);
+  return `${span.ts}  ${span.span_id}  ${verdict}  exit ${exit}  ${span.agent_id}  ${harmless(span.cmd ?? "").split("\n")[0]}`;
+}
+
+function verdictWords({ decision }: Span): string | null {
+  if (decision === null) return null;
+  if (decision.rule === null) return `${decision.verdict} (${decision.mode})`;
+  const { fragment, pattern, list, source } = decision.rule;
+  return `${decision.verdict} (${decision.mode}): '${fragment}' matches '${pattern}' in ${list}, ${source}`;
+}
+
+function outcomeWords(span: Span): string {
+  if (span.event_type === "command_start") return "still running";
+  const how = span.signal === null || span.signal === undefined ? `exit ${span.exit ?? "-"}` : `ended by ${span.signal}`;
+  return `${span.outcome ?? "-"}, ${how}`;
+}
+
+function printChanges(terminal: Terminal, { fs_diff: diff }: Span): void {
+  if (diff === null) return;
+  const marks = [["+", diff.writes], ["~", diff.mods], ["-", diff.deletes], ["d", diff.dirs]] as const;
+  for (const [mark, paths] of marks) for (const path of paths.slice(0, 20)) printLine(terminal, `  ${mark} ${harmless(path)}`);
+  if (diff.summary !== null) printLine(terminal, `  changes   ${diff.summary}`);
+}

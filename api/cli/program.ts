@@ -1,0 +1,142 @@
+/** The command line: nouns, verbs, options and help. What a verb does is in `commands/`, loaded when it is called. */
+import { Command, CommanderError } from "commander";
+import { Complaint, EXIT_SUBSTRATE, type Terminal } from "./terminal.ts";
+
+type Action = (terminal: Terminal) => Promise<number>;
+
+/** Runs one command line and returns its exit code. Never throws. */
+export async function runCli(terminal: Terminal, words: readonly string[]): Promise<number> {
+  let action: Action | undefined;
+  const program = describeProgram(terminal, (chosen) => {
+    action = chosen;
+  });
+  try {
+    await program.parseAsync([...words], { from: "user" });
+    return action === undefined ? 0 : await action(terminal);
+  } catch (error) {
+    return complain(terminal, error);
+  }
+}
+
+function describeProgram(terminal: Terminal, choose: (action: Action) => void): Command {
+  const program = new Command("substrate")
+    .description("Decides, isolates and records the commands that coding agents run")
+    .version(terminal.installation.version)
+    .enablePositionalOptions()
+    .showHelpAfterError("(substrate --help lists the commands)")
+    .exitOverride()
+    .configureOutput({ writeOut: (text) => terminal.out.write(text), writeErr: (text) => terminal.err.write(text) });
+  program.action(() => program.help());
+  describeBroker(program, choose);
+  describeCommands(program, choose);
+  describeWorld(program, choose);
+  describeTrace(program, choose);
+  describePolicy(program, choose);
+  program.command("tour", { hidden: true }).action(() => choose(async (at) => (await import("../tour/tour.ts")).runTour(at)));
+  return program;
+}
+
+function describeBroker(program: Command, choose: (action: Action) => void): void {
+  const broker = program.command("broker").description("The broker process");
+  broker
+    .command("start")
+    .description("Start the broker; nothing happens if it runs already")
+    .option("--foreground", "stay in this process, for service managers")
+    .action((options: { foreground?: boolean }) => choose(async (at) => (await import("./commands/broker.ts")).startBroker(at, options.foreground === true)));
+  broker.command("stop").description("Stop the broker and every world").action(() => choose(async (at) => (await import("./commands/broker.ts")).stopBroker(at)));
+  broker
+    .command("status")
+    .description("Whether the broker runs, and where")
+    .option("--json", "as JSON")
+    .action((options: { json?: boolean }) => choose(async (at) => (await import("./commands/broker.ts")).brokerStatus(at, options.json === true)));
+  broker
+    .command("logs")
+    .description("The broker's log")
+    .option("-n, --lines <count>", "how many of the last lines", "50")
+    .action((options: { lines: string }) => choose(async (at) => (await import("./commands/broker.ts")).brokerLogs(at, options.lines)));
+}
+
+function describeCommands(program: Command, choose: (action: Action) => void): void {
+  const agent = ["--agent <id>", "who asks (default: SUBSTRATE_AGENT_ID, else human)"] as const;
+  const profile = ["--profile <policy>", "a policy that narrows the assigned one (default: SUBSTRATE_PROFILE)"] as const;
+  program
+    .command("exec")
+    .description("Run one command in a world")
+    .option(...agent)
+    .option(...profile)
+    .option("--timeout <ms>", "end the command after that long")
+    .option("--keep", "keep what the command leaves running in the background")
+    .option("--json", "the broker's whole answer instead of the command's output")
+    .passThroughOptions()
+    .argument("<command...>", "one word: a shell command; more words: a program and its arguments")
+    .usage("[options] -- COMMAND...")
+    .action((words: string[], options: object) => choose(async (at) => (await import("./commands/exec.ts")).execCommand(at, words, options)));
+  program
+    .command("check")
+    .description("The verdict on a command and the rule that gives it; runs nothing")
+    .option(...agent)
+    .option(...profile)
+    .option("--json", "as JSON")
+    .passThroughOptions()
+    .argument("<command...>", "one word: a shell command; more words: a program and its arguments")
+    .usage("[options] -- COMMAND...")
+    .action((words: string[], options: object) => choose(async (at) => (await import("./commands/check.ts")).checkCommand(at, words, options)));
+}
+
+function describeWorld(program: Command, choose: (action: Action) => void): void {
+  const world = program.command("world").description("The isolated worlds");
+  world
+    .command("status")
+    .description("What this host isolates, and the warm worlds")
+    .option("--json", "as JSON")
+    .action((options: { json?: boolean }) => choose(async (at) => (await import("./commands/world.ts")).worldStatus(at, options.json === true)));
+}
+
+function describeTrace(program: Command, choose: (action: Action) => void): void {
+  const trace = program
+    .command("trace")
+    .description("Recorded spans")
+    .argument("[span]", "a span id to show")
+    .option("--json", "as JSON")
+    .action((span: string | undefined, options: { json?: boolean }) => {
+      if (span === undefined) return trace.help();
+      choose(async (at) => (await import("./commands/trace.ts")).showSpan(at, span, options.json === true));
+    });
+  trace
+    .command("list")
+    .description("The newest spans")
+    .option("-n, --limit <count>", "how many", "20")
+    .option("--json", "as JSON")
+    .action((options: { limit: string; json?: boolean }) => choose(async (at) => (await import("./commands/trace.ts")).listSpans(at, options.limit, options.json === true)));
+  trace.command("tail").description("Spans as they are written").action(() => choose(async (at) => (await import("./commands/trace.ts")).tailSpans(at)));
+  trace
+    .command("verify")
+    .description("Check the chain of hashes")
+    .option("--head <hash>", "a head that you kept elsewhere")
+    .option("--json", "as JSON")
+    .action((options: { head?: string; json?: boolean }) => choose(async (at) => (await import("./commands/verify.ts")).verify(at, options.head, options.json === true)));
+}
+
+function describePolicy(program: Command, choose: (action: Action) => void): void {
+  const policy = program.command("policy").description("Policies");
+  policy
+    .command("show")
+    .description("A policy as it is loaded: its rules, its hash, and what this version does not carry out")
+    .argument("[name]", "policy", "default")
+    .option("--json", "as JSON")
+    .action((name: string, options: { json?: boolean }) => choose(async (at) => (await import("./commands/policy.ts")).showPolicy(at, name, options.json === true)));
+  policy
+    .command("validate")
+    .description("Check policies; with line and column of what is wrong")
+    .argument("[names...]", "names or .yaml files (default: all)")
+    .option("--json", "as JSON")
+    .action((names: string[], options: { json?: boolean }) => choose(async (at) => (await import("./commands/policy.ts")).validatePolicies(at, names, options.json === true)));
+}
+
+function complain(terminal: Terminal, error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_SUBSTRATE;
+  const known = error instanceof Complaint || (error instanceof Error && ["NoBroker", "HomeRefused", "AlreadyRunning", "SocketInUse"].includes(error.name));
+  const text = known ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error);
+  terminal.err.write(`substrate: ${text}\n`);
+  return EXIT_SUBSTRATE;
+}

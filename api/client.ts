@@ -1,0 +1,38 @@
+import { request } from "node:http";
+
+export type Answer = { readonly status: number; readonly document: unknown };
+
+/** No broker answers on the socket. */
+export class NoBroker extends Error {
+  override readonly name = "NoBroker";
+}
+
+/**
+ * One call to the broker over a Unix socket. Throws {@link NoBroker} when nobody listens, and the connection's error
+ * when it breaks in the middle.
+ */
+export function call(socketPath: string, method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Answer> {
+  const payload = body === undefined ? undefined : Buffer.from(JSON.stringify(body), "utf8");
+  return new Promise((resolve, reject) => {
+    const headers = payload === undefined ? {} : { "content-type": "application/json", "content-length": payload.length };
+    const outgoing = request({ socketPath, method, path, headers, ...(signal === undefined ? {} : { signal }) }, (response) => {
+      const parts: Buffer[] = [];
+      response.on("data", (chunk: Buffer) => parts.push(chunk));
+      response.on("error", reject);
+      response.on("end", () => resolve({ status: response.statusCode ?? 0, document: parse(Buffer.concat(parts)) }));
+    });
+    outgoing.on("error", (error: NodeJS.ErrnoException) => {
+      const absent = error.code === "ENOENT" || error.code === "ECONNREFUSED";
+      reject(absent ? new NoBroker(`No broker answers on '${socketPath}'. Run 'substrate broker start'`, { cause: error }) : error);
+    });
+    outgoing.end(payload);
+  });
+}
+
+function parse(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString("utf8"));
+  } catch {
+    throw new Error(`The broker's answer is not JSON: ${bytes.subarray(0, 200).toString("utf8")}`);
+  }
+}

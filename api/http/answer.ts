@@ -1,0 +1,16 @@
+import type { ServerResponse } from "node:http";
+import type { Refusal } from "../../broker/refusal.ts";
+import { ERRORS } from "../errors.ts";
+
+/** Sends a JSON document. The request id was set when the request came in. */
+export function sendJson(response: ServerResponse, status: number, document: unknown): void {
+  if (response.destroyed || response.headersSent) return;
+  const body = Buffer.from(JSON.stringify(document), "utf8");
+  response.writeHead(status, { "content-type": "application/json; charset=utf-8", "content-length": body.length });
+  response.end(body);
+}
+
+/** Sends a refusal in the one error shape, with the status that the table gives its code. */
+export function sendRefusal(response: ServerResponse, error: Refusal): void {
+  sendJson(response, ERRORS[error.code].status, { error });
+}

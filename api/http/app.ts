@@ -1,0 +1,31 @@
+import express, { type Express, type NextFunction, type Request, type Response } from "express";
+import type { Broker } from "../../broker/broker.ts";
+import { quoted, refusal } from "../../broker/refusal.ts";
+import { sendRefusal } from "./answer.ts";
+import type { Caller } from "./caller.ts";
+import type { Log } from "./context.ts";
+import { sendBug } from "./listener.ts";
+import { ROUTES } from "./routes.ts";
+
+/** Every route that is not on the path of a command. */
+export function expressApp(broker: Broker, caller: () => Caller, log: Log): Express {
+  const app = express();
+  app.disable("x-powered-by");
+  app.disable("etag");
+  for (const { method, path, operatorOnly, handle } of ROUTES) {
+    app[method](path, async (request, response) => {
+      const context = { broker, caller: caller(), log };
+      if (operatorOnly && context.caller.kind !== "operator") return sendUnknown(request, response);
+      await handle(context, request, response);
+    });
+  }
+  app.use(sendUnknown);
+  app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => sendBug(response, log, error));
+  return app;
+}
+
+function sendUnknown(request: Request, response: Response): void {
+  const known = ROUTES.map((route) => `${route.method.toUpperCase()} ${route.path}`);
+  const all = ["POST /v1/execute", "POST /v1/check", ...known].join(", ");
+  sendRefusal(response, refusal("not_found", `There is no ${quoted(`${request.method} ${request.path}`)} here`, `This version answers ${all}`));
+}

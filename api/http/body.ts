@@ -1,0 +1,49 @@
+import type { IncomingMessage } from "node:http";
+import { type Refusal, refusal } from "../../broker/refusal.ts";
+
+/** Longest request body, in bytes (CONTRACT §3). */
+export const MAX_BODY = 10 * 1024 * 1024;
+
+/**
+ * The JSON document of a request's body, whatever its content type says. A body that is too long is read to its end
+ * and forgotten, so that the client gets to see the answer instead of a broken connection.
+ * Rejects only when the client goes away.
+ */
+export function readJson(request: IncomingMessage): Promise<{ readonly document: unknown } | Refusal> {
+  return new Promise((resolve, reject) => {
+    const parts: Buffer[] = [];
+    let size = 0;
+    request.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > MAX_BODY) parts.length = 0;
+      else parts.push(chunk);
+    });
+    request.on("end", () => resolve(size > MAX_BODY ? tooLarge(size) : parseJson(joined(parts))));
+    request.on("error", reject);
+  });
+}
+
+function joined(parts: readonly Buffer[]): Buffer {
+  const [only, ...more] = parts;
+  return only !== undefined && more.length === 0 ? only : Buffer.concat(parts);
+}
+
+function parseJson(bytes: Buffer): { readonly document: unknown } | Refusal {
+  const hint = "Send one JSON object in UTF-8, for example {\"agent_id\": \"me\", \"cmd\": \"git status\"}";
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return refusal("invalid_request", "The body is not valid UTF-8", hint);
+  }
+  try {
+    return { document: JSON.parse(text) };
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return refusal("invalid_request", text.trim() === "" ? "The body is empty" : `The body is not JSON: ${why}`, hint);
+  }
+}
+
+function tooLarge(size: number): Refusal {
+  return refusal("too_large", `The body has ${size} bytes and at most ${MAX_BODY} are taken`, "Write large data to a file in the project and name the file");
+}

@@ -1,0 +1,16 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { check } from "../../broker/check.ts";
+import type { CheckRequest } from "../../schemas/generated/types.ts";
+import { validateCheckRequest } from "../../schemas/generated/validators.js";
+import { sendJson, sendRefusal } from "./answer.ts";
+import type { Context } from "./context.ts";
+import { validRequest } from "./valid-request.ts";
+
+/** `POST /v1/check`: the verdict, whatever it is, with 200. */
+export async function handleCheck(context: Context, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const body = await validRequest<CheckRequest>(request, context.caller, validateCheckRequest);
+  if ("code" in body) return sendRefusal(response, body);
+  const reply = check(context.broker, body.valid.agent_id, body.valid);
+  if ("code" in reply) return sendRefusal(response, reply);
+  sendJson(response, 200, reply);
+}

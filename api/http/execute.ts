@@ -1,0 +1,29 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { execute } from "../../broker/execute.ts";
+import { refusal } from "../../broker/refusal.ts";
+import type { ExecuteRequest } from "../../schemas/generated/types.ts";
+import { validateExecuteRequest } from "../../schemas/generated/validators.js";
+import { sendJson, sendRefusal } from "./answer.ts";
+import type { Context } from "./context.ts";
+import { validRequest } from "./valid-request.ts";
+
+/** `POST /v1/execute`: bytes to a valid request, the journey, and its outcome as an answer. */
+export async function handleExecute(context: Context, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const body = await validRequest<ExecuteRequest>(request, context.caller, validateExecuteRequest);
+  if ("code" in body) return sendRefusal(response, body);
+  if (body.valid.pty === true) {
+    return sendRefusal(response, refusal("invalid_request", "pty: this call has no terminal to give, received 'true'", "Use GET /v1/stream for a terminal, or leave 'pty' out"));
+  }
+  const outcome = await execute(context.broker, body.valid.agent_id, body.valid, whenClientLeaves(response));
+  if (outcome.kind === "refused") return sendRefusal(response, outcome.error);
+  sendJson(response, 200, outcome.reply);
+}
+
+/** Aborts when the connection closes before the answer was sent: a client that goes away ends its command. */
+function whenClientLeaves(response: ServerResponse): AbortSignal {
+  const leaving = new AbortController();
+  response.once("close", () => {
+    if (!response.writableFinished) leaving.abort(new Error("The client went away"));
+  });
+  return leaving.signal;
+}

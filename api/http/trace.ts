@@ -1,0 +1,15 @@
+import type { Request, Response } from "express";
+import { quoted, refusal } from "../../broker/refusal.ts";
+import { sendJson, sendRefusal } from "./answer.ts";
+import { maySee } from "./caller.ts";
+import type { Context } from "./context.ts";
+
+/** `GET /v1/trace/:span_id`. Somebody else's span is as unknown as one that never was. */
+export function handleTrace({ broker, caller }: Context, request: Request, response: Response): void {
+  const id = String(request.params["span_id"]);
+  const span = broker.trace.find(id);
+  if (span === undefined || !maySee(caller, span.agent_id)) {
+    return sendRefusal(response, refusal("not_found", `No span is called ${quoted(id)}`, "Take a span_id from a reply, or from GET /v1/spans"));
+  }
+  sendJson(response, 200, { span, children: broker.trace.childrenOf(id) });
+}

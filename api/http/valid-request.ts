@@ -1,0 +1,56 @@
+/** From a request's body to a valid document of its schema, with the caller's identity in it. */
+import type { IncomingMessage } from "node:http";
+import { type Refusal, refusal } from "../../broker/refusal.ts";
+import { describeErrors } from "../../schemas/validation-errors.ts";
+import { readJson } from "./body.ts";
+import type { Caller } from "./caller.ts";
+
+type Errors = Parameters<typeof describeErrors>[1];
+
+/** A generated validator: a type guard that leaves its errors on itself. */
+export type Validator<T> = ((document: unknown) => document is T) & { errors?: Errors | null };
+
+export async function validRequest<T>(
+  request: IncomingMessage,
+  caller: Caller,
+  validate: Validator<T>,
+): Promise<{ readonly valid: T } | Refusal> {
+  const body = await readJson(request);
+  if ("code" in body) return body;
+  const document = withIdentity(body.document, caller);
+  const strange = identityProblem(document, caller);
+  if (strange !== undefined) return strange;
+  if (validate(document)) return { valid: document };
+  return describe(document, validate.errors ?? []);
+}
+
+/** On an agent's own socket the agent need not say who it is. */
+function withIdentity(document: unknown, caller: Caller): unknown {
+  if (caller.kind !== "agent" || !isObject(document) || document["agent_id"] !== undefined) return document;
+  return { ...document, agent_id: caller.agent };
+}
+
+function identityProblem(document: unknown, caller: Caller): Refusal | undefined {
+  if (!isObject(document)) return undefined;
+  const claimed = document["agent_id"];
+  if (claimed === undefined || claimed === "") {
+    return refusal("agent_id_required", "This call does not say which agent it is for: 'agent_id' is missing", "Send 'agent_id': a name of your choice such as \"claude\"");
+  }
+  if (caller.kind === "agent" && claimed !== caller.agent) {
+    return refusal("invalid_request", `agent_id: this socket belongs to agent '${caller.agent}', received another name`, "Leave 'agent_id' out, or use sock/agent.sock");
+  }
+  if (caller.kind === "label" && typeof claimed === "string" && caller.reserved.has(claimed)) {
+    return refusal("invalid_request", `agent_id: agent '${claimed}' has a socket of its own`, `Connect to sock/agents/${claimed}.sock, or choose another name`);
+  }
+  return undefined;
+}
+
+function describe(document: unknown, errors: Errors): Refusal {
+  const problems = describeErrors(document, errors);
+  const text = problems.slice(0, 5).map(({ message }) => message);
+  return refusal("invalid_request", text.join("; "), "Compare the request with schemas/, or with the table in api/README.md");
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

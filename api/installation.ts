@@ -1,0 +1,30 @@
+import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { join } from "node:path";
+
+/** Where this program's own files are. */
+export type Installation = {
+  readonly root: string;
+  readonly version: string;
+  readonly init: string;
+  readonly policies: string;
+  /** The launcher that starts this program again. */
+  readonly launcher: string;
+  /** Build and packages: read-only in every world. */
+  readonly sealed: readonly string[];
+};
+
+/** The installation below a folder. Throws when it is not complete. */
+export function installationAt(folder: string): Installation {
+  const root = realpathSync(folder);
+  const init = join(root, ".build/substrate-init");
+  if (!existsSync(init)) throw new Error(`'${init}' is missing. Run 'npm run build' in '${root}'`);
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
+  return {
+    root,
+    version,
+    init,
+    policies: join(root, "policies"),
+    launcher: join(root, "api/bin/substrate.mjs"),
+    sealed: [join(root, ".build"), join(root, "node_modules"), join(root, "api/bin")],
+  };
+}

@@ -1,0 +1,37 @@
+/** The entry point: reads the process's surroundings once, and hands them on. */
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { HomeRefused, homeLayout } from "../broker/home.ts";
+import { LinuxBackend } from "../world/linux/backend.ts";
+import { runCli } from "./cli/program.ts";
+import { EXIT_SUBSTRATE, type Terminal } from "./cli/terminal.ts";
+import { installationAt } from "./installation.ts";
+
+/** Where a privileged broker keeps upper and work folders (CONTRACT §2): homes are often on file systems without room. */
+const ROOT_OVERLAY = "/var/lib/substrate/overlay";
+
+try {
+  process.exitCode = await runCli(terminalOf(process), process.argv.slice(2));
+} catch (error) {
+  process.stderr.write(`substrate: ${error instanceof HomeRefused ? error.message : String(error)}\n`);
+  process.exitCode = EXIT_SUBSTRATE;
+}
+
+function terminalOf(host: NodeJS.Process): Terminal {
+  const uid = host.getuid?.() ?? -1;
+  const gid = host.getgid?.() ?? -1;
+  const installation = installationAt(fileURLToPath(new URL("..", import.meta.url)));
+  const root = host.env["SUBSTRATE_HOME"];
+  return {
+    home: homeLayout(root === undefined || root === "" ? join(homedir(), ".substrate") : root, uid === 0 ? ROOT_OVERLAY : undefined),
+    installation,
+    createBackend: () => Promise.resolve(new LinuxBackend({ init: installation.init, uid, gid })),
+    environment: host.env,
+    uid,
+    cwd: host.cwd(),
+    out: host.stdout,
+    err: host.stderr,
+    stdin: host.stdin,
+  };
+}

@@ -1,0 +1,80 @@
+/** Puts the parts of a broker together. The only place that knows them all. */
+import { createHash } from "node:crypto";
+import { copyFileSync, existsSync, readFileSync, realpathSync } from "node:fs";
+import { homedir, release } from "node:os";
+import { join } from "node:path";
+import { inHome } from "../../broker/assignment.ts";
+import type { Broker } from "../../broker/broker.ts";
+import { Config } from "../../broker/config.ts";
+import { hostEnvironment } from "../../broker/environment.ts";
+import { type Home, prepareHome } from "../../broker/home.ts";
+import { Policies } from "../../broker/policies.ts";
+import { Sessions } from "../../broker/sessions.ts";
+import { Trace } from "../../broker/spans/trace.ts";
+import { Worlds } from "../../broker/worlds.ts";
+import type { WorldBackend } from "../../world/backend.ts";
+import type { Log } from "../http/context.ts";
+import type { Installation } from "../installation.ts";
+
+const DEFAULT_IDLE_SECS = 900;
+
+export type Parts = {
+  readonly home: Home;
+  readonly installation: Installation;
+  readonly backend: WorldBackend;
+  readonly host: Readonly<Record<string, string | undefined>>;
+  readonly uid: number;
+  readonly cwd: string;
+  readonly log: Log;
+};
+
+export async function assembleBroker(parts: Parts): Promise<Broker> {
+  const { home, installation, log } = parts;
+  prepareHome(home);
+  writeDefaultPolicy(home, installation);
+  const config = new Config(home.config, (problems) => {
+    if (problems.length === 0) log.info({ file: home.config }, "Settings read");
+    else log.error({ problems: problems.map(({ text }) => text) }, "Settings do not load; the last good ones stay");
+  });
+  const policies = new Policies(home.policies, installation.policies, (name, policy, problems) => {
+    if (policy !== undefined) log.info({ policy: name, hash: policy.hash, notes: policy.notes }, "Policy read");
+    else log.error({ policy: name, problems: problems.map(({ text }) => text) }, "Policy does not load; the last good one stays");
+  });
+  const trace = await Trace.open(home.trace, home.database, config.current().trace?.sync ?? false);
+  const around = { home: realpathSync(homedir()), substrateHome: realpathSync(home.root), installation: installation.sealed };
+  return {
+    home,
+    version: installation.version,
+    backend: parts.backend,
+    worlds: new Worlds(parts.backend, () => (config.current().worlds?.idle_secs ?? DEFAULT_IDLE_SECS) * 1000),
+    sessions: new Sessions(trace.database),
+    policies,
+    trace,
+    around,
+    host: hostEnvironment(parts.host),
+    worldImage: worldImage(installation.init),
+    startedIn: parts.cwd,
+    config: () => config.current(),
+    projectRules: () => ({ home: around.home, substrateHome: around.substrateHome, uid: parts.uid, roots: (config.current().projects ?? []).map((path) => inHome(path, around.home)) }),
+  };
+}
+
+/** The operator's copy of the shipped policy, theirs to edit: written once, never over an existing file. */
+function writeDefaultPolicy(home: Home, installation: Installation): void {
+  const own = join(home.policies, "default.yaml");
+  if (!existsSync(own)) copyFileSync(join(installation.policies, "default.yaml"), own);
+}
+
+function worldImage(init: string): Broker["worldImage"] {
+  return {
+    init_hash: `sha256:${createHash("sha256").update(readFileSync(init)).digest("hex")}`,
+    filter_hash: null,
+    os_release: osRelease(),
+    kernel: release(),
+  };
+}
+
+function osRelease(): string | null {
+  if (!existsSync("/etc/os-release")) return null;
+  return /^PRETTY_NAME="?([^"\n]*)"?$/m.exec(readFileSync("/etc/os-release", "utf8"))?.[1] ?? null;
+}

@@ -1,0 +1,20 @@
+import type { Broker } from "../../broker/broker.ts";
+import type { Log } from "../http/context.ts";
+
+const HOUR_MS = 3_600_000;
+const DEFAULT_MAX_AGE_HOURS = 168;
+
+/** Discards held changes past their age, now and every hour; returns the timer. */
+export async function expireLayers(broker: Broker, log: Log): Promise<NodeJS.Timeout> {
+  const sweep = async (): Promise<void> => {
+    const hours = broker.config().held?.max_age_hours ?? DEFAULT_MAX_AGE_HOURS;
+    const removed = await broker.backend.expireHeld(broker.home.overlay, hours * HOUR_MS);
+    if (removed > 0) log.info({ removed, hours }, "Held changes have expired");
+  };
+  await sweep();
+  const timer = setInterval(() => {
+    sweep().catch((error: unknown) => log.error({ error: String(error) }, "Held changes cannot be swept"));
+  }, HOUR_MS);
+  timer.unref();
+  return timer;
+}

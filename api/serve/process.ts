@@ -1,0 +1,51 @@
+/** `substrate broker start --foreground`: one broker from its start to its signal. */
+import { chmodSync } from "node:fs";
+import { pino } from "pino";
+import { type Home, prepareHome } from "../../broker/home.ts";
+import type { WorldBackend } from "../../world/backend.ts";
+import { expireLayers } from "./held-changes.ts";
+import type { Installation } from "../installation.ts";
+import { assembleBroker } from "./assemble.ts";
+import { claimStart } from "./claim.ts";
+import { serve } from "./serve.ts";
+
+export type ProcessOptions = {
+  readonly home: Home;
+  readonly installation: Installation;
+  readonly backend: WorldBackend;
+  readonly host: Readonly<Record<string, string | undefined>>;
+  readonly uid: number;
+  readonly cwd: string;
+};
+
+/**
+ * Runs until SIGTERM, SIGINT or SIGHUP, and settles when everything is taken down. Throws when another broker
+ * runs in this home or a part cannot be opened.
+ */
+export async function runBroker(options: ProcessOptions): Promise<void> {
+  prepareHome(options.home);
+  const log = pino(pino.destination({ dest: options.home.log, sync: true, mkdir: true }));
+  chmodSync(options.home.log, 0o600);
+  const claim = claimStart(options.home.startLock);
+  try {
+    const broker = await assembleBroker({ ...options, log });
+    log.level = broker.config().log?.level ?? "info";
+    const running = await serve(broker, log);
+    const expiry = await expireLayers(broker, log);
+    const signal = await untilSignal();
+    log.info({ signal }, "Broker is asked to stop");
+    clearInterval(expiry);
+    await running.stop();
+  } catch (error) {
+    log.error({ error: error instanceof Error ? { message: error.message, stack: error.stack } : String(error) }, "Broker cannot run");
+    throw error;
+  } finally {
+    claim.release();
+  }
+}
+
+function untilSignal(): Promise<string> {
+  return new Promise((resolve) => {
+    for (const name of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.once(name, () => resolve(name));
+  });
+}

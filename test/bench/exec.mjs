@@ -1,0 +1,148 @@
+/**
+ * What a governed command costs beside an ungoverned one: `sh -c true` three ways, in turn, in one run.
+ *
+ *   spawn  Node's child_process.spawn with both outputs collected
+ *   api    POST /v1/execute on one kept-alive connection to a broker of its own
+ *   bwrap  a fresh bubblewrap sandbox for each command
+ *
+ * Ratios are the result; the times are of this machine, now. Usage: node test/bench/exec.mjs [--rounds N] [--json FILE]
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+
+const LAUNCHER = fileURLToPath(new URL("../../api/bin/substrate.mjs", import.meta.url));
+const WARM_UP = 100;
+
+const { values } = parseArgs({ options: { rounds: { type: "string", default: "1500" }, json: { type: "string" } } });
+const rounds = Number(values.rounds);
+if (!Number.isInteger(rounds) || rounds < 10) throw new Error(`--rounds takes a whole number from 10, received '${values.rounds}'`);
+
+const folder = mkdtempSync(join(tmpdir(), "substrate-bench-"));
+const home = join(folder, "home");
+const project = join(folder, "project");
+spawnSync("mkdir", [project]);
+const broker = spawn(process.execPath, [LAUNCHER, "broker", "start", "--foreground"], {
+  env: { ...process.env, SUBSTRATE_HOME: home },
+  stdio: ["ignore", "ignore", "inherit"],
+  cwd: project,
+});
+try {
+  const result = await measure();
+  print(result);
+  if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(result, null, 2)}\n`);
+} finally {
+  broker.kill("SIGTERM");
+  await new Promise((resolve) => broker.once("exit", resolve));
+  rmSync(folder, { recursive: true, force: true });
+}
+
+async function measure() {
+  const ways = { spawn: viaSpawn, api: viaApi(), ...(hasBwrap() ? { bwrap: viaBwrap } : {}) };
+  await untilReady(ways.api);
+  for (let round = 0; round < WARM_UP; round += 1) for (const run of Object.values(ways)) await run();
+  /** @type {Record<string, number[]>} */
+  const times = Object.fromEntries(Object.keys(ways).map((name) => [name, []]));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [name, run] of Object.entries(ways)) {
+      const begin = performance.now();
+      await run();
+      times[name]?.push(performance.now() - begin);
+    }
+  }
+  const summary = Object.fromEntries(Object.entries(times).map(([name, all]) => [name, summarise(all)]));
+  const base = summary.spawn?.median_ms ?? Number.NaN;
+  const ratios = Object.fromEntries(Object.entries(summary).map(([name, { median_ms }]) => [`${name}/spawn`, round3(median_ms / base)]));
+  return { command: "/bin/sh -c true", rounds, baseline_rss_mb: Math.round(process.memoryUsage().rss / 1e6), node: process.version, summary, ratios };
+}
+
+/** @returns {Promise<void>} */
+function viaSpawn() {
+  return collect("/bin/sh", ["-c", "true"]);
+}
+
+/** @returns {Promise<void>} */
+function viaBwrap() {
+  return collect("bwrap", ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-all", "/bin/sh", "-c", "true"]);
+}
+
+/** @param {string} file @param {string[]} words @returns {Promise<void>} */
+function collect(file, words) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, words, { stdio: ["ignore", "pipe", "pipe"] });
+    /** @type {Buffer[]} */
+    const output = [];
+    child.stdout.on("data", (chunk) => output.push(chunk));
+    child.stderr.on("data", (chunk) => output.push(chunk));
+    child.once("error", reject);
+    child.once("close", (code) => (code === 0 ? resolve() : reject(new Error(`${file} ended with ${code}: ${Buffer.concat(output)}`))));
+  });
+}
+
+/** @returns {() => Promise<void>} */
+function viaApi() {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const body = JSON.stringify({ agent_id: "bench", cwd: project, cmd: "true" });
+  const options = { socketPath: join(home, "sock/agent.sock"), path: "/v1/execute", method: "POST", agent, headers: { "content-type": "application/json", "content-length": Buffer.byteLength(body) } };
+  return () =>
+    new Promise((resolve, reject) => {
+      const outgoing = request(options, (response) => {
+        /** @type {Buffer[]} */
+        const parts = [];
+        response.on("data", (chunk) => parts.push(chunk));
+        response.on("end", () => {
+          const reply = JSON.parse(Buffer.concat(parts).toString("utf8"));
+          if (response.statusCode === 200 && reply.exit === 0) resolve();
+          else reject(new Error(`The broker answered ${response.statusCode}: ${JSON.stringify(reply)}`));
+        });
+      });
+      outgoing.on("error", reject);
+      outgoing.end(body);
+    });
+}
+
+/** @param {() => Promise<void>} run */
+async function untilReady(run) {
+  for (const end = Date.now() + 20_000; ; ) {
+    try {
+      return await run();
+    } catch (error) {
+      if (Date.now() > end || broker.exitCode !== null) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}
+
+function hasBwrap() {
+  const found = spawnSync("bwrap", ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-all", "/bin/sh", "-c", "true"]);
+  if (found.status === 0) return true;
+  process.stdout.write(`SKIP bwrap — ${found.error === undefined ? `it fails here: ${found.stderr}` : "not installed: apt-get install bubblewrap"}\n`);
+  return false;
+}
+
+/** @param {number[]} times */
+function summarise(times) {
+  const sorted = [...times].sort((a, b) => a - b);
+  const at = (/** @type {number} */ share) => round3(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN);
+  return { median_ms: at(0.5), p99_ms: at(0.99) };
+}
+
+/** @param {number} value */
+function round3(value) {
+  return Math.round(value * 1000) / 1000;
+}
+
+/** @param {Awaited<ReturnType<typeof measure>>} result */
+function print(result) {
+  const out = (/** @type {string} */ line) => process.stdout.write(`${line}\n`);
+  out(`${result.command}, ${result.rounds} rounds in turn, Node ${result.node}, measuring process ${result.baseline_rss_mb} MB resident`);
+  out(`${"way".padEnd(8)}${"median ms".padStart(12)}${"p99 ms".padStart(12)}${"÷ spawn".padStart(12)}`);
+  for (const [name, { median_ms, p99_ms }] of Object.entries(result.summary)) {
+    out(`${name.padEnd(8)}${String(median_ms).padStart(12)}${String(p99_ms).padStart(12)}${String(result.ratios[`${name}/spawn`]).padStart(12)}`);
+  }
+  out(JSON.stringify(result));
+}
