@@ -1,0 +1,80 @@
+/**
+ * Writes `schemas/generated/` and `world/init/frames.h` from the JSON Schemas in this folder.
+ *
+ *   node schemas/generate.mjs           write what differs
+ *   node schemas/generate.mjs --check   write nothing; exit 1 and name the files that differ
+ */
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { readSchemas } from "./generator/documents.mjs";
+import { framesHeader, framesModule } from "./generator/frames.mjs";
+import { typesModule } from "./generator/types.mjs";
+import { validatorsDeclaration, validatorsModule } from "./generator/validators.mjs";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+
+const drifted = await driftedFiles(await generate());
+if (process.argv.includes("--check")) {
+  report(drifted.map(([path]) => path));
+} else {
+  await write(drifted);
+}
+
+/**
+ * Every generated file by its path below the repository.
+ * @returns {Promise<Map<string, string>>}
+ */
+async function generate() {
+  const schemas = await readSchemas(join(ROOT, "schemas"));
+  return new Map([
+    ["schemas/generated/types.ts", await typesModule(schemas)],
+    ["schemas/generated/validators.js", validatorsModule(schemas)],
+    ["schemas/generated/validators.d.ts", validatorsDeclaration(schemas)],
+    ["schemas/generated/frames.ts", await framesModule(schemas)],
+    ["world/init/frames.h", framesHeader(schemas)],
+  ]);
+}
+
+/**
+ * @param {Map<string, string>} wanted
+ * @returns {Promise<[path: string, text: string][]>}
+ */
+async function driftedFiles(wanted) {
+  /** @type {[string, string][]} */
+  const drift = [];
+  for (const [path, text] of wanted) {
+    if ((await textOf(join(ROOT, path))) !== text) drift.push([path, text]);
+  }
+  return drift;
+}
+
+/**
+ * @param {string} path
+ * @returns {Promise<string | undefined>}
+ */
+async function textOf(path) {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/** @param {[path: string, text: string][]} files */
+async function write(files) {
+  for (const [path, text] of files) {
+    await mkdir(dirname(join(ROOT, path)), { recursive: true });
+    await writeFile(join(ROOT, path), text);
+    console.log(`wrote ${path}`);
+  }
+}
+
+/** @param {string[]} paths */
+function report(paths) {
+  if (paths.length === 0) return;
+  for (const path of paths) console.error(`${path} differs from what the schemas say`);
+  console.error("Run: node schemas/generate.mjs");
+  process.exitCode = 1;
+}

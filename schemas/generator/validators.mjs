@@ -1,0 +1,111 @@
+import { Ajv } from "ajv";
+import standalone from "ajv/dist/standalone/index.js";
+import { BANNER, documents } from "./documents.mjs";
+
+/** @typedef {import("./documents.mjs").Schema} Schema */
+/** @typedef {import("./documents.mjs").SchemaFile} SchemaFile */
+
+/**
+ * Files of the operator, who wants to see every mistake at once. Everything else stops at the first error:
+ * a body of 10 MiB can hold five million of them.
+ */
+const EVERY_ERROR = new Set(["broker-file.schema.json", "config.schema.json", "policy.schema.json"]);
+
+/** What ajv would import at run time (ajv/dist/runtime/ucs2length.js): length in code points. */
+const CODE_POINT_LENGTH = `function codePointLength(text) {
+  let length = text.length;
+  for (let at = 0; at + 1 < text.length; at++) {
+    if ((text.charCodeAt(at) & 0xfc00) !== 0xd800 || (text.charCodeAt(at + 1) & 0xfc00) !== 0xdc00) continue;
+    length--;
+    at++;
+  }
+  return length;
+}
+`;
+
+/**
+ * `validators.js`: one function per document, plain JavaScript without imports. Each stands in a scope of its own
+ * and is marked pure, so that a bundle holds only those that it uses.
+ * @param {SchemaFile[]} schemas
+ */
+export function validatorsModule(schemas) {
+  const validators = documents(schemas).map(({ file, schema }) => {
+    const code = validatorCode(schemas, file);
+    return `export const validate${schema.title} = /* @__PURE__ */ (() => {${code}})();\n`;
+  });
+  return [`// ${BANNER}`, "// @ts-nocheck", CODE_POINT_LENGTH, ...validators].join("\n");
+}
+
+/**
+ * `validators.d.ts`: the same functions as type guards.
+ * @param {SchemaFile[]} schemas
+ */
+export function validatorsDeclaration(schemas) {
+  const titles = documents(schemas).map(({ schema }) => schema.title);
+  return `// ${BANNER}
+import type { ErrorObject } from "ajv";
+import type {
+${titles.map((title) => `  ${title},\n`).join("")}} from "./types.ts";
+
+/** Whether a value is the document. After a call that returned false, \`errors\` says why until the next call. */
+export interface Validator<Document> {
+  (value: unknown): value is Document;
+  readonly errors?: readonly ErrorObject[] | null;
+}
+
+${titles.map((title) => `export declare const validate${title}: Validator<${title}>;\n`).join("")}`;
+}
+
+/**
+ * The body of a function that returns the validator.
+ * @param {SchemaFile[]} schemas
+ * @param {string} file
+ * @returns {string}
+ */
+function validatorCode(schemas, file) {
+  // verbose: errors carry their schema, from which describeErrors takes words and known fields.
+  const ajv = new Ajv({
+    allErrors: EVERY_ERROR.has(file),
+    verbose: true,
+    allowUnionTypes: true,
+    strictTypes: false,
+    strictRequired: false,
+    code: { source: true, lines: true, optimize: 2 },
+  });
+  ajv.addVocabulary(["x-wanted", "x-tag", "x-frame", "x-limits"]);
+  for (const { schema } of schemas) ajv.addSchema(withoutProse(schema));
+  const validate = ajv.getSchema(file);
+  if (validate === undefined) throw new Error(`Cannot find the schema '${file}'`);
+  return withoutModule(/** @type {any} */ (standalone).default(ajv, validate));
+}
+
+/**
+ * Replaces the CommonJS that ajv writes around a validator.
+ * @param {string} code
+ */
+function withoutModule(code) {
+  const body = code
+    .replace('"use strict";', "")
+    .replace(/module\.exports = (\w+);\s*module\.exports\.default = \1;/, "")
+    .replaceAll('require("ajv/dist/runtime/ucs2length").default', "codePointLength");
+  const name = /module\.exports = (\w+);/.exec(code)?.[1];
+  const foreign = /require\(|module\.exports/.exec(body);
+  if (name === undefined || foreign !== null)
+    throw new Error("ajv's standalone code has an unknown frame or imports");
+  return `${body}return ${name};\n`;
+}
+
+/**
+ * Descriptions are for readers of schemas and types; at run time they would only be weight.
+ * @param {any} schema
+ * @returns {any}
+ */
+function withoutProse(schema) {
+  if (Array.isArray(schema)) return schema.map(withoutProse);
+  if (typeof schema !== "object" || schema === null) return schema;
+  return Object.fromEntries(
+    Object.entries(schema)
+      .filter(([keyword, value]) => keyword !== "description" || typeof value !== "string")
+      .map(([keyword, value]) => [keyword, withoutProse(value)]),
+  );
+}
