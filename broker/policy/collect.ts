@@ -1,0 +1,195 @@
+import {
+  type CommandAssignment,
+  type CommandRedirect,
+  type CommandWord,
+  HOME_MARK,
+  MAX_FRAGMENT_LENGTH,
+  type OpaqueSpot,
+  type PipelineStage,
+  type ReadCommand,
+  type SimpleCommand,
+} from "./command.ts";
+import { MAX_FRAGMENTS, MAX_TEXT_IN_ALL, MAX_WRAPPERS } from "./read-limits.ts";
+import type { InputText, ShellLanguage } from "./inner.ts";
+import { runsItsSubstitutions } from "./shell-input.ts";
+import { unwrap } from "./unwrap.ts";
+
+export interface NewCommand {
+  readonly words: readonly CommandWord[];
+  readonly assignments: readonly CommandAssignment[];
+  readonly redirects: readonly CommandRedirect[];
+  readonly text: string;
+  readonly start: number;
+  readonly end: number;
+  readonly depth: number;
+  readonly moves: readonly string[] | null;
+}
+
+export interface CommandContext {
+  readonly input: InputText | null;
+  readonly shell: ShellLanguage;
+}
+
+/** A text to be read as a script, inside what has been read already. */
+export interface ScriptSource {
+  readonly text: string;
+  readonly shell: ShellLanguage;
+  readonly depth: number;
+  readonly moves: readonly string[] | null;
+}
+
+export type ScriptReader = (collector: CommandCollector, source: ScriptSource) => void;
+
+/** Gathers what one reading finds, in source order. One per reading. */
+export class CommandCollector {
+  readonly #fragments: SimpleCommand[] = [];
+  readonly #opaque: OpaqueSpot[] = [];
+  readonly #pipelines: (readonly PipelineStage[])[] = [];
+  #operator: string | null = null;
+  #incomplete = false;
+  #overfull = false;
+  #parsed = 0;
+  readonly #readScript: ScriptReader;
+
+  constructor(readScript: ScriptReader) {
+    this.#readScript = readScript;
+  }
+
+  /** No more is read: what is left of the command is opaque. */
+  get full(): boolean {
+    return this.#fragments.length >= MAX_FRAGMENTS;
+  }
+
+  /** Counts text that is about to be parsed; a sentence when it is too much in all. */
+  refuseMore(text: string): string | null {
+    this.#parsed += text.length;
+    return this.#parsed > MAX_TEXT_IN_ALL
+      ? `Commands inside commands come to more than ${MAX_TEXT_IN_ALL} characters`
+      : null;
+  }
+
+  get size(): number {
+    return this.#fragments.length;
+  }
+
+  /** Adds the command and everything it runs in turn. */
+  addCommand(command: NewCommand, context: CommandContext): void {
+    if (this.full) {
+      this.overflow(command.text);
+      return;
+    }
+    const { text, ...rest } = command;
+    this.#fragments.push({ ...rest, fragment: clip(text) });
+    const [program] = command.words;
+    if (program === undefined) return;
+    if (program.kind !== "literal") {
+      this.addOpaque(text, `The program is only known when the command runs: '${clip(program.raw)}'`);
+      return;
+    }
+    this.#addInner(command, context);
+  }
+
+  #addInner(command: NewCommand, context: CommandContext): void {
+    const found = unwrap(command.words, context.input, context.shell);
+    if (found.length > 0 && command.depth >= MAX_WRAPPERS) {
+      this.addUnread(
+        command.text,
+        `Commands inside commands are read ${MAX_WRAPPERS} levels deep, this one goes on`,
+      );
+      return;
+    }
+    for (const inner of found) {
+      if (inner.kind === "opaque") this.addOpaque(command.text, inner.reason);
+      else if (inner.kind === "script") {
+        const { text, shell } = inner;
+        this.#readScript(this, { text, shell, depth: command.depth + 1, moves: command.moves });
+      } else {
+        const text = writtenText(inner.words);
+        const { words } = inner;
+        this.addCommand(
+          { ...command, words, assignments: [], redirects: [], text, depth: command.depth + 1 },
+          context,
+        );
+      }
+    }
+  }
+
+  /** There is more to read and no room for it. */
+  overflow(text: string): void {
+    if (!this.#overfull)
+      this.addUnread(text, `A command may hold ${MAX_FRAGMENTS} commands, this one has more`);
+    this.#overfull = true;
+  }
+
+  addOpaque(text: string, reason: string): void {
+    if (this.#opaque.length < MAX_FRAGMENTS) this.#opaque.push({ fragment: clip(text), reason });
+  }
+
+  addUnread(text: string, reason: string): void {
+    this.#incomplete = true;
+    this.addOpaque(text, reason);
+  }
+
+  addPipeline(stages: readonly PipelineStage[]): void {
+    const filled = stages.filter((stage) => stage.length > 0);
+    if (filled.length > 1) this.#pipelines.push(filled);
+  }
+
+  /**
+   * `bash <(curl x)`, `sh -c "$(curl x)"`, `eval "$(curl x)"`: what stands in the substitutions is piped, so to say,
+   * into the shell. The command's own fragments are `from` up to `to`, those of its substitutions come after.
+   */
+  addFeeding(from: number, to: number): void {
+    const own = this.#fragments.slice(from, to);
+    if (this.size > to && own.some(runsItsSubstitutions)) {
+      this.addPipeline([this.stageSince(to), Array.from({ length: to - from }, (_, index) => from + index)]);
+    }
+  }
+
+  /** Where the shell stands after the command at `index`, if that was a `cd`. */
+  movesAfter(index: number, moves: readonly string[] | null): readonly string[] | null {
+    const first = this.#fragments[index]?.words[0]?.text;
+    const words =
+      this.#fragments[first === "command" || first === "builtin" ? index + 1 : index]?.words ?? [];
+    const program = words[0]?.text;
+    if (program === "popd") return null;
+    if (moves === null || (program !== "cd" && program !== "pushd")) return moves;
+    const target = words.slice(1).find((word) => !/^-./.test(word.text));
+    if (target === undefined) return [...moves, HOME_MARK];
+    return target.kind === "literal" && target.text !== "-" ? [...moves, target.text] : null;
+  }
+
+  addOperator(operator: string): void {
+    this.#operator ??= operator;
+  }
+
+  /** The commands added since `from` as one stage. */
+  stageSince(from: number): PipelineStage {
+    return Array.from({ length: this.#fragments.length - from }, (_, index) => from + index);
+  }
+
+  finish(form: ReadCommand["form"], text: string): ReadCommand {
+    return {
+      form,
+      text,
+      fragments: this.#fragments,
+      opaque: this.#opaque,
+      pipelines: this.#pipelines,
+      operator: this.#operator,
+      incomplete: this.#incomplete,
+    };
+  }
+}
+
+/** As much of it as a fragment shows. */
+function writtenText(words: readonly CommandWord[]): string {
+  return words
+    .slice(0, MAX_FRAGMENT_LENGTH)
+    .map((word) => word.raw)
+    .join(" ");
+}
+
+function clip(text: string): string {
+  const shown = text.replaceAll(HOME_MARK, "~");
+  return shown.length <= MAX_FRAGMENT_LENGTH ? shown : `${shown.slice(0, MAX_FRAGMENT_LENGTH - 1)}…`;
+}

@@ -1,0 +1,69 @@
+import type { PolicyDocument } from "../../schemas/generated/types.ts";
+import type { RuleSet } from "./rule-set.ts";
+
+export type PlainVerdict = "allow" | "isolate" | "ask" | "deny";
+export type Verdict = PlainVerdict | "would_isolate" | "would_ask" | "would_deny";
+export type PolicyMode = "observe" | "enforce";
+
+/** The rule that decided, in the shape of the API (`rule` in replies, errors and spans). */
+export interface DecisionRule {
+  /** The policy's key: `commands.denied`, `commands.allowed`, `commands.opaque`, `approval.require`, … */
+  readonly list: string;
+  readonly pattern: string;
+  /** The simple command it is about, as written, at most 512 characters. */
+  readonly fragment: string;
+  /** `file.yaml:line` */
+  readonly source: string;
+  readonly reason?: string;
+}
+
+export interface Decision {
+  readonly verdict: Verdict;
+  readonly mode: PolicyMode;
+  /** `null` when no rule decided. */
+  readonly rule: DecisionRule | null;
+  /** Rules of `commands.warn` that matched: the command runs and leaves a violation span for each. */
+  readonly warnings: readonly DecisionRule[];
+  /** The policy whose rule decided: of two (`decideBoth`), the one with the stricter verdict. */
+  readonly policyId: string;
+}
+
+/** Where a command would run. Absolute paths. */
+export interface Where {
+  readonly project: string;
+  readonly home: string;
+  readonly cwd: string;
+  /** The absolute path a bare program name resolves to inside the world, or null. */
+  readonly resolve?: (name: string) => string | null;
+}
+
+/** A policy that has been validated and whose rules are ready to be matched. Immutable. */
+export interface CompiledPolicy {
+  readonly id: string;
+  readonly name: string;
+  readonly mode: PolicyMode;
+  readonly selectable: boolean;
+  /** `sha256:` and hex, over the canonical JSON of the document. */
+  readonly hash: string;
+  /** File name without folders, as it stands in `rule.source`. */
+  readonly source: string;
+  readonly document: PolicyDocument;
+  readonly rules: RuleSet;
+  /** Sentences about keys that this version does not carry out as written, and are safe or only observed. */
+  readonly notes: readonly string[];
+}
+
+/** One reason why a policy file does not load. */
+export interface PolicyProblem {
+  readonly file: string;
+  /** From 1; 0 when the file itself could not be read. */
+  readonly line: number;
+  readonly column: number;
+  /** The key, as `commands.denied.3`; empty for the whole file. */
+  readonly path: string;
+  readonly message: string;
+  /** `default.yaml:12:5: commands.denyd is not a known key (did you mean denied?)` */
+  readonly text: string;
+}
+
+export type PolicyLoad = { readonly ok: CompiledPolicy } | { readonly problems: readonly PolicyProblem[] };

@@ -1,0 +1,179 @@
+import { MAX_FRAGMENT_LENGTH, type ReadCommand, type SimpleCommand } from "./command.ts";
+import type { CompiledPolicy, DecisionRule, PlainVerdict, Where } from "./decision.ts";
+import { prepare, type PreparedCommand } from "./prepare.ts";
+import { matchingPipes, matchingRules, readingOf, type Rule, type RuleList } from "./rule-set.ts";
+
+export interface Finding {
+  readonly verdict: Exclude<PlainVerdict, "allow">;
+  readonly rule: DecisionRule;
+}
+
+export interface Findings {
+  /** In the order in which equal verdicts are named: rules first, then what no rule's pattern decided. */
+  readonly found: readonly Finding[];
+  readonly warnings: readonly DecisionRule[];
+  /** The first rule of `commands.allowed` that matched, for the answer when nothing stricter did. */
+  readonly allowedBy: DecisionRule | null;
+}
+
+const VERDICTS: Readonly<Partial<Record<RuleList, Finding["verdict"]>>> = {
+  "commands.denied": "deny",
+  "commands.ask": "ask",
+  "commands.isolated": "isolate",
+};
+
+/** The rules that matched each command of the line; `rules[i]` belongs to `read.fragments[i]`. */
+interface Matched {
+  readonly commands: readonly SimpleCommand[];
+  readonly rules: readonly Set<Rule>[];
+  /** Rules with a `|`, and the commands of the pipeline that they matched, as `curl x | bash`. */
+  readonly pipes: readonly { readonly rule: Rule; readonly fragment: string }[];
+}
+
+/** Everything that speaks against running a command plainly. */
+export function findings(policy: CompiledPolicy, read: ReadCommand, where: Where): Findings {
+  const matched = matchAll(policy, read, where);
+  return {
+    found: [
+      ...byPattern(matched),
+      ...byOperator(policy, read),
+      ...byAllowedList(policy, matched),
+      ...byOpacity(policy, read),
+      ...byApproval(policy, matched, read),
+    ],
+    warnings: rulesOf(matched, "commands.warn"),
+    allowedBy: rulesOf(matched, "commands.allowed")[0] ?? null,
+  };
+}
+
+function matchAll(policy: CompiledPolicy, read: ReadCommand, where: Where): Matched {
+  const prepared: (PreparedCommand | null)[] = read.fragments.map((command) => prepare(command, where));
+  const rules = prepared.map(
+    (command) => new Set(command === null ? [] : matchingRules(policy.rules, command)),
+  );
+  const matches =
+    policy.rules.pipes.size === 0
+      ? []
+      : read.pipelines.flatMap((one) => matchingPipes(policy.rules, one, prepared));
+  for (const { rule, commands } of matches) {
+    if (readingOf(rule.list) === "allowing") for (const index of commands) rules[index]?.add(rule);
+  }
+  const pipes = matches.map(({ rule, commands }) => {
+    return {
+      rule,
+      fragment: commands
+        .map((index) => read.fragments[index]?.fragment)
+        .join(" | ")
+        .slice(0, MAX_FRAGMENT_LENGTH),
+    };
+  });
+  return { commands: read.fragments, rules, pipes };
+}
+
+function byPattern(matched: Matched): Finding[] {
+  return everyMatch(matched).flatMap(({ rule, fragment }) => {
+    const verdict = VERDICTS[rule.list];
+    return verdict === undefined ? [] : [{ verdict, rule: named(rule, fragment) }];
+  });
+}
+
+/** In the order of the commands, and for one command in the order of the rules; pipelines after them. */
+function everyMatch(matched: Matched): { rule: Rule; fragment: string }[] {
+  const single = matched.rules.flatMap((rules, index) => {
+    return [...rules]
+      .sort((one, other) => one.order - other.order)
+      .map((rule) => ({ rule, fragment: matched.commands[index]?.fragment ?? "" }));
+  });
+  return [...single, ...matched.pipes];
+}
+
+function byOperator(policy: CompiledPolicy, read: ReadCommand): Finding[] {
+  if (policy.document.commands?.shell_operators !== false) return [];
+  const operator = read.operator ?? (read.incomplete ? "(unread)" : null);
+  if (operator === null) return [];
+  const reason = `Pipes, lists, redirects and substitutions are refused, and this command has '${operator}'`;
+  return [
+    { verdict: "deny", rule: keyRule(policy, "operators", "shell_operators: false", read.text, reason) },
+  ];
+}
+
+/** A list that is not empty is all that may run; what asks or is isolated is listed there and counts. */
+function byAllowedList(policy: CompiledPolicy, matched: Matched): Finding[] {
+  if (policy.rules.count["commands.allowed"] === 0) return [];
+  return matched.commands.flatMap((command, index) => {
+    const [program] = command.words;
+    if (program === undefined || program.kind !== "literal") return [];
+    const listed = [...(matched.rules[index] ?? [])].some((rule) => LISTED.has(rule.list));
+    const reason = "commands.allowed is not empty, and nothing in it matches this command";
+    const rule = keyRule(policy, "allowed", policy.rules.allowedInWords, command.fragment, reason);
+    return listed ? [] : [{ verdict: "deny" as const, rule }];
+  });
+}
+
+const LISTED: ReadonlySet<RuleList> = new Set<RuleList>([
+  "commands.allowed",
+  "commands.isolated",
+  "commands.ask",
+]);
+
+/** Absent: isolate, or, beside a list of all that may run, deny: a program that is not known is not on it. */
+function byOpacity(policy: CompiledPolicy, read: ReadCommand): Finding[] {
+  const said = policy.document.commands?.opaque;
+  const verdict = said ?? (policy.rules.count["commands.allowed"] > 0 ? "deny" : "isolate");
+  if (verdict === "allow") return [];
+  return read.opaque.map((spot) => ({
+    verdict,
+    rule: keyRule(policy, "opaque", `opaque: ${verdict}`, spot.fragment, spot.reason),
+  }));
+}
+
+function byApproval(policy: CompiledPolicy, matched: Matched, read: ReadCommand): Finding[] {
+  if (policy.document.approval?.require !== true) return [];
+  const reason = "approval.require is true, and nothing in approval.auto_approve matches this command";
+  const asks = (fragment: string): Finding => ({
+    verdict: "ask",
+    rule: keyRule(policy, "require", "require: true", fragment, reason),
+  });
+  const unapproved = matched.commands.filter(
+    (command, index) =>
+      command.words.length > 0 &&
+      ![...(matched.rules[index] ?? [])].some((rule) => rule.list === "approval.auto_approve"),
+  );
+  return [...unapproved.map((command) => command.fragment), ...read.opaque.map((spot) => spot.fragment)].map(
+    asks,
+  );
+}
+
+function rulesOf(matched: Matched, list: RuleList): DecisionRule[] {
+  return everyMatch(matched)
+    .filter(({ rule }) => rule.list === list)
+    .map(({ rule, fragment }) => named(rule, fragment));
+}
+
+function named(rule: Rule, fragment: string): DecisionRule {
+  const { list, pattern, source, reason } = rule;
+  return { list, pattern, fragment, source, ...(reason === undefined ? {} : { reason }) };
+}
+
+const KEYS = {
+  operators: "commands.shell_operators",
+  allowed: "commands.allowed",
+  opaque: "commands.opaque",
+  require: "approval.require",
+} as const;
+
+function keyRule(
+  policy: CompiledPolicy,
+  key: keyof typeof KEYS,
+  pattern: string,
+  fragment: string,
+  reason: string,
+): DecisionRule {
+  return {
+    list: KEYS[key],
+    pattern,
+    fragment: fragment.slice(0, MAX_FRAGMENT_LENGTH),
+    source: policy.rules.sources[key],
+    reason,
+  };
+}

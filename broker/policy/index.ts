@@ -1,0 +1,16 @@
+/** The face of the policy engine: what the rest of the broker may use. Everything here but `loadPolicy` is pure. */
+export type { CommandWord, OpaqueSpot, ReadCommand, SimpleCommand } from "./command.ts";
+export { decide, decideBoth } from "./decide.ts";
+export type {
+  CompiledPolicy,
+  Decision,
+  DecisionRule,
+  PlainVerdict,
+  PolicyLoad,
+  PolicyMode,
+  PolicyProblem,
+  Verdict,
+  Where,
+} from "./decision.ts";
+export { loadPolicy, parsePolicy } from "./load.ts";
+export { readArgv, readShell } from "./read.ts";

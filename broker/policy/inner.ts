@@ -1,0 +1,35 @@
+import { type CommandWord, HOME_MARK, UNKNOWN_MARK } from "./command.ts";
+
+export type ShellLanguage = "sh" | "bash";
+
+/** What a simple command runs besides its own program. */
+export type Inner =
+  | { readonly kind: "words"; readonly words: readonly CommandWord[] }
+  | { readonly kind: "script"; readonly text: string; readonly shell: ShellLanguage }
+  | { readonly kind: "opaque"; readonly reason: string };
+
+/** Text that arrives on standard input from a here-document or here-string. */
+export interface InputText {
+  readonly text: string;
+  /** False when expansions in it make the final text unknown. */
+  readonly certain: boolean;
+}
+
+/** Words as a script again: the marks become expansions, so that the next reading sees them the same way. */
+export function scriptOf(words: readonly CommandWord[], shell: ShellLanguage, what: string): Inner[] {
+  const text = words.map((word) => asShellText(word.text)).join(" ");
+  const script: Inner = { kind: "script", text, shell };
+  if (words.every((word) => word.kind !== "dynamic")) return [script];
+  return [
+    script,
+    { kind: "opaque", reason: `The text that ${what} runs is only known when the command runs` },
+  ];
+}
+
+export function asShellText(text: string): string {
+  return text.replaceAll(HOME_MARK, "$HOME").replaceAll(UNKNOWN_MARK, "$_");
+}
+
+export function baseName(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}

@@ -1,0 +1,91 @@
+import { closeSync, openSync, readSync } from "node:fs";
+import { basename } from "node:path";
+import { validatePolicyDocument } from "../../schemas/generated/validators.js";
+import { describeErrors } from "../../schemas/validation-errors.ts";
+import { compilePolicy } from "./compile.ts";
+import type { PolicyLoad, PolicyProblem } from "./decision.ts";
+import { readYaml, type YamlFile } from "./yaml-file.ts";
+
+/** 256 KiB: a policy that people can review is far smaller. */
+export const MAX_POLICY_BYTES = 256 * 1024;
+
+/**
+ * Reads, validates and compiles a policy file. Bad content and unreadable files come back as problems. In one go,
+ * so that no command is decided between the old policy and the new one.
+ *
+ * @param path absolute path; its last part is the file name in `rule.source` and in problems.
+ */
+export function loadPolicy(path: string): PolicyLoad {
+  const file = basename(path);
+  try {
+    const bytes = readBounded(path);
+    if (bytes.length > MAX_POLICY_BYTES) {
+      return {
+        problems: [
+          problem(file, 0, 0, [], `A policy has at most ${MAX_POLICY_BYTES} bytes, this file has more`),
+        ],
+      };
+    }
+    return parsePolicy(new TextDecoder("utf-8", { fatal: true }).decode(bytes), file);
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
+    const why =
+      code === "ERR_ENCODING_INVALID_ENCODED_DATA"
+        ? "It is not UTF-8 text"
+        : `Cannot read '${path}': ${code}`;
+    return { problems: [problem(file, 0, 0, [], why)] };
+  }
+}
+
+/** The same for text at hand. Pure. */
+export function parsePolicy(text: string, file: string): PolicyLoad {
+  const yaml = readYaml(text);
+  if ("problems" in yaml) {
+    return {
+      problems: yaml.problems.map(({ line, column, message }) => problem(file, line, column, [], message)),
+    };
+  }
+  if (!validatePolicyDocument(yaml.value)) {
+    const errors = describeErrors(yaml.value, validatePolicyDocument.errors ?? []);
+    return { problems: errors.map((error) => problemAt(yaml, file, error.pointer, error.message)) };
+  }
+  const compiled = compilePolicy(yaml.value, { file, lineOf: (path) => yaml.positionOf(path).line });
+  if ("ok" in compiled) return compiled;
+  return { problems: compiled.problems.map(({ path, message }) => problemAt(yaml, file, path, message)) };
+}
+
+function readBounded(path: string): Buffer {
+  const file = openSync(path, "r");
+  try {
+    const buffer = Buffer.alloc(MAX_POLICY_BYTES + 1);
+    let length = 0;
+    for (;;) {
+      const count = readSync(file, buffer, length, buffer.length - length, null);
+      length += count;
+      if (count === 0 || length === buffer.length) return buffer.subarray(0, length);
+    }
+  } finally {
+    closeSync(file);
+  }
+}
+
+function problemAt(
+  yaml: YamlFile,
+  file: string,
+  path: readonly (string | number)[],
+  message: string,
+): PolicyProblem {
+  const { line, column } = yaml.positionOf(path);
+  return problem(file, line, column, path, message);
+}
+
+function problem(
+  file: string,
+  line: number,
+  column: number,
+  path: readonly (string | number)[],
+  message: string,
+): PolicyProblem {
+  const place = line === 0 ? file : `${file}:${line}:${column}`;
+  return { file, line, column, path: path.join("."), message, text: `${place}: ${message}` };
+}

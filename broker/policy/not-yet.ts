@@ -1,0 +1,140 @@
+import type { PolicyDocument } from "../../schemas/generated/types.ts";
+
+/**
+ * Keys that this version does not carry out as they are written.
+ *
+ * - `weaker`: without it more would be possible than the policy says. Refused in enforce mode, noted in observe mode.
+ * - `unbuilt`: what it asks for does not exist. Refused in either mode.
+ * - `stricter`: without it less is possible than the policy says. Noted.
+ * - `vector`: the answer's `isolation` says whether it is there, and `world.require` insists on it. Noted.
+ * - `nothing`: no command is decided or run otherwise. Noted.
+ */
+interface NotYetRow {
+  readonly key: string;
+  readonly effect: "weaker" | "unbuilt" | "stricter" | "vector" | "nothing";
+  /** Does the document ask for it? */
+  readonly asked: (document: PolicyDocument) => boolean;
+  readonly sentence: string;
+}
+
+const ROWS: readonly NotYetRow[] = [
+  {
+    key: "fs.deny_read",
+    effect: "weaker",
+    asked: ({ fs }) => someGlob(fs?.deny_read),
+    sentence: "globs in fs.deny_read are not enforced yet; plain paths are",
+  },
+  {
+    key: "fs.deny_write",
+    effect: "weaker",
+    asked: ({ fs }) => someGlob(fs?.deny_write),
+    sentence: "globs in fs.deny_write are not enforced yet; plain paths are",
+  },
+  {
+    key: "net.allowed",
+    effect: "stricter",
+    asked: ({ net }) => (net?.allowed ?? []).length > 0,
+    sentence: "net.allowed opens nothing yet: there is no network inside a world",
+  },
+  {
+    key: "net.egress_budget",
+    effect: "stricter",
+    asked: ({ net }) => net?.egress_budget !== undefined,
+    sentence: "net.egress_budget always holds: there is no network inside a world yet",
+  },
+  {
+    key: "commands.ask",
+    effect: "stricter",
+    asked: ({ commands, approval }) =>
+      (commands?.ask ?? []).length > 0 || commands?.opaque === "ask" || approval?.require === true,
+    sentence: "what asks is refused as approval_required: nobody can answer yet",
+  },
+  {
+    key: "approval.preview",
+    effect: "nothing",
+    asked: ({ approval }) => approval?.preview === "auto",
+    sentence: "approval.preview is not made yet",
+  },
+  {
+    key: "world.isolate_network",
+    effect: "unbuilt",
+    asked: ({ world }) => world?.isolate_network === false,
+    sentence: "world.isolate_network: false (the host's network) is not built yet",
+  },
+  {
+    key: "world.enable_preload",
+    effect: "nothing",
+    asked: ({ world }) => world?.enable_preload === true,
+    sentence: "world.enable_preload adds nothing yet",
+  },
+  {
+    key: "world.seccomp",
+    effect: "vector",
+    asked: ({ world }) => world?.seccomp !== undefined,
+    sentence:
+      "world.seccomp: the isolation vector says whether a filter is there; world.require: [seccomp] insists",
+  },
+  {
+    key: "world.limits",
+    effect: "vector",
+    asked: ({ world }) => Object.keys(world?.limits ?? {}).length > 0,
+    sentence: "world.limits: the isolation vector says whether limits hold; world.require: [cgroup] insists",
+  },
+  {
+    key: "world.publish",
+    effect: "stricter",
+    asked: ({ world }) => (world?.publish ?? []).length > 0,
+    sentence: "world.publish opens no port yet",
+  },
+  {
+    key: "budgets",
+    effect: "weaker",
+    asked: ({ budgets }) =>
+      [budgets?.default, budgets?.shared].some((limits) => Object.keys(limits ?? {}).length > 0),
+    sentence: "budgets are not counted yet",
+  },
+  {
+    key: "changes.apply",
+    effect: "stricter",
+    asked: ({ changes }) => changes?.apply === "agent",
+    sentence: "changes.apply: agent lifts nothing yet: no agent can apply held changes",
+  },
+  {
+    key: "changes.auto_apply",
+    effect: "stricter",
+    asked: ({ changes }) => (changes?.auto_apply ?? []).length > 0,
+    sentence: "changes.auto_apply applies nothing yet: held changes stay held",
+  },
+  {
+    key: "privacy",
+    effect: "nothing",
+    asked: ({ privacy }) => privacy !== undefined,
+    sentence: "privacy concerns the index of files, which is not built yet",
+  },
+];
+
+export interface NotYet {
+  readonly notes: readonly string[];
+  readonly refusals: readonly { readonly path: readonly string[]; readonly message: string }[];
+}
+
+/** What to say about a document, and what to refuse it for. */
+export function notYet(document: PolicyDocument): NotYet {
+  const asked = ROWS.filter((row) => row.asked(document));
+  const refused = asked.filter(
+    (row) => row.effect === "unbuilt" || (row.effect === "weaker" && document.mode === "enforce"),
+  );
+  return {
+    notes: asked.filter((row) => !refused.includes(row)).map((row) => row.sentence),
+    refusals: refused.map((row) => ({ path: row.key.split("."), message: refusal(row) })),
+  };
+}
+
+function refusal(row: NotYetRow): string {
+  if (row.effect === "unbuilt") return `Cannot load a policy with ${row.key} set so: ${row.sentence}`;
+  return `Cannot enforce ${row.key}: ${row.sentence}. Take it out, or use mode: observe`;
+}
+
+function someGlob(paths: readonly string[] | undefined): boolean {
+  return (paths ?? []).some((path) => /[*?[\]{}]/.test(path));
+}

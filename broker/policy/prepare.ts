@@ -1,0 +1,89 @@
+import { posix } from "node:path";
+import { type Arguments, sortArguments } from "./arguments.ts";
+import type { CommandWord, SimpleCommand } from "./command.ts";
+import type { Where } from "./decision.ts";
+import { baseName } from "./inner.ts";
+import { folderAfter, looksLikePath, normalPath, wholeFolder, withHome } from "./paths.ts";
+import type { ProgramFacts } from "./program-facts.ts";
+import { factsOf, loadsCode, plainName } from "./programs.ts";
+
+/** A simple command made ready to be compared with many rules. */
+export interface PreparedCommand {
+  readonly command: SimpleCommand;
+  /** The program word as written. */
+  readonly written: string;
+  /** Every name a rule may know the program by: its own, without version, where it resolves to. */
+  readonly names: readonly string[];
+  /** Absolute path of the program, when the word has a slash or the resolver knows it. */
+  readonly path: string | null;
+  readonly facts: ProgramFacts;
+  readonly args: Arguments;
+  readonly where: Where;
+  readonly folder: string | null;
+  /** A variable set for it makes it load other code. */
+  readonly tampered: boolean;
+  /** The spellings of a word, computed once. */
+  readonly spellings: Map<CommandWord, Spellings>;
+}
+
+export interface Spellings {
+  /** What a refusing rule compares: any of them. */
+  readonly any: readonly string[];
+  /** What an allowing rule compares: this one, null when it is not known. */
+  readonly only: string | null;
+}
+
+/** Null when no program word is known. */
+export function prepare(command: SimpleCommand, where: Where): PreparedCommand | null {
+  const [program, ...others] = command.words;
+  if (program === undefined || program.kind !== "literal") return null;
+  const written = withHome(program.text, where.home);
+  const folder = folderAfter(where.cwd, where.home, command.moves);
+  const path = programPath(written, folder, where);
+  const name = baseName(written);
+  const names = new Set([name, plainName(name), ...(path === null ? [] : [baseName(path)])]);
+  const facts = factsOf(plainName(name));
+  return {
+    command,
+    written,
+    names: [...names],
+    path,
+    facts,
+    args: sortArguments(others, facts),
+    where,
+    folder,
+    tampered: command.assignments.some((assignment) => loadsCode(assignment.name)),
+    spellings: new Map(),
+  };
+}
+
+function programPath(written: string, folder: string | null, where: Where): string | null {
+  if (!written.includes("/")) return where.resolve?.(written) ?? null;
+  return written.startsWith("/")
+    ? posix.normalize(written)
+    : folder === null
+      ? null
+      : posix.resolve(folder, written);
+}
+
+export function spellingsOf(word: CommandWord, prepared: PreparedCommand): Spellings {
+  const known = prepared.spellings.get(word);
+  if (known !== undefined) return known;
+  const spellings = computeSpellings(word, prepared);
+  prepared.spellings.set(word, spellings);
+  return spellings;
+}
+
+function computeSpellings(word: CommandWord, prepared: PreparedCommand): Spellings {
+  const text = withHome(word.text, prepared.where.home);
+  const isPath = looksLikePath(text);
+  const any = new Set([text]);
+  if (isPath) for (const folder of [null, prepared.folder]) any.add(normalPath(text, folder));
+  if (word.kind === "glob") {
+    const whole = wholeFolder(text, prepared.folder);
+    if (whole !== null) for (const folder of [null, prepared.folder]) any.add(normalPath(whole, folder));
+  }
+  if (word.kind !== "literal") return { any: [...any], only: null };
+  const relativeUnknown = isPath && prepared.folder === null && !text.startsWith("/");
+  return { any: [...any], only: relativeUnknown ? null : isPath ? normalPath(text, prepared.folder) : text };
+}

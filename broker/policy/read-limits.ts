@@ -1,0 +1,50 @@
+/**
+ * What is looked at before a parser costs anything. Measured: 1 MB takes the parser 195 ms, 10,000 nested `$(` 199 ms,
+ * 16,000 here-documents 500 ms, 60,000 backquotes 75 ms.
+ */
+export const MAX_TEXT_LENGTH = 64 * 1024;
+export const MAX_NESTING = 200;
+export const MAX_HERE_DOCUMENTS = 256;
+export const MAX_BACKQUOTES = 2048;
+/** `;`, `|`, `&` and newlines, wherever they stand. */
+export const MAX_SEPARATORS = 8000;
+export const MAX_FRAGMENTS = 2000;
+/** Over all scripts inside scripts (`sh -c`, `eval`) and second readings. */
+export const MAX_TEXT_IN_ALL = 2 * MAX_TEXT_LENGTH + 4096;
+export const MAX_WRAPPERS = 8;
+
+/** Why this text is not read at all, as a sentence; null when it may be parsed. Looks at 64 KiB at most. */
+export function refuseToRead(text: string): string | null {
+  if (text.length > MAX_TEXT_LENGTH) {
+    return `A command of at most ${MAX_TEXT_LENGTH} characters can be read, this one has ${text.length}`;
+  }
+  if (text.includes("\0")) return "A command cannot hold a NUL character";
+  if (nestingDepth(text) > MAX_NESTING)
+    return `A command may be nested ${MAX_NESTING} levels deep, this one is deeper`;
+  const crowd = CROWDS.find(({ pattern, most }) => countOf(text, pattern) > most);
+  return crowd === undefined ? null : `A command may hold ${crowd.most} ${crowd.what}, this one has more`;
+}
+
+const CROWDS = [
+  { pattern: /<</g, most: MAX_HERE_DOCUMENTS, what: "here-documents" },
+  { pattern: /`/g, most: MAX_BACKQUOTES, what: "backquotes" },
+  { pattern: /[;|&\n]/g, most: MAX_SEPARATORS, what: "separators" },
+] as const;
+
+function countOf(text: string, pattern: RegExp): number {
+  return text.match(pattern)?.length ?? 0;
+}
+
+/** Counts brackets without regard to quotes: too high now and then, never too low for `(` and `{`. */
+function nestingDepth(text: string): number {
+  let depth = 0;
+  let deepest = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === 40 || code === 123) {
+      depth += 1;
+      if (depth > deepest) deepest = depth;
+    } else if ((code === 41 || code === 125) && depth > 0) depth -= 1;
+  }
+  return deepest;
+}

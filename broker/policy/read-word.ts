@@ -1,0 +1,175 @@
+import type { DoubleQuotedChild, ParameterExpansionPart, Word, WordPart } from "unbash";
+import { type CommandWord, HOME_MARK, UNKNOWN_MARK } from "./command.ts";
+
+/** A word before braces are expanded: choices multiply it, a split (`$IFS`) cuts it. */
+type Segment =
+  | { readonly kind: "text" | "glob"; readonly text: string }
+  | { readonly kind: "unknown" | "split" }
+  | { readonly kind: "choice"; readonly texts: readonly string[] };
+
+const UNKNOWN: Segment = { kind: "unknown" };
+const SPLIT: Segment = { kind: "split" };
+const MAX_BRACE_WORDS = 256;
+const TILDE_PREFIX = /^~[^/]*/;
+
+/**
+ * The words that one written word becomes, in the shell's order: braces, home folder and expansions, splitting.
+ * Usually one; none for a lone `$IFS`.
+ */
+export function readWord(word: Word): CommandWord[] {
+  const segments = word.parts === undefined ? plainSegments(word.text, word.value) : partSegments(word);
+  return expandChoices(segments).flatMap((expanded) => splitWords(expanded, word.text));
+}
+
+/** A word that no shell reads: exactly what it says. */
+export function literalWord(text: string): CommandWord {
+  return { kind: "literal", text, raw: text };
+}
+
+export function dynamicWord(raw: string): CommandWord {
+  return { kind: "dynamic", text: UNKNOWN_MARK, raw };
+}
+
+function plainSegments(written: string, value: string): Segment[] {
+  return written.startsWith("~") ? tildeSegments(value) : [{ kind: "text", text: value }];
+}
+
+function tildeSegments(value: string): Segment[] {
+  const prefix = TILDE_PREFIX.exec(value)?.[0] ?? "";
+  const rest: Segment = { kind: "text", text: value.slice(prefix.length) };
+  // ~name, ~+ and ~- are folders that only the shell knows.
+  return [prefix === "~" ? { kind: "text", text: HOME_MARK } : UNKNOWN, rest];
+}
+
+function partSegments(word: Word): Segment[] {
+  const [first, ...others] = word.parts ?? [];
+  if (first === undefined) return [{ kind: "text", text: word.value }];
+  const tilde = first.type === "Literal" && first.text.startsWith("~") && endsTildePrefix(first.text, others);
+  const head = tilde && first.type === "Literal" ? tildeSegments(first.value) : partSegment(first);
+  return [...head, ...others.flatMap(partSegment)];
+}
+
+/** A quote inside the prefix (`~"name"`) keeps the shell from expanding it. */
+function endsTildePrefix(text: string, others: readonly WordPart[]): boolean {
+  return text.includes("/") || others.length === 0;
+}
+
+function partSegment(part: WordPart): Segment[] {
+  switch (part.type) {
+    case "Literal":
+    case "SingleQuoted":
+    case "AnsiCQuoted":
+      return [{ kind: "text", text: part.value }];
+    case "Glob":
+    case "ExtendedGlob":
+      return [{ kind: "glob", text: part.text }];
+    case "DoubleQuoted":
+    case "LocaleString":
+      return [{ kind: "text", text: "" }, ...part.parts.map(quotedSegment)];
+    case "SimpleExpansion":
+      return [part.text === "$IFS" ? SPLIT : variableSegment(part.text)];
+    case "ParameterExpansion":
+      return [part.parameter === "IFS" && part.prefix === undefined ? SPLIT : parameterSegment(part)];
+    case "BraceExpansion":
+      return [braceSegment(part.text)];
+    default:
+      return [UNKNOWN];
+  }
+}
+
+function quotedSegment(part: DoubleQuotedChild): Segment {
+  if (part.type === "Literal") return { kind: "text", text: part.value };
+  if (part.type === "SimpleExpansion") return variableSegment(part.text);
+  return part.type === "ParameterExpansion" ? parameterSegment(part) : UNKNOWN;
+}
+
+function variableSegment(text: string): Segment {
+  return text === "$HOME" ? { kind: "text", text: HOME_MARK } : UNKNOWN;
+}
+
+function parameterSegment(part: ParameterExpansionPart): Segment {
+  const plain = part.prefix === undefined && part.index === undefined && part.operation === undefined;
+  return plain ? variableSegment(`$${part.parameter}`) : UNKNOWN;
+}
+
+function braceSegment(text: string): Segment {
+  // Quotes and expansions inside braces, and sequences ({1..9}), stay unknown.
+  const simple = !/["'\\$`*?[\]]/.test(text);
+  const texts = simple ? expandBraces(text) : null;
+  return texts === null ? UNKNOWN : { kind: "choice", texts };
+}
+
+/** `{a,b{c,d}}` → a, bc, bd. Null when it is a sequence or makes too many words. */
+function expandBraces(text: string): string[] | null {
+  const open = text.indexOf("{");
+  const parts = open < 0 ? null : braceAlternatives(text, open);
+  if (parts === null) return [text];
+  if (parts.alternatives.length < 2) return null;
+  const head = text.slice(0, open);
+  const expanded: string[] = [];
+  for (const alternative of parts.alternatives) {
+    const inner = expandBraces(alternative);
+    const tails = expandBraces(text.slice(parts.end));
+    if (inner === null || tails === null) return null;
+    for (const middle of inner) for (const tail of tails) expanded.push(head + middle + tail);
+    if (expanded.length > MAX_BRACE_WORDS) return null;
+  }
+  return expanded;
+}
+
+function braceAlternatives(text: string, open: number): { alternatives: string[]; end: number } | null {
+  const alternatives: string[] = [];
+  let depth = 0;
+  let start = open + 1;
+  for (let at = open; at < text.length; at += 1) {
+    const char = text[at];
+    if (char === "{") depth += 1;
+    if (char === "}") depth -= 1;
+    if (depth === 0 || (depth === 1 && char === ",")) {
+      alternatives.push(text.slice(start, at));
+      start = at + 1;
+    }
+    if (depth === 0) return { alternatives, end: at + 1 };
+  }
+  return null;
+}
+
+function expandChoices(segments: readonly Segment[]): Segment[][] {
+  let expanded: Segment[][] = [[]];
+  for (const segment of segments) {
+    const options = segment.kind === "choice" ? segment.texts : null;
+    if (options === null || expanded.length * options.length > MAX_BRACE_WORDS) {
+      const one = options === null ? segment : UNKNOWN;
+      for (const list of expanded) list.push(one);
+      continue;
+    }
+    expanded = expanded.flatMap((list) =>
+      options.map((text): Segment[] => [...list, { kind: "text", text }]),
+    );
+  }
+  return expanded;
+}
+
+function splitWords(segments: readonly Segment[], raw: string): CommandWord[] {
+  const words: CommandWord[] = [];
+  let group: Segment[] = [];
+  for (const segment of [...segments, SPLIT]) {
+    if (segment.kind !== "split") group.push(segment);
+    else {
+      if (group.length > 0) words.push(joinSegments(group, raw));
+      group = [];
+    }
+  }
+  return words;
+}
+
+function joinSegments(segments: readonly Segment[], raw: string): CommandWord {
+  let text = "";
+  let kind: CommandWord["kind"] = "literal";
+  for (const segment of segments) {
+    if (segment.kind === "unknown") kind = "dynamic";
+    if (segment.kind === "glob" && kind === "literal") kind = "glob";
+    text += "text" in segment ? segment.text : UNKNOWN_MARK;
+  }
+  return { kind, text, raw };
+}

@@ -1,0 +1,100 @@
+import type { CommandWord } from "./command.ts";
+import { baseName, type Inner, type InputText, type ShellLanguage, scriptOf } from "./inner.ts";
+import { literalWord } from "./read-word.ts";
+import { unwrapFind, unwrapShell, unwrapWrapper } from "./unwrap-programs.ts";
+import { EVALUATORS, FOREIGN_SHELLS, SHELLS, WRAPPERS } from "./wrapper-table.ts";
+
+const PYTHON = /^(python|pypy)[0-9.]*$/;
+/** Beyond these an alias is only opaque. */
+const MAX_ALIASES = 32;
+const LOADER = /^ld-(linux|musl)[^/]*$/;
+const LOADER_OPTIONS = {
+  longValues: ["library-path", "preload", "audit", "argv0", "inhibit-rpath", "glibc-hwcaps-prepend"],
+};
+
+/** One level: what this command runs in turn. Empty for a plain program. */
+export function unwrap(
+  words: readonly CommandWord[],
+  input: InputText | null,
+  shell: ShellLanguage,
+): Inner[] {
+  const [program] = words;
+  if (program === undefined || program.kind !== "literal") return [];
+  const name = baseName(program.text);
+  const wrapper = WRAPPERS.get(name);
+  if (wrapper !== undefined) return unwrapWrapper(words, wrapper, shell);
+  const language = SHELLS.get(name);
+  if (language !== undefined) return unwrapShell(words, language, input);
+  if (FOREIGN_SHELLS.has(name)) return unwrapForeign(words, name);
+  if (EVALUATORS.has(name)) return unwrapEvaluator(words, name, shell);
+  if (name === "alias") return unwrapAlias(words, shell);
+  if (name === "find") return unwrapFind(words);
+  if (name === "watch") return unwrapWatch(words);
+  if (name === "parallel") return unwrapParallel(words);
+  if (PYTHON.test(name)) return unwrapPython(words);
+  return LOADER.test(name) ? unwrapWrapper(words, LOADER_OPTIONS, shell) : [];
+}
+
+function unwrapForeign(words: readonly CommandWord[], name: string): Inner[] {
+  const runs = words.some((word) => word.kind !== "literal" || /^-[a-zA-Z]*c/.test(word.text));
+  return runs ? [{ kind: "opaque", reason: `'${name} -c' speaks a language that is not read here` }] : [];
+}
+
+function unwrapEvaluator(words: readonly CommandWord[], name: string, shell: ShellLanguage): Inner[] {
+  const args = words.slice(1).filter((word) => word.text !== "--");
+  if (name === "trap") return trapScript(args, shell);
+  return [
+    ...scriptOf(args, shell, name).filter((inner) => inner.kind === "script"),
+    { kind: "opaque", reason: "'eval' runs text that another command may have made" },
+  ];
+}
+
+function trapScript(args: readonly CommandWord[], shell: ShellLanguage): Inner[] {
+  const [action] = args;
+  const lists = action === undefined || args.length < 2 || /^-.*$/.test(action.text);
+  return lists ? [] : scriptOf([action], shell, "trap");
+}
+
+/** dash expands aliases in scripts: a later word may mean something else than it says. */
+function unwrapAlias(words: readonly CommandWord[], shell: ShellLanguage): Inner[] {
+  const definitions = words.slice(1).filter((word) => word.kind !== "literal" || word.text.includes("="));
+  if (definitions.length === 0) return [];
+  const values = definitions
+    .slice(0, MAX_ALIASES)
+    .map((word) => ({ ...word, text: word.text.slice(word.text.indexOf("=") + 1) }));
+  const scripts = values.flatMap((word) => scriptOf([word], shell, "alias"));
+  return [...scripts, { kind: "opaque", reason: "An alias gives a later word another meaning" }];
+}
+
+function unwrapWatch(words: readonly CommandWord[]): Inner[] {
+  const options = { shortValues: "nq", longValues: ["interval", "equexit"] };
+  const [inner] = unwrapWrapper(words, options, "sh");
+  if (inner?.kind !== "words") return [];
+  const direct = words.some((word) => word.text === "-x" || word.text === "--exec");
+  return direct ? [inner] : scriptOf(inner.words, "sh", "watch");
+}
+
+/** Its replacement strings and input sources make every job a text that is not known. */
+function unwrapParallel(words: readonly CommandWord[]): Inner[] {
+  const jobs = {
+    shortValues: "jaNnLIPS",
+    longValues: ["jobs", "arg-file", "colsep", "joblog", "results", "sshlogin"],
+  };
+  const end = words.findIndex((word) => /^:::?:?\+?$/.test(word.text));
+  const inner = unwrapWrapper(end < 0 ? words : words.slice(0, end), { ...jobs, appends: true }, "bash");
+  return [
+    ...inner,
+    { kind: "opaque", reason: "'parallel' makes its commands from text that comes from elsewhere" },
+  ];
+}
+
+/** `python -m pip install x` is `pip install x`. */
+function unwrapPython(words: readonly CommandWord[]): Inner[] {
+  const flag = words.findIndex((word, at) => at > 0 && /^-[a-zA-Z]*m/.test(word.text));
+  const operand = words.findIndex((word, at) => at > 0 && !word.text.startsWith("-"));
+  if (flag < 0 || (operand >= 0 && operand < flag)) return [];
+  const attached = words[flag]?.text.replace(/^-[a-zA-Z]*?m/, "") ?? "";
+  const module = attached === "" ? words[flag + 1] : literalWord(attached);
+  if (module === undefined || module.kind !== "literal") return [];
+  return [{ kind: "words", words: [module, ...words.slice(flag + (attached === "" ? 2 : 1))] }];
+}

@@ -1,0 +1,208 @@
+import { describe, expect, test } from "vitest";
+import { decide, decideBoth, parsePolicy, readArgv, readShell } from "../../broker/policy/index.ts";
+
+const WHERE = { project: "/work/app", home: "/home/ann", cwd: "/work/app" };
+
+function policyOf(commands: string, rest = "mode: enforce") {
+  const loaded = parsePolicy(`{ id: p, name: P, ${rest}, commands: ${commands} }`, "p.yaml");
+  if ("problems" in loaded) throw new Error(loaded.problems.map((problem) => problem.text).join("\n"));
+  return loaded.ok;
+}
+
+function answer(policy: ReturnType<typeof policyOf>, command: string) {
+  const { verdict, rule } = decide(policy, readShell(command), WHERE);
+  return [verdict, rule?.list ?? null, rule?.fragment ?? null];
+}
+
+describe("a policy without rules", () => {
+  test("allows, and no rule is named", () => {
+    expect(answer(policyOf("{}"), "rm -rf x | sh")).toEqual(["allow", null, null]);
+  });
+
+  test("isolates a program that cannot be known", () => {
+    expect(answer(policyOf("{}"), "$x y")).toEqual(["isolate", "commands.opaque", "$x y"]);
+  });
+
+  test("is in observe mode when it does not say so", () => {
+    const { mode, verdict } = decide(policyOf("{ denied: [a] }", "selectable: true"), readShell("a"), WHERE);
+    expect([mode, verdict]).toEqual(["observe", "would_deny"]);
+  });
+});
+
+test.each([
+  ["{ denied: [x] }", "would_deny"],
+  ["{ ask: [x] }", "would_ask"],
+  ["{ isolated: [x] }", "would_isolate"],
+  ["{ warn: [x] }", "allow"],
+])("observe mode turns %s into %s", (commands, verdict) => {
+  expect(decide(policyOf(commands, "mode: observe"), readShell("x"), WHERE).verdict).toBe(verdict);
+});
+
+test("the strictest of several fragments decides: deny, ask, isolate, allow", () => {
+  const policy = policyOf("{ denied: [d], ask: [a], isolated: [i] }");
+  expect(answer(policy, "ok; i; a; d")).toEqual(["deny", "commands.denied", "d"]);
+  expect(answer(policy, "ok; i; a")).toEqual(["ask", "commands.ask", "a"]);
+  expect(answer(policy, "ok; i")).toEqual(["isolate", "commands.isolated", "i"]);
+  expect(answer(policy, "ok")).toEqual(["allow", null, null]);
+});
+
+describe("commands.allowed", () => {
+  const policy = policyOf(
+    '{ allowed: ["git status", "git log *", "npm test *", "cat src/*", "ls *", "grep * | sort"], isolated: ["npm install *"] }',
+  );
+
+  test.each([
+    "git status",
+    "git log --oneline -5",
+    "npm test",
+    "npm t -- --watch",
+    "cat src/a.ts",
+    "cat ./src//a.ts",
+    "/usr/bin/git status",
+    "ls && git status",
+    "X=1 git status",
+    "ls -la $dir",
+  ])("lets %j run", (command) => {
+    expect(answer(policy, command)[0]).toBe("allow");
+  });
+
+  test.each([
+    "git push",
+    "git status --porcelain",
+    "git status x",
+    "sh -c 'git status'",
+    "ls; rm x",
+    "ls $(rm x)",
+    "./git status",
+    "/tmp/git status",
+    "git -c core.pager=sh log",
+    "LD_PRELOAD=./x.so git status",
+    "PATH=. ls",
+    "cat src/../../../etc/passwd",
+    "cat src/../x",
+    "cat src/a src/b",
+    "$x",
+    "eval ls",
+    "env git status",
+    "grep x",
+    "sort x",
+    "git log --output=/etc/x",
+    "cat src/*",
+  ])("refuses %j", (command) => {
+    expect(answer(policy, command)[0]).toBe("deny");
+  });
+
+  test("says the list in words", () => {
+    const { rule } = decide(policy, readShell("rm x"), WHERE);
+    expect(rule?.list).toBe("commands.allowed");
+    expect(rule?.pattern).toBe(
+      "only 'git status', 'git log *', 'npm test *', 'cat src/*', 'ls *' and 1 more",
+    );
+  });
+
+  test("a pipeline that is listed as a whole runs", () => {
+    expect(answer(policy, "grep -r x . | sort")[0]).toBe("allow");
+    expect(answer(policy, "grep -r x . | sort | sh")[0]).toBe("deny");
+  });
+
+  test("what is isolated is listed too", () => {
+    expect(answer(policy, "npm install")[0]).toBe("isolate");
+  });
+
+  test("empty means everything that is not denied", () => {
+    expect(answer(policyOf("{ allowed: [] }"), "anything")[0]).toBe("allow");
+  });
+});
+
+test.each(["deny", "ask", "isolate", "allow"])("commands.opaque: %s", (opaque) => {
+  const policy = policyOf(`{ opaque: ${opaque}, denied: [d] }`);
+  expect(answer(policy, "$x")[0]).toBe(opaque);
+  expect(answer(policy, "eval ls")[0]).toBe(opaque);
+  expect(answer(policy, "echo $x")[0]).toBe("allow");
+  expect(answer(policy, "$x; d")[0]).toBe("deny");
+});
+
+describe("shell_operators: false", () => {
+  const policy = policyOf("{ shell_operators: false }");
+
+  test.each([
+    "a | b",
+    "a; b",
+    "a & b",
+    "a &",
+    "a && b",
+    "a || b",
+    "a > b",
+    "a < b",
+    "a <<E\nE",
+    "a $(b)",
+    "a `b`",
+    "a <(b)",
+    "(a)",
+    "{ a; }",
+    "if a; then b; fi",
+    "a\nb",
+    "sh -c 'a | b'",
+    "f() { a; }",
+    'echo "open',
+  ])("refuses %j", (command) => {
+    expect(answer(policy, command).slice(0, 2)).toEqual(["deny", "commands.shell_operators"]);
+  });
+
+  test.each(["a b c", "a 'b | c'", "a \\; b", "a $x *.txt", "X=1 a", "! a", "time a"])(
+    "lets %j run",
+    (command) => {
+      expect(answer(policy, command)[0]).toBe("allow");
+    },
+  );
+
+  test("an argument list has no operators", () => {
+    expect(decide(policy, readArgv(["a", "|", "b", ">", "c"]), WHERE).verdict).toBe("allow");
+  });
+});
+
+describe("approval", () => {
+  test("require asks for everything but what is approved beforehand", () => {
+    const policy = policyOf(
+      "{ denied: [d], ask: ['git push *'] }",
+      'mode: enforce, approval: { require: true, auto_approve: ["git *", d] }',
+    );
+    expect(answer(policy, "git status")[0]).toBe("allow");
+    expect(answer(policy, "make").slice(0, 2)).toEqual(["ask", "approval.require"]);
+    expect(answer(policy, "git status; make")[0]).toBe("ask");
+    expect(answer(policy, "git push").slice(0, 2)).toEqual(["ask", "commands.ask"]);
+    expect(answer(policy, "d")[0]).toBe("deny");
+    expect(answer(policy, "./git status")[0]).toBe("ask");
+  });
+
+  test("where nobody may be asked, what asks is denied", () => {
+    const policy = policyOf("{ ask: [a] }", "mode: enforce, approval: { interactive: false }");
+    expect(answer(policy, "a")).toEqual(["deny", "commands.ask", "a"]);
+    expect(decide(policy, readShell("a"), WHERE).rule?.reason).toMatch(/Nobody may be asked/);
+  });
+
+  test("auto_approve alone changes nothing", () => {
+    const policy = policyOf("{ denied: [a], ask: [b] }", "mode: enforce, approval: { auto_approve: [a, b] }");
+    expect(answer(policy, "a")[0]).toBe("deny");
+    expect(answer(policy, "b")[0]).toBe("ask");
+  });
+});
+
+describe("a policy that narrows another", () => {
+  const observe = policyOf("{ denied: [d], isolated: [i] }", "mode: observe");
+  const enforce = policyOf("{ isolated: [d], denied: [i] }");
+  const both = (command: string) => decideBoth(observe, enforce, readShell(command), WHERE);
+
+  test("the strictest verdict of both holds, and enforce beats observe", () => {
+    expect(both("d")).toMatchObject({ verdict: "deny", mode: "enforce" });
+    expect(both("i")).toMatchObject({ verdict: "deny", mode: "enforce" });
+    expect(both("x")).toMatchObject({ verdict: "allow", mode: "enforce" });
+  });
+
+  test("it never widens", () => {
+    expect(decideBoth(enforce, policyOf("{}", "mode: observe"), readShell("i"), WHERE)).toMatchObject({
+      verdict: "deny",
+      mode: "enforce",
+    });
+  });
+});
