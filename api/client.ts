@@ -11,19 +11,37 @@ export class NoBroker extends Error {
  * One call to the broker over a Unix socket. Throws {@link NoBroker} when nobody listens, and the connection's error
  * when it breaks in the middle.
  */
-export function call(socketPath: string, method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Answer> {
+export function call(
+  socketPath: string,
+  method: string,
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+): Promise<Answer> {
   const payload = body === undefined ? undefined : Buffer.from(JSON.stringify(body), "utf8");
   return new Promise((resolve, reject) => {
-    const headers = payload === undefined ? {} : { "content-type": "application/json", "content-length": payload.length };
-    const outgoing = request({ socketPath, method, path, headers, ...(signal === undefined ? {} : { signal }) }, (response) => {
-      const parts: Buffer[] = [];
-      response.on("data", (chunk: Buffer) => parts.push(chunk));
-      response.on("error", reject);
-      response.on("end", () => resolve({ status: response.statusCode ?? 0, document: parse(Buffer.concat(parts)) }));
-    });
+    const headers =
+      payload === undefined ? {} : { "content-type": "application/json", "content-length": payload.length };
+    const outgoing = request(
+      { socketPath, method, path, headers, ...(signal === undefined ? {} : { signal }) },
+      (response) => {
+        const parts: Buffer[] = [];
+        response.on("data", (chunk: Buffer) => parts.push(chunk));
+        response.on("error", reject);
+        response.on("end", () =>
+          resolve({ status: response.statusCode ?? 0, document: parse(Buffer.concat(parts)) }),
+        );
+      },
+    );
     outgoing.on("error", (error: NodeJS.ErrnoException) => {
       const absent = error.code === "ENOENT" || error.code === "ECONNREFUSED";
-      reject(absent ? new NoBroker(`No broker answers on '${socketPath}'. Run 'substrate broker start'`, { cause: error }) : error);
+      reject(
+        absent
+          ? new NoBroker(`No broker answers on '${socketPath}'. Run 'substrate broker start'`, {
+              cause: error,
+            })
+          : error,
+      );
     });
     outgoing.end(payload);
   });

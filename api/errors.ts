@@ -1,7 +1,9 @@
 import type { ErrorCode } from "../broker/refusal.ts";
 
 /** Every error code of the API: its status and whose turn it is. The table in `api/README.md` is this one. */
-export const ERRORS: Readonly<Record<ErrorCode, { readonly status: number; readonly turn: "caller" | "policy" | "host" | "us" }>> = {
+export const ERRORS: Readonly<
+  Record<ErrorCode, { readonly status: number; readonly turn: "caller" | "policy" | "host" | "us" }>
+> = {
   invalid_request: { status: 400, turn: "caller" },
   agent_id_required: { status: 400, turn: "caller" },
   cwd_required: { status: 400, turn: "caller" },

@@ -3,7 +3,6 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { HomeRefused, homeLayout } from "../broker/home.ts";
-import { LinuxBackend } from "../world/linux/backend.ts";
 import { runCli } from "./cli/program.ts";
 import { EXIT_SUBSTRATE, type Terminal } from "./cli/terminal.ts";
 import { installationAt } from "./installation.ts";
@@ -24,9 +23,15 @@ function terminalOf(host: NodeJS.Process): Terminal {
   const installation = installationAt(fileURLToPath(new URL("..", import.meta.url)));
   const root = host.env["SUBSTRATE_HOME"];
   return {
-    home: homeLayout(root === undefined || root === "" ? join(homedir(), ".substrate") : root, uid === 0 ? ROOT_OVERLAY : undefined),
+    home: homeLayout(
+      root === undefined || root === "" ? join(homedir(), ".substrate") : root,
+      uid === 0 ? ROOT_OVERLAY : undefined,
+    ),
     installation,
-    createBackend: () => Promise.resolve(new LinuxBackend({ init: installation.init, uid, gid })),
+    createBackend: async () => {
+      const { LinuxBackend } = await import("../world/linux/backend.ts");
+      return new LinuxBackend({ init: installation.init, uid, gid });
+    },
     environment: host.env,
     uid,
     cwd: host.cwd(),

@@ -4,8 +4,12 @@ import { isWithin } from "./projects.ts";
 
 /** The name of the policy that the operator gives: by the nearest project folder, else by agent, else `default`. */
 export function assignedPolicy(config: ConfigDocument, agent: string, project: string, home: string): string {
-  const folders = Object.entries(config.policies?.projects ?? {}).map(([path, name]) => [inHome(path, home), name] as const);
-  const around = folders.filter(([folder]) => isWithin(project, folder)).sort(([a], [b]) => b.length - a.length);
+  const folders = Object.entries(config.policies?.projects ?? {}).map(
+    ([path, name]) => [inHome(path, home), name] as const,
+  );
+  const around = folders
+    .filter(([folder]) => isWithin(project, folder))
+    .sort(([a], [b]) => b.length - a.length);
   return around[0]?.[1] ?? config.agents?.[agent]?.policy ?? "default";
 }
 

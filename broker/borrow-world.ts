@@ -10,15 +10,23 @@ import type { Lease } from "./worlds.ts";
 /** A world as the policy wants it, or why there is none. Nothing of the command has run. */
 export async function borrowWorld(broker: Broker, job: Job): Promise<Lease | Refusal> {
   const { policies } = job.effective;
-  const access: ProjectAccess = isIsolated(job) ? { kind: "overlay", layers: join(broker.home.overlay, job.span) } : { kind: "direct" };
+  const access: ProjectAccess = isIsolated(job)
+    ? { kind: "overlay", layers: join(broker.home.overlay, job.span) }
+    : { kind: "direct" };
   const spec = worldSpec(policies, job.place.project, access, broker.around);
   const fresh = isIsolated(job) || policies.some((policy) => policy.document.world?.reuse_session === false);
   try {
-    const lease = fresh ? await broker.worlds.leaseFresh(spec) : await broker.worlds.lease(job.session.id, spec);
+    const lease = fresh
+      ? await broker.worlds.leaseFresh(spec)
+      : await broker.worlds.lease(job.session.id, spec);
     const missing = missingParts(job, lease);
     if (missing.length === 0) return lease;
     lease.release();
-    return unavailable(job, `The policy requires what this host cannot do: ${missing.join("; ")}`, "Run 'substrate world doctor', or take it off 'world.require'");
+    return unavailable(
+      job,
+      `The policy requires what this host cannot do: ${missing.join("; ")}`,
+      "Run 'substrate world doctor', or take it off 'world.require'",
+    );
   } catch (error) {
     if (error instanceof WorldUnavailable) return unavailable(job, error.message, error.hint);
     throw error;
@@ -29,7 +37,9 @@ export async function borrowWorld(broker: Broker, job: Job): Promise<Lease | Ref
 function missingParts(job: Job, lease: Lease): readonly string[] {
   const required = new Set(job.effective.policies.flatMap((policy) => policy.document.world?.require ?? []));
   const achieved = lease.world.isolation;
-  return [...required].flatMap((part) => (isAchieved(part, achieved[part]) ? [] : [`${part} is '${achieved[part]}'`]));
+  return [...required].flatMap((part) =>
+    isAchieved(part, achieved[part]) ? [] : [`${part} is '${achieved[part]}'`],
+  );
 }
 
 function isAchieved(part: string, word: string): boolean {

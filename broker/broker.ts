@@ -28,3 +28,6 @@ export type Broker = {
   readonly config: () => ConfigDocument;
   readonly projectRules: () => ProjectRules;
 };
+
+/** For whoever assembles a broker: the one part of it that comes from outside this folder. */
+export type { WorldBackend };

@@ -22,10 +22,12 @@ export class Config {
   /** The settings as they are now. */
   current(): ConfigDocument {
     const stat = statSync(this.#path, { throwIfNoEntry: false, bigint: true });
-    const identity = stat === undefined ? "missing" : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
+    const identity =
+      stat === undefined ? "missing" : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
     if (identity === this.#identity) return this.#current;
     this.#identity = identity;
-    const result = stat === undefined ? { ok: {} } : parseConfig(readFileSync(this.#path, "utf8"), this.#path);
+    const result =
+      stat === undefined ? { ok: {} } : parseConfig(readFileSync(this.#path, "utf8"), this.#path);
     if ("ok" in result) this.#current = result.ok;
     this.#onChange("ok" in result ? [] : result.problems);
     return this.#current;
@@ -33,7 +35,10 @@ export class Config {
 }
 
 /** Reads settings from text. `file` is for the problems only. */
-export function parseConfig(text: string, file: string): { readonly ok: ConfigDocument } | { readonly problems: readonly ConfigProblem[] } {
+export function parseConfig(
+  text: string,
+  file: string,
+): { readonly ok: ConfigDocument } | { readonly problems: readonly ConfigProblem[] } {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, uniqueKeys: true, strict: true });
   const place = (offset: number): string => {
@@ -41,7 +46,11 @@ export function parseConfig(text: string, file: string): { readonly ok: ConfigDo
     return `${file}:${line}:${col}`;
   };
   if (document.errors.length > 0) {
-    return { problems: document.errors.map((error) => ({ text: `${place(error.pos[0])}: ${error.message.split("\n")[0]}` })) };
+    return {
+      problems: document.errors.map((error) => ({
+        text: `${place(error.pos[0])}: ${error.message.split("\n")[0]}`,
+      })),
+    };
   }
   const value: unknown = document.toJS({ maxAliasCount: 100 }) ?? {};
   if (validateConfigDocument(value)) return { ok: value };

@@ -15,11 +15,20 @@ export type BaseEnvironment = Readonly<Record<string, string>>;
 /** The host's variables with the user's own filled in. Asks the user database: once, at start. */
 export function hostEnvironment(variables: HostEnvironment): HostEnvironment {
   const user = userInfo();
-  return { ...variables, HOME: homedir(), USER: user.username, LOGNAME: user.username, SHELL: user.shell ?? "/bin/sh" };
+  return {
+    ...variables,
+    HOME: homedir(),
+    USER: user.username,
+    LOGNAME: user.username,
+    SHELL: user.shell ?? "/bin/sh",
+  };
 }
 
 /** PATH, HOME, USER, LOGNAME, SHELL, and the variables that the policy passes. Nothing else of the broker's. */
-export function baseEnvironment(host: HostEnvironment, passed: readonly string[] | undefined): BaseEnvironment {
+export function baseEnvironment(
+  host: HostEnvironment,
+  passed: readonly string[] | undefined,
+): BaseEnvironment {
   const base: Record<string, string> = { PATH: host["PATH"] ?? DEFAULT_PATH };
   for (const name of ALWAYS) base[name] = host[name] ?? "";
   for (const name of passed ?? PASSED_BY_DEFAULT) {

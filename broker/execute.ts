@@ -18,7 +18,12 @@ import { runInWorld } from "./run.ts";
 import { completedSpan, refusedSpan, startedSpan, warningSpans } from "./spans/span-records.ts";
 
 /** Decides, runs and records one command. `signal` aborts when nobody waits for the answer any more. */
-export async function execute(broker: Broker, agent: string, request: ExecuteRequest, signal: AbortSignal): Promise<Outcome> {
+export async function execute(
+  broker: Broker,
+  agent: string,
+  request: ExecuteRequest,
+  signal: AbortSignal,
+): Promise<Outcome> {
   const job = prepareJob(broker, agent, request);
   if ("code" in job) return refused(job);
 
@@ -66,4 +71,3 @@ function recordRefusal(broker: Broker, job: Job, error: Refusal): Outcome {
 function refused(error: Refusal): Outcome {
   return { kind: "refused", error };
 }
-

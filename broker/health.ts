@@ -7,7 +7,11 @@ import { type Refusal, refusal } from "./refusal.ts";
  * What worlds on this host achieve, found out by making one, and the warm worlds of the agents that `visible`
  * lets through, with the processes that run in them.
  */
-export async function health(broker: Broker, visible: (agent: string) => boolean, signal: AbortSignal): Promise<HealthReply | Refusal> {
+export async function health(
+  broker: Broker,
+  visible: (agent: string) => boolean,
+  signal: AbortSignal,
+): Promise<HealthReply | Refusal> {
   try {
     const isolation = await broker.backend.probe(signal);
     const worlds = await warmWorlds(broker, visible, signal);
@@ -18,7 +22,11 @@ export async function health(broker: Broker, visible: (agent: string) => boolean
   }
 }
 
-async function warmWorlds(broker: Broker, visible: (agent: string) => boolean, signal: AbortSignal): Promise<HealthReply["worlds"]> {
+async function warmWorlds(
+  broker: Broker,
+  visible: (agent: string) => boolean,
+  signal: AbortSignal,
+): Promise<HealthReply["worlds"]> {
   const shown = (await broker.worlds.all()).flatMap(({ session: id, world }) => {
     const session = broker.sessions.find(id);
     return session !== undefined && visible(session.agent) ? [{ session, world }] : [];

@@ -59,7 +59,9 @@ export function homeLayout(root: string, overlay: string | undefined): Home {
 export function agentSocketPath(home: Home, agent: string): string {
   const path = join(home.agentSockets, `${agent}.sock`);
   if (Buffer.byteLength(path) <= MAX_SOCKET_PATH) return path;
-  throw new HomeRefused(`Cannot open a socket for agent '${agent}': '${path}' is longer than ${MAX_SOCKET_PATH} bytes`);
+  throw new HomeRefused(
+    `Cannot open a socket for agent '${agent}': '${path}' is longer than ${MAX_SOCKET_PATH} bytes`,
+  );
 }
 
 /** Makes the folders, for the owner's eyes only. Safe to repeat. */

@@ -17,8 +17,16 @@ export function effectivePolicy(
   return broker.policies.effective(assigned, profile ?? profileOfFolder(place.cwd));
 }
 
-export function judge(broker: Broker, request: ExecuteRequest | CheckRequest, place: Place, effective: Effective): Decision {
-  const read = request.argv === undefined ? readShell(request.cmd ?? "") : readArgv(request.argv);
+export function judge(
+  broker: Broker,
+  request: ExecuteRequest | CheckRequest,
+  place: Place,
+  effective: Effective,
+): Decision {
+  const read =
+    request.argv === undefined
+      ? readShell(request.cmd ?? "", "shell" in request ? request.shell : undefined)
+      : readArgv(request.argv);
   const where = { ...place, home: broker.around.home };
   const [base, narrowing] = effective.policies;
   return narrowing === undefined ? decide(base, read, where) : decideBoth(base, narrowing, read, where);

@@ -12,10 +12,18 @@ export type Effective = {
   readonly hash: string;
 };
 
-type Loaded = { readonly identity: string; readonly policy: CompiledPolicy | undefined; readonly problems: readonly PolicyProblem[] };
+type Loaded = {
+  readonly identity: string;
+  readonly policy: CompiledPolicy | undefined;
+  readonly problems: readonly PolicyProblem[];
+};
 
 /** Told each time a file was read: the policy when it loads, what is wrong when not. */
-export type OnReload = (name: string, policy: CompiledPolicy | undefined, problems: readonly PolicyProblem[]) => void;
+export type OnReload = (
+  name: string,
+  policy: CompiledPolicy | undefined,
+  problems: readonly PolicyProblem[],
+) => void;
 
 const PROFILE_FILE = ".substrate-profile";
 const NAME = /^[a-z0-9-]+$/;
@@ -43,11 +51,18 @@ export class Policies {
     if (profile === undefined) return { policies: [base.policy], id: base.policy.id, hash: base.policy.hash };
     const narrowing = this.#selectable(profile);
     if ("code" in narrowing) return narrowing;
-    return { policies: [base.policy, narrowing], id: base.policy.id, hash: jointHash(base.policy, narrowing) };
+    return {
+      policies: [base.policy, narrowing],
+      id: base.policy.id,
+      hash: jointHash(base.policy, narrowing),
+    };
   }
 
   /** A policy by name as it is now, with what is wrong with its file. */
-  show(name: string): { readonly policy: CompiledPolicy | undefined; readonly problems: readonly PolicyProblem[] } {
+  show(name: string): {
+    readonly policy: CompiledPolicy | undefined;
+    readonly problems: readonly PolicyProblem[];
+  } {
     return this.#current(name);
   }
 
@@ -101,17 +116,24 @@ function readWord(path: string): string | undefined {
 /** Device, inode, size and both times: an edit in place, a rename and a copy over each change one of them. */
 function identityOf(path: string): string {
   const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
-  return stat === undefined ? "missing" : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
+  return stat === undefined
+    ? "missing"
+    : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
 }
 
 /** Without a policy nothing is allowed. */
 function broken(name: string, problems: readonly PolicyProblem[]): Refusal {
   const first = problems[0]?.text ?? "the file is missing";
-  return refusal("policy_denied", `Policy '${name}' does not load, so nothing is allowed: ${first}`, "Ask the operator to run 'substrate policy validate'", {
-    exit: 126,
-    policy_id: name,
-    rule: null,
-  });
+  return refusal(
+    "policy_denied",
+    `Policy '${name}' does not load, so nothing is allowed: ${first}`,
+    "Ask the operator to run 'substrate policy validate'",
+    {
+      exit: 126,
+      policy_id: name,
+      rule: null,
+    },
+  );
 }
 
 function jointHash(one: CompiledPolicy, other: CompiledPolicy): string {

@@ -38,15 +38,29 @@ export function prepareJob(broker: Broker, agent: string, request: ExecuteReques
   };
 }
 
-function sessionOf(broker: Broker, agent: string, place: Place, wanted: string | undefined): Session | Refusal {
+function sessionOf(
+  broker: Broker,
+  agent: string,
+  place: Place,
+  wanted: string | undefined,
+): Session | Refusal {
   if (wanted === undefined) return broker.sessions.of(agent, place.project);
   const session = broker.sessions.find(wanted);
   if (session?.agent === agent && session.project === place.project) return session;
-  return refusal("not_found", `No session ${quoted(wanted)} of this agent in ${quoted(place.project)}`, "Leave 'session_id' out, or send one that a reply for this project gave");
+  return refusal(
+    "not_found",
+    `No session ${quoted(wanted)} of this agent in ${quoted(place.project)}`,
+    "Leave 'session_id' out, or send one that a reply for this project gave",
+  );
 }
 
 function policyChanged(wanted: string, now: string, id: string): Refusal {
-  return refusal("policy_changed", `The policy in force is ${now}, and this call expects ${quoted(wanted)}`, "Look at the policy again, then send its hash", { policy_id: id });
+  return refusal(
+    "policy_changed",
+    `The policy in force is ${now}, and this call expects ${quoted(wanted)}`,
+    "Look at the policy again, then send its hash",
+    { policy_id: id },
+  );
 }
 
 /** With two policies, only what both pass in. */

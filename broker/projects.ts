@@ -26,7 +26,11 @@ const KERNEL = /^\/(proc|sys)\//;
 /** The project of a working directory, or why it cannot have one. */
 export function locateProject(cwd: string, rules: ProjectRules): Place | Refusal {
   if (!isAbsolute(cwd)) {
-    return refusal("invalid_request", `Cannot use ${quoted(cwd)} as cwd: it must be an absolute path`, "Send the full path of an existing folder");
+    return refusal(
+      "invalid_request",
+      `Cannot use ${quoted(cwd)} as cwd: it must be an absolute path`,
+      "Send the full path of an existing folder",
+    );
   }
   const real = realFolder(cwd);
   if (typeof real !== "string") return real;
@@ -45,7 +49,8 @@ export function locateProject(cwd: string, rules: ProjectRules): Place | Refusal
 
 function realFolder(cwd: string): string | Refusal {
   const hint = "Send the full path of an existing folder";
-  if (cwd.includes("\0")) return refusal("invalid_request", `Cannot use ${quoted(cwd)} as cwd: it holds a NUL byte`, hint);
+  if (cwd.includes("\0"))
+    return refusal("invalid_request", `Cannot use ${quoted(cwd)} as cwd: it holds a NUL byte`, hint);
   try {
     const real = realpathSync.native(cwd);
     if (statSync(real).isDirectory()) return real;
@@ -66,7 +71,8 @@ function nearestMarked(from: string): string | undefined {
 
 /** The reason why a real path can never be a project; undefined when it can. */
 function neverBecause(folder: string, rules: ProjectRules): string | undefined {
-  if (isWithin(rules.home, folder)) return folder === rules.home ? "it is the home folder itself" : "it contains the home folder";
+  if (isWithin(rules.home, folder))
+    return folder === rules.home ? "it is the home folder itself" : "it contains the home folder";
   if (dirname(folder) === rules.home && folder.slice(rules.home.length + 1).startsWith(".")) {
     return "it is a settings folder (it begins with a dot, directly in the home folder)";
   }
@@ -77,7 +83,9 @@ function neverBecause(folder: string, rules: ProjectRules): string | undefined {
     return "it lies under none of the roots in config.yaml 'projects'";
   }
   const owner = ownerOf(folder);
-  return owner === rules.uid ? undefined : `it belongs to user ${owner} and the broker runs as user ${rules.uid}`;
+  return owner === rules.uid
+    ? undefined
+    : `it belongs to user ${owner} and the broker runs as user ${rules.uid}`;
 }
 
 function ownerOf(folder: string): number | undefined {

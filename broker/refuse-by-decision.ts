@@ -6,12 +6,22 @@ export function refuseByDecision(job: Job): Refusal | undefined {
   const { verdict, rule } = job.decision;
   const facts = { policy_id: job.effective.id, rule };
   if (verdict === "deny") {
-    const hint = "Do the task another way, or ask the operator to change the policy; trying other spellings of the same command gives the same answer";
-    return refusal("policy_denied", `Policy '${job.effective.id}' denies this command${because(job)}`, hint, { ...facts, exit: 126 });
+    const hint =
+      "Do the task another way, or ask the operator to change the policy; trying other spellings of the same command gives the same answer";
+    return refusal("policy_denied", `Policy '${job.effective.id}' denies this command${because(job)}`, hint, {
+      ...facts,
+      exit: 126,
+    });
   }
   if (verdict === "ask") {
-    const hint = "Nobody can approve in this version: do the task another way, or ask the operator to move the rule";
-    return refusal("approval_required", `A person must approve this command first${because(job)}`, hint, facts);
+    const hint =
+      "Nobody can approve in this version: do the task another way, or ask the operator to move the rule";
+    return refusal(
+      "approval_required",
+      `A person must approve this command first${because(job)}`,
+      hint,
+      facts,
+    );
   }
   return undefined;
 }

@@ -47,9 +47,21 @@ export function replyOf(job: Job, world: World, ran: Ran, changes: FsDiff): Outc
 }
 
 /** Bytes are 0 and not null: a world has no network in this version, so nothing can have left or come. */
-export function usageOf(ending: Ending): { cpu_ms: number | null; memory_peak_bytes: number | null; egress_bytes: number | null; ingress_bytes: number | null; processes: number | null } {
+export function usageOf(ending: Ending): {
+  cpu_ms: number | null;
+  memory_peak_bytes: number | null;
+  egress_bytes: number | null;
+  ingress_bytes: number | null;
+  processes: number | null;
+} {
   const usage = "usage" in ending ? ending.usage : { cpuMs: null, memoryPeakBytes: null, processes: null };
-  return { cpu_ms: usage.cpuMs, memory_peak_bytes: usage.memoryPeakBytes, egress_bytes: 0, ingress_bytes: 0, processes: usage.processes };
+  return {
+    cpu_ms: usage.cpuMs,
+    memory_peak_bytes: usage.memoryPeakBytes,
+    egress_bytes: 0,
+    ingress_bytes: 0,
+    processes: usage.processes,
+  };
 }
 
 /** The folders of the project that an isolated command wrote in. Plain commands' writes are not seen yet. */
@@ -68,7 +80,11 @@ function endOf(ending: Ending): End | Refusal {
     case "not_started":
       return notStarted(ending.step, ending.path, ending.errno);
     case "world_lost":
-      return refusal("internal", `The world ended while the command ran: ${ending.cause}`, "Run it again: the next command gets a new world");
+      return refusal(
+        "internal",
+        `The world ended while the command ran: ${ending.cause}`,
+        "Run it again: the next command gets a new world",
+      );
   }
 }
 
@@ -77,18 +93,39 @@ function notStarted(step: string, path: string, errno: string): End | Refusal {
     return { exit: NOT_FOUND, signal: null, complaint: `substrate: ${path}: command not found\n` };
   }
   if (step === "execve" && (errno === "EACCES" || errno === "ENOEXEC")) {
-    return { exit: NOT_EXECUTABLE, signal: null, complaint: `substrate: ${path}: cannot be executed (${errno})\n` };
+    return {
+      exit: NOT_EXECUTABLE,
+      signal: null,
+      complaint: `substrate: ${path}: cannot be executed (${errno})\n`,
+    };
   }
   if (step === "chdir") {
-    return refusal("invalid_request", `Cannot enter '${path}' inside the world: ${errno}`, "Use a cwd that the policy's fs.read covers");
+    return refusal(
+      "invalid_request",
+      `Cannot enter '${path}' inside the world: ${errno}`,
+      "Use a cwd that the policy's fs.read covers",
+    );
   }
   if (errno === "E2BIG") {
-    return refusal("invalid_request", "argv and env together are longer than the kernel takes", "Send less in env, or write data to a file");
+    return refusal(
+      "invalid_request",
+      "argv and env together are longer than the kernel takes",
+      "Send less in env, or write data to a file",
+    );
   }
   if (errno === "EAGAIN" || errno === "ENOMEM" || errno === "EMFILE") {
-    return refusal("busy", `The host has no room for another process: ${step} says ${errno}`, "Wait for running commands to end, then try again", { retry_after_ms: 1000 });
+    return refusal(
+      "busy",
+      `The host has no room for another process: ${step} says ${errno}`,
+      "Wait for running commands to end, then try again",
+      { retry_after_ms: 1000 },
+    );
   }
-  return refusal("internal", `The command could not be started: ${step} on '${path}' failed with ${errno}`, "Look into the broker's log");
+  return refusal(
+    "internal",
+    `The command could not be started: ${step} on '${path}' failed with ${errno}`,
+    "Look into the broker's log",
+  );
 }
 
 function signalNumber(name: string): number {

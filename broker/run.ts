@@ -65,7 +65,14 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
   stop.finish();
   const durationMs = performance.now() - started;
   await settle(world, run, ending, stop.cause === undefined ? request.background : "stopped");
-  return { ending, timedOut: stop.cause === "timeout", cancelled: stop.cause === "cancelled", stdout, stderr, durationMs };
+  return {
+    ending,
+    timedOut: stop.cause === "timeout",
+    cancelled: stop.cause === "cancelled",
+    stdout,
+    stderr,
+    durationMs,
+  };
 }
 
 /** Ends a command in rising severity: SIGTERM, SIGKILL for the whole tree, the world. */
@@ -93,12 +100,20 @@ class Stopper {
 
   #end(): void {
     this.#run.kill();
-    this.#timer = setTimeout(() => void this.#world.end("a command in it could not be ended"), LAST_RESORT_MS);
+    this.#timer = setTimeout(
+      () => void this.#world.end("a command in it could not be ended"),
+      LAST_RESORT_MS,
+    );
   }
 }
 
 /** What outlived the main process: ended with the world if nothing else helps, or kept with its outputs let go. */
-async function settle(world: World, run: CommandRun, ending: Ending, rest: "kill" | "keep" | "stopped"): Promise<void> {
+async function settle(
+  world: World,
+  run: CommandRun,
+  ending: Ending,
+  rest: "kill" | "keep" | "stopped",
+): Promise<void> {
   if (ending.kind === "not_started" || ending.kind === "world_lost") return;
   if (ending.leftover) await world.end("a process in it could not be ended");
   if (rest === "kill") return;

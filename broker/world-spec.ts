@@ -70,7 +70,9 @@ function both(one: readonly string[], other: readonly string[]): readonly string
 
 function covers(scopes: readonly string[], path: string): boolean {
   const folder = path.replace(/\/\*\*$/, "");
-  return scopes.some((scope) => scope === path || (scope.endsWith("/**") && isWithin(folder, scope.slice(0, -3) || "/")));
+  return scopes.some(
+    (scope) => scope === path || (scope.endsWith("/**") && isWithin(folder, scope.slice(0, -3) || "/")),
+  );
 }
 
 function withProfileSealed(files: FileScope, project: string): FileScope {

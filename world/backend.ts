@@ -55,8 +55,20 @@ export type RunUsage = {
 
 /** The ways a command ends, one of them for every command. */
 export type Ending =
-  | { readonly kind: "exited"; readonly code: number; readonly usage: RunUsage; readonly kept: number; readonly leftover: boolean }
-  | { readonly kind: "signalled"; readonly signal: string; readonly usage: RunUsage; readonly kept: number; readonly leftover: boolean }
+  | {
+      readonly kind: "exited";
+      readonly code: number;
+      readonly usage: RunUsage;
+      readonly kept: number;
+      readonly leftover: boolean;
+    }
+  | {
+      readonly kind: "signalled";
+      readonly signal: string;
+      readonly usage: RunUsage;
+      readonly kept: number;
+      readonly leftover: boolean;
+    }
   | { readonly kind: "not_started"; readonly step: string; readonly path: string; readonly errno: string }
   | { readonly kind: "world_lost"; readonly cause: string };
 

@@ -25,14 +25,19 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
     .enablePositionalOptions()
     .showHelpAfterError("(substrate --help lists the commands)")
     .exitOverride()
-    .configureOutput({ writeOut: (text) => terminal.out.write(text), writeErr: (text) => terminal.err.write(text) });
+    .configureOutput({
+      writeOut: (text) => terminal.out.write(text),
+      writeErr: (text) => terminal.err.write(text),
+    });
   program.action(() => program.help());
   describeBroker(program, choose);
   describeCommands(program, choose);
   describeWorld(program, choose);
   describeTrace(program, choose);
   describePolicy(program, choose);
-  program.command("tour", { hidden: true }).action(() => choose(async (at) => (await import("../tour/tour.ts")).runTour(at)));
+  program
+    .command("tour", { hidden: true })
+    .action(() => choose(async (at) => (await import("../tour/tour.ts")).runTour(at)));
   return program;
 }
 
@@ -42,35 +47,52 @@ function describeBroker(program: Command, choose: (action: Action) => void): voi
     .command("start")
     .description("Start the broker; nothing happens if it runs already")
     .option("--foreground", "stay in this process, for service managers")
-    .action((options: { foreground?: boolean }) => choose(async (at) => (await import("./commands/broker.ts")).startBroker(at, options.foreground === true)));
-  broker.command("stop").description("Stop the broker and every world").action(() => choose(async (at) => (await import("./commands/broker.ts")).stopBroker(at)));
+    .action((options: { foreground?: boolean }) =>
+      choose(async (at) =>
+        (await import("./commands/broker.ts")).startBroker(at, options.foreground === true),
+      ),
+    );
+  broker
+    .command("stop")
+    .description("Stop the broker and every world")
+    .action(() => choose(async (at) => (await import("./commands/broker.ts")).stopBroker(at)));
   broker
     .command("status")
     .description("Whether the broker runs, and where")
     .option("--json", "as JSON")
-    .action((options: { json?: boolean }) => choose(async (at) => (await import("./commands/broker.ts")).brokerStatus(at, options.json === true)));
+    .action((options: { json?: boolean }) =>
+      choose(async (at) => (await import("./commands/broker.ts")).brokerStatus(at, options.json === true)),
+    );
   broker
     .command("logs")
     .description("The broker's log")
     .option("-n, --lines <count>", "how many of the last lines", "50")
-    .action((options: { lines: string }) => choose(async (at) => (await import("./commands/broker.ts")).brokerLogs(at, options.lines)));
+    .action((options: { lines: string }) =>
+      choose(async (at) => (await import("./commands/broker.ts")).brokerLogs(at, options.lines)),
+    );
 }
 
 function describeCommands(program: Command, choose: (action: Action) => void): void {
   const agent = ["--agent <id>", "who asks (default: SUBSTRATE_AGENT_ID, else human)"] as const;
-  const profile = ["--profile <policy>", "a policy that narrows the assigned one (default: SUBSTRATE_PROFILE)"] as const;
+  const profile = [
+    "--profile <policy>",
+    "a policy that narrows the assigned one (default: SUBSTRATE_PROFILE)",
+  ] as const;
   program
     .command("exec")
     .description("Run one command in a world")
     .option(...agent)
     .option(...profile)
     .option("--timeout <ms>", "end the command after that long")
+    .option("--stdin", "wait for the end of standard input, however long it stays silent")
     .option("--keep", "keep what the command leaves running in the background")
     .option("--json", "the broker's whole answer instead of the command's output")
     .passThroughOptions()
     .argument("<command...>", "one word: a shell command; more words: a program and its arguments")
     .usage("[options] -- COMMAND...")
-    .action((words: string[], options: object) => choose(async (at) => (await import("./commands/exec.ts")).execCommand(at, words, options)));
+    .action((words: string[], options: object) =>
+      choose(async (at) => (await import("./commands/exec.ts")).execCommand(at, words, options)),
+    );
   program
     .command("check")
     .description("The verdict on a command and the rule that gives it; runs nothing")
@@ -80,7 +102,9 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
     .passThroughOptions()
     .argument("<command...>", "one word: a shell command; more words: a program and its arguments")
     .usage("[options] -- COMMAND...")
-    .action((words: string[], options: object) => choose(async (at) => (await import("./commands/check.ts")).checkCommand(at, words, options)));
+    .action((words: string[], options: object) =>
+      choose(async (at) => (await import("./commands/check.ts")).checkCommand(at, words, options)),
+    );
 }
 
 function describeWorld(program: Command, choose: (action: Action) => void): void {
@@ -89,7 +113,9 @@ function describeWorld(program: Command, choose: (action: Action) => void): void
     .command("status")
     .description("What this host isolates, and the warm worlds")
     .option("--json", "as JSON")
-    .action((options: { json?: boolean }) => choose(async (at) => (await import("./commands/world.ts")).worldStatus(at, options.json === true)));
+    .action((options: { json?: boolean }) =>
+      choose(async (at) => (await import("./commands/world.ts")).worldStatus(at, options.json === true)),
+    );
 }
 
 function describeTrace(program: Command, choose: (action: Action) => void): void {
@@ -107,14 +133,25 @@ function describeTrace(program: Command, choose: (action: Action) => void): void
     .description("The newest spans")
     .option("-n, --limit <count>", "how many", "20")
     .option("--json", "as JSON")
-    .action((options: { limit: string; json?: boolean }) => choose(async (at) => (await import("./commands/trace.ts")).listSpans(at, options.limit, options.json === true)));
-  trace.command("tail").description("Spans as they are written").action(() => choose(async (at) => (await import("./commands/trace.ts")).tailSpans(at)));
+    .action((options: { limit: string; json?: boolean }) =>
+      choose(async (at) =>
+        (await import("./commands/trace.ts")).listSpans(at, options.limit, options.json === true),
+      ),
+    );
+  trace
+    .command("tail")
+    .description("Spans as they are written")
+    .action(() => choose(async (at) => (await import("./commands/trace.ts")).tailSpans(at)));
   trace
     .command("verify")
     .description("Check the chain of hashes")
     .option("--head <hash>", "a head that you kept elsewhere")
     .option("--json", "as JSON")
-    .action((options: { head?: string; json?: boolean }) => choose(async (at) => (await import("./commands/verify.ts")).verify(at, options.head, options.json === true)));
+    .action((options: { head?: string; json?: boolean }) =>
+      choose(async (at) =>
+        (await import("./commands/verify.ts")).verify(at, options.head, options.json === true),
+      ),
+    );
 }
 
 function describePolicy(program: Command, choose: (action: Action) => void): void {
@@ -124,19 +161,34 @@ function describePolicy(program: Command, choose: (action: Action) => void): voi
     .description("A policy as it is loaded: its rules, its hash, and what this version does not carry out")
     .argument("[name]", "policy", "default")
     .option("--json", "as JSON")
-    .action((name: string, options: { json?: boolean }) => choose(async (at) => (await import("./commands/policy.ts")).showPolicy(at, name, options.json === true)));
+    .action((name: string, options: { json?: boolean }) =>
+      choose(async (at) =>
+        (await import("./commands/policy.ts")).showPolicy(at, name, options.json === true),
+      ),
+    );
   policy
     .command("validate")
     .description("Check policies; with line and column of what is wrong")
     .argument("[names...]", "names or .yaml files (default: all)")
     .option("--json", "as JSON")
-    .action((names: string[], options: { json?: boolean }) => choose(async (at) => (await import("./commands/policy.ts")).validatePolicies(at, names, options.json === true)));
+    .action((names: string[], options: { json?: boolean }) =>
+      choose(async (at) =>
+        (await import("./commands/policy.ts")).validatePolicies(at, names, options.json === true),
+      ),
+    );
 }
 
 function complain(terminal: Terminal, error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_SUBSTRATE;
-  const known = error instanceof Complaint || (error instanceof Error && ["NoBroker", "HomeRefused", "AlreadyRunning", "SocketInUse"].includes(error.name));
-  const text = known ? error.message : error instanceof Error ? (error.stack ?? error.message) : String(error);
+  const known =
+    error instanceof Complaint ||
+    (error instanceof Error &&
+      ["NoBroker", "HomeRefused", "AlreadyRunning", "SocketInUse"].includes(error.name));
+  const text = known
+    ? error.message
+    : error instanceof Error
+      ? (error.stack ?? error.message)
+      : String(error);
   terminal.err.write(`substrate: ${text}\n`);
   return EXIT_SUBSTRATE;
 }

@@ -1,5 +1,5 @@
+import type { WorldBackend } from "../../broker/broker.ts";
 import type { Home } from "../../broker/home.ts";
-import type { WorldBackend } from "../../world/backend.ts";
 import type { Installation } from "../installation.ts";
 
 /** What a CLI command may use of the process it runs in; the entry point fills it in. */
@@ -36,5 +36,7 @@ export function printLine(terminal: Terminal, line = ""): void {
 
 /** Text that came from a command or a policy, with what a terminal would obey made visible. */
 export function harmless(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}]/gu, (character) => (character === "\n" ? "\n" : `\\x${(character.codePointAt(0) ?? 0).toString(16).padStart(2, "0")}`));
+  return text.replace(/[\p{Cc}\p{Cf}]/gu, (character) =>
+    character === "\n" ? "\n" : `\\x${(character.codePointAt(0) ?? 0).toString(16).padStart(2, "0")}`,
+  );
 }

@@ -6,7 +6,10 @@ import { ERRORS } from "../errors.ts";
 export function sendJson(response: ServerResponse, status: number, document: unknown): void {
   if (response.destroyed || response.headersSent) return;
   const body = Buffer.from(JSON.stringify(document), "utf8");
-  response.writeHead(status, { "content-type": "application/json; charset=utf-8", "content-length": body.length });
+  response.writeHead(status, {
+    "content-type": "application/json; charset=utf-8",
+    "content-length": body.length,
+  });
   response.end(body);
 }
 

@@ -2,9 +2,9 @@ import express, { type Express, type NextFunction, type Request, type Response }
 import type { Broker } from "../../broker/broker.ts";
 import { quoted, refusal } from "../../broker/refusal.ts";
 import { sendRefusal } from "./answer.ts";
+import { sendBug } from "./bug.ts";
 import type { Caller } from "./caller.ts";
 import type { Log } from "./context.ts";
-import { sendBug } from "./listener.ts";
 import { ROUTES } from "./routes.ts";
 
 /** Every route that is not on the path of a command. */
@@ -20,12 +20,21 @@ export function expressApp(broker: Broker, caller: () => Caller, log: Log): Expr
     });
   }
   app.use(sendUnknown);
-  app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => sendBug(response, log, error));
+  app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) =>
+    sendBug(response, log, error),
+  );
   return app;
 }
 
 function sendUnknown(request: Request, response: Response): void {
   const known = ROUTES.map((route) => `${route.method.toUpperCase()} ${route.path}`);
   const all = ["POST /v1/execute", "POST /v1/check", ...known].join(", ");
-  sendRefusal(response, refusal("not_found", `There is no ${quoted(`${request.method} ${request.path}`)} here`, `This version answers ${all}`));
+  sendRefusal(
+    response,
+    refusal(
+      "not_found",
+      `There is no ${quoted(`${request.method} ${request.path}`)} here`,
+      `This version answers ${all}`,
+    ),
+  );
 }

@@ -29,7 +29,7 @@ function joined(parts: readonly Buffer[]): Buffer {
 }
 
 function parseJson(bytes: Buffer): { readonly document: unknown } | Refusal {
-  const hint = "Send one JSON object in UTF-8, for example {\"agent_id\": \"me\", \"cmd\": \"git status\"}";
+  const hint = 'Send one JSON object in UTF-8, for example {"agent_id": "me", "cmd": "git status"}';
   let text: string;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
@@ -40,10 +40,18 @@ function parseJson(bytes: Buffer): { readonly document: unknown } | Refusal {
     return { document: JSON.parse(text) };
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    return refusal("invalid_request", text.trim() === "" ? "The body is empty" : `The body is not JSON: ${why}`, hint);
+    return refusal(
+      "invalid_request",
+      text.trim() === "" ? "The body is empty" : `The body is not JSON: ${why}`,
+      hint,
+    );
   }
 }
 
 function tooLarge(size: number): Refusal {
-  return refusal("too_large", `The body has ${size} bytes and at most ${MAX_BODY} are taken`, "Write large data to a file in the project and name the file");
+  return refusal(
+    "too_large",
+    `The body has ${size} bytes and at most ${MAX_BODY} are taken`,
+    "Write large data to a file in the project and name the file",
+  );
 }

@@ -7,7 +7,11 @@ import type { Context } from "./context.ts";
 import { validRequest } from "./valid-request.ts";
 
 /** `POST /v1/check`: the verdict, whatever it is, with 200. */
-export async function handleCheck(context: Context, request: IncomingMessage, response: ServerResponse): Promise<void> {
+export async function handleCheck(
+  context: Context,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   const body = await validRequest<CheckRequest>(request, context.caller, validateCheckRequest);
   if ("code" in body) return sendRefusal(response, body);
   const reply = check(context.broker, body.valid.agent_id, body.valid);

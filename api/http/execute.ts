@@ -8,11 +8,22 @@ import type { Context } from "./context.ts";
 import { validRequest } from "./valid-request.ts";
 
 /** `POST /v1/execute`: bytes to a valid request, the journey, and its outcome as an answer. */
-export async function handleExecute(context: Context, request: IncomingMessage, response: ServerResponse): Promise<void> {
+export async function handleExecute(
+  context: Context,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
   const body = await validRequest<ExecuteRequest>(request, context.caller, validateExecuteRequest);
   if ("code" in body) return sendRefusal(response, body);
   if (body.valid.pty === true) {
-    return sendRefusal(response, refusal("invalid_request", "pty: this call has no terminal to give, received 'true'", "Use GET /v1/stream for a terminal, or leave 'pty' out"));
+    return sendRefusal(
+      response,
+      refusal(
+        "invalid_request",
+        "pty: this call has no terminal to give, received 'true'",
+        "Use GET /v1/stream for a terminal, or leave 'pty' out",
+      ),
+    );
   }
   const outcome = await execute(context.broker, body.valid.agent_id, body.valid, whenClientLeaves(response));
   if (outcome.kind === "refused") return sendRefusal(response, outcome.error);

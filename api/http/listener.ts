@@ -2,20 +2,27 @@
  * One HTTP listener per socket. `execute` and `check` are answered before Express is reached: they are on the path
  * of every command, and routing them costs a third of a millisecond otherwise. Everything else is Express.
  */
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import { uuidv7 } from "uuidv7";
 import type { Broker } from "../../broker/broker.ts";
-import { refusal } from "../../broker/refusal.ts";
-import { sendRefusal } from "./answer.ts";
 import { expressApp } from "./app.ts";
 import type { Caller } from "./caller.ts";
+import { sendBug } from "./bug.ts";
 import type { Context, Log } from "./context.ts";
 import { handleCheck } from "./check.ts";
 import { handleExecute } from "./execute.ts";
 
 const KEEP_ALIVE_MS = 120_000;
 
-const DIRECT: Readonly<Record<string, (context: Context, request: IncomingMessage, response: ServerResponse) => Promise<void>>> = {
+const DIRECT: Readonly<
+  Record<string, (context: Context, request: IncomingMessage, response: ServerResponse) => Promise<void>>
+> = {
   "/v1/execute": handleExecute,
   "/v1/check": handleCheck,
 };
@@ -25,7 +32,8 @@ export function createListener(broker: Broker, caller: () => Caller, log: Log): 
   const app = expressApp(broker, caller, log);
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, directFirst(broker, caller, log, app));
   server.on("clientError", (_error, socket) => {
-    if (socket.writable) socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+    if (socket.writable)
+      socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
   });
   return server;
 }
@@ -35,14 +43,8 @@ function directFirst(broker: Broker, caller: () => Caller, log: Log, rest: Reque
     response.setHeader("x-request-id", uuidv7());
     const handle = request.method === "POST" ? DIRECT[request.url ?? ""] : undefined;
     if (handle === undefined) return rest(request, response);
-    handle({ broker, caller: caller(), log }, request, response).catch((error: unknown) => sendBug(response, log, error));
+    handle({ broker, caller: caller(), log }, request, response).catch((error: unknown) =>
+      sendBug(response, log, error),
+    );
   };
-}
-
-/** What nobody foresaw: the log has the cause, the client an id to find it by. */
-export function sendBug(response: ServerResponse, log: Log, error: unknown): void {
-  if (response.destroyed) return;
-  const id = String(response.getHeader("x-request-id"));
-  log.error({ error, request: id }, "A request failed for a reason that is a bug");
-  sendRefusal(response, refusal("internal", "The broker failed to answer: this is a bug", `The broker's log has the cause under request ${id}`));
 }

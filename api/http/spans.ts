@@ -21,24 +21,34 @@ export function handleSpans({ broker, caller }: Context, request: Request, respo
   if ("code" in query) return sendRefusal(response, query);
   const session = query.session === undefined ? undefined : broker.sessions.find(query.session);
   if (query.session !== undefined && (session === undefined || !maySee(caller, session.agent))) {
-    return sendRefusal(response, refusal("not_found", `No session is called ${quoted(query.session)}`, "Take a session_id from a reply"));
+    return sendRefusal(
+      response,
+      refusal("not_found", `No session is called ${quoted(query.session)}`, "Take a session_id from a reply"),
+    );
   }
   const agent = caller.kind === "agent" ? caller.agent : undefined;
-  const page = broker.trace.list({ agent, session: query.session, before: query.before, limit: query.limit }, query.since);
+  const page = broker.trace.list(
+    { agent, session: query.session, before: query.before, limit: query.limit },
+    query.since,
+  );
   const spans = page.spans.filter((span) => maySee(caller, span.agent_id));
   sendJson(response, 200, { spans, next_cursor: page.next === null ? null : String(page.next) });
 }
 
 function parseQuery(query: Readonly<Record<string, unknown>>): Query | Refusal {
   const strange = Object.keys(query).find((name) => !KNOWN.includes(name));
-  if (strange !== undefined) return wrong(strange, query[strange], `is no parameter of this call; there are ${KNOWN.join(", ")}`);
+  if (strange !== undefined)
+    return wrong(strange, query[strange], `is no parameter of this call; there are ${KNOWN.join(", ")}`);
   for (const name of KNOWN) {
-    if (query[name] !== undefined && typeof query[name] !== "string") return wrong(name, query[name], "must be given once");
+    if (query[name] !== undefined && typeof query[name] !== "string")
+      return wrong(name, query[name], "must be given once");
   }
   const limit = wholeNumber(query["limit"], DEFAULT_LIMIT);
-  if (limit === undefined || limit < 1 || limit > MAX_LIMIT) return wrong("limit", query["limit"], `must be a whole number from 1 to ${MAX_LIMIT}`);
+  if (limit === undefined || limit < 1 || limit > MAX_LIMIT)
+    return wrong("limit", query["limit"], `must be a whole number from 1 to ${MAX_LIMIT}`);
   const before = query["cursor"] === undefined ? undefined : wholeNumber(query["cursor"], 0);
-  if (query["cursor"] !== undefined && before === undefined) return wrong("cursor", query["cursor"], "must be the next_cursor of a reply");
+  if (query["cursor"] !== undefined && before === undefined)
+    return wrong("cursor", query["cursor"], "must be the next_cursor of a reply");
   const since = timeOf(query["since"]);
   if (since === null) return wrong("since", query["since"], "must be a time such as 2026-01-31T12:00:00Z");
   return { session: query["session_id"] as string | undefined, since, limit, before };
@@ -57,5 +67,9 @@ function timeOf(value: unknown): string | undefined | null {
 }
 
 function wrong(name: string, value: unknown, wanted: string): Refusal {
-  return refusal("invalid_request", `${name}: ${wanted}, received ${quoted(value)}`, "Mend the query and ask again");
+  return refusal(
+    "invalid_request",
+    `${name}: ${wanted}, received ${quoted(value)}`,
+    "Mend the query and ask again",
+  );
 }

@@ -9,7 +9,14 @@ export function handleTrace({ broker, caller }: Context, request: Request, respo
   const id = String(request.params["span_id"]);
   const span = broker.trace.find(id);
   if (span === undefined || !maySee(caller, span.agent_id)) {
-    return sendRefusal(response, refusal("not_found", `No span is called ${quoted(id)}`, "Take a span_id from a reply, or from GET /v1/spans"));
+    return sendRefusal(
+      response,
+      refusal(
+        "not_found",
+        `No span is called ${quoted(id)}`,
+        "Take a span_id from a reply, or from GET /v1/spans",
+      ),
+    );
   }
   sendJson(response, 200, { span, children: broker.trace.childrenOf(id) });
 }

@@ -34,13 +34,25 @@ function identityProblem(document: unknown, caller: Caller): Refusal | undefined
   if (!isObject(document)) return undefined;
   const claimed = document["agent_id"];
   if (claimed === undefined || claimed === "") {
-    return refusal("agent_id_required", "This call does not say which agent it is for: 'agent_id' is missing", "Send 'agent_id': a name of your choice such as \"claude\"");
+    return refusal(
+      "agent_id_required",
+      "This call does not say which agent it is for: 'agent_id' is missing",
+      "Send 'agent_id': a name of your choice such as \"claude\"",
+    );
   }
   if (caller.kind === "agent" && claimed !== caller.agent) {
-    return refusal("invalid_request", `agent_id: this socket belongs to agent '${caller.agent}', received another name`, "Leave 'agent_id' out, or use sock/agent.sock");
+    return refusal(
+      "invalid_request",
+      `agent_id: this socket belongs to agent '${caller.agent}', received another name`,
+      "Leave 'agent_id' out, or use sock/agent.sock",
+    );
   }
   if (caller.kind === "label" && typeof claimed === "string" && caller.reserved.has(claimed)) {
-    return refusal("invalid_request", `agent_id: agent '${claimed}' has a socket of its own`, `Connect to sock/agents/${claimed}.sock, or choose another name`);
+    return refusal(
+      "invalid_request",
+      `agent_id: agent '${claimed}' has a socket of its own`,
+      `Connect to sock/agents/${claimed}.sock, or choose another name`,
+    );
   }
   return undefined;
 }
@@ -48,7 +60,11 @@ function identityProblem(document: unknown, caller: Caller): Refusal | undefined
 function describe(document: unknown, errors: Errors): Refusal {
   const problems = describeErrors(document, errors);
   const text = problems.slice(0, 5).map(({ message }) => message);
-  return refusal("invalid_request", text.join("; "), "Compare the request with schemas/, or with the table in api/README.md");
+  return refusal(
+    "invalid_request",
+    text.join("; "),
+    "Compare the request with schemas/, or with the table in api/README.md",
+  );
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -4,7 +4,7 @@ import { copyFileSync, existsSync, readFileSync, realpathSync } from "node:fs";
 import { homedir, release } from "node:os";
 import { join } from "node:path";
 import { inHome } from "../../broker/assignment.ts";
-import type { Broker } from "../../broker/broker.ts";
+import type { Broker, WorldBackend } from "../../broker/broker.ts";
 import { Config } from "../../broker/config.ts";
 import { hostEnvironment } from "../../broker/environment.ts";
 import { type Home, prepareHome } from "../../broker/home.ts";
@@ -12,7 +12,6 @@ import { Policies } from "../../broker/policies.ts";
 import { Sessions } from "../../broker/sessions.ts";
 import { Trace } from "../../broker/spans/trace.ts";
 import { Worlds } from "../../broker/worlds.ts";
-import type { WorldBackend } from "../../world/backend.ts";
 import type { Log } from "../http/context.ts";
 import type { Installation } from "../installation.ts";
 
@@ -34,14 +33,27 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
   writeDefaultPolicy(home, installation);
   const config = new Config(home.config, (problems) => {
     if (problems.length === 0) log.info({ file: home.config }, "Settings read");
-    else log.error({ problems: problems.map(({ text }) => text) }, "Settings do not load; the last good ones stay");
+    else
+      log.error(
+        { problems: problems.map(({ text }) => text) },
+        "Settings do not load; the last good ones stay",
+      );
   });
   const policies = new Policies(home.policies, installation.policies, (name, policy, problems) => {
-    if (policy !== undefined) log.info({ policy: name, hash: policy.hash, notes: policy.notes }, "Policy read");
-    else log.error({ policy: name, problems: problems.map(({ text }) => text) }, "Policy does not load; the last good one stays");
+    if (policy !== undefined)
+      log.info({ policy: name, hash: policy.hash, notes: policy.notes }, "Policy read");
+    else
+      log.error(
+        { policy: name, problems: problems.map(({ text }) => text) },
+        "Policy does not load; the last good one stays",
+      );
   });
   const trace = await Trace.open(home.trace, home.database, config.current().trace?.sync ?? false);
-  const around = { home: realpathSync(homedir()), substrateHome: realpathSync(home.root), installation: installation.sealed };
+  const around = {
+    home: realpathSync(homedir()),
+    substrateHome: realpathSync(home.root),
+    installation: installation.sealed,
+  };
   return {
     home,
     version: installation.version,
@@ -55,7 +67,12 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     worldImage: worldImage(installation.init),
     startedIn: parts.cwd,
     config: () => config.current(),
-    projectRules: () => ({ home: around.home, substrateHome: around.substrateHome, uid: parts.uid, roots: (config.current().projects ?? []).map((path) => inHome(path, around.home)) }),
+    projectRules: () => ({
+      home: around.home,
+      substrateHome: around.substrateHome,
+      uid: parts.uid,
+      roots: (config.current().projects ?? []).map((path) => inHome(path, around.home)),
+    }),
   };
 }
 

@@ -1,13 +1,14 @@
 /** `substrate broker start --foreground`: one broker from its start to its signal. */
 import { chmodSync } from "node:fs";
 import { pino } from "pino";
+import type { WorldBackend } from "../../broker/broker.ts";
 import { type Home, prepareHome } from "../../broker/home.ts";
-import type { WorldBackend } from "../../world/backend.ts";
 import { expireLayers } from "./held-changes.ts";
 import type { Installation } from "../installation.ts";
 import { assembleBroker } from "./assemble.ts";
 import { claimStart } from "./claim.ts";
 import { serve } from "./serve.ts";
+import { watchPolicies } from "./watch.ts";
 
 export type ProcessOptions = {
   readonly home: Home;
@@ -32,12 +33,17 @@ export async function runBroker(options: ProcessOptions): Promise<void> {
     log.level = broker.config().log?.level ?? "info";
     const running = await serve(broker, log);
     const expiry = await expireLayers(broker, log);
+    const unwatch = await watchPolicies(broker, log);
     const signal = await untilSignal();
     log.info({ signal }, "Broker is asked to stop");
     clearInterval(expiry);
+    await unwatch();
     await running.stop();
   } catch (error) {
-    log.error({ error: error instanceof Error ? { message: error.message, stack: error.stack } : String(error) }, "Broker cannot run");
+    log.error(
+      { error: error instanceof Error ? { message: error.message, stack: error.stack } : String(error) },
+      "Broker cannot run",
+    );
     throw error;
   } finally {
     claim.release();

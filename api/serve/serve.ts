@@ -27,7 +27,8 @@ export async function serve(broker: Broker, log: Log): Promise<Running> {
   try {
     removeStrangeSockets(broker.home, named);
     await listen(broker.home.controlSocket, () => ({ kind: "operator" }));
-    for (const agent of named) await listen(agentSocketPath(broker.home, agent), () => ({ kind: "agent", agent }));
+    for (const agent of named)
+      await listen(agentSocketPath(broker.home, agent), () => ({ kind: "agent", agent }));
     await listen(broker.home.agentSocket, () => ({ kind: "label", reserved: reserved() }));
   } catch (error) {
     for (const { server, path } of open) close(server, path);
@@ -67,7 +68,11 @@ function writeBrokerFile(broker: Broker, open: readonly Open[]): void {
   const file: BrokerFile = {
     pid: process.pid,
     version: broker.version,
-    sockets: { agent: broker.home.agentSocket, control: broker.home.controlSocket, agents: agentSockets(broker, open) },
+    sockets: {
+      agent: broker.home.agentSocket,
+      control: broker.home.controlSocket,
+      agents: agentSockets(broker, open),
+    },
     started_at: new Date().toISOString(),
   };
   const path = broker.home.brokerFile;
@@ -77,5 +82,7 @@ function writeBrokerFile(broker: Broker, open: readonly Open[]): void {
 
 function agentSockets(broker: Broker, open: readonly Open[]): Record<string, string> {
   const own = open.filter(({ path }) => path.startsWith(`${broker.home.agentSockets}/`));
-  return Object.fromEntries(own.map(({ path }) => [path.slice(broker.home.agentSockets.length + 1, -".sock".length), path]));
+  return Object.fromEntries(
+    own.map(({ path }) => [path.slice(broker.home.agentSockets.length + 1, -".sock".length), path]),
+  );
 }

@@ -26,7 +26,10 @@ async function allowed(guide: Guide): Promise<void> {
   title(guide, "1", "An allowed command runs in a warm world and returns what a shell would");
   const reply = ran(guide, await execute(guide, { cmd: "git log --oneline -1 2>/dev/null || ls" }));
   show(guide, Buffer.from(reply.stdout_b64, "base64").toString("utf8"));
-  expect(reply.exit === 0 && reply.decision.verdict === "allow", "the command was to be allowed and to succeed");
+  expect(
+    reply.exit === 0 && reply.decision.verdict === "allow",
+    "the command was to be allowed and to succeed",
+  );
   say(guide, `${reply.duration_ms} ms, world ${reply.world_id}`);
 }
 
@@ -40,10 +43,20 @@ async function denied(guide: Guide): Promise<void> {
 }
 
 async function isolated(guide: Guide): Promise<void> {
-  title(guide, "3", "An isolated command works on an overlay: its changes are held, the project is untouched");
-  const reply = ran(guide, await execute(guide, { cmd: "touch substrate-tour.txt && echo changed > substrate-tour.txt" }));
+  title(
+    guide,
+    "3",
+    "An isolated command works on an overlay: its changes are held, the project is untouched",
+  );
+  const reply = ran(
+    guide,
+    await execute(guide, { cmd: "touch substrate-tour.txt && echo changed > substrate-tour.txt" }),
+  );
   const diff = reply.fs_diff;
-  expect(reply.decision.verdict === "isolate" && diff?.held === true, "the command was to be isolated and its changes held");
+  expect(
+    reply.decision.verdict === "isolate" && diff?.held === true,
+    "the command was to be isolated and its changes held",
+  );
   for (const path of diff?.writes ?? []) show(guide, `+ ${path}`);
   for (const path of diff?.mods ?? []) show(guide, `~ ${path}`);
   say(guide, `overlay ${reply.isolation.overlay}; 'substrate diff' and 'apply' are not in this version`);
@@ -57,7 +70,10 @@ async function blockedConnection(guide: Guide): Promise<void> {
   });
   const port = await listen(server);
   try {
-    const reply = ran(guide, await execute(guide, { cmd: `exec 3<>/dev/tcp/127.0.0.1/${port}`, shell: "bash" }));
+    const reply = ran(
+      guide,
+      await execute(guide, { cmd: `exec 3<>/dev/tcp/127.0.0.1/${port}`, shell: "bash" }),
+    );
     show(guide, Buffer.from(reply.stderr_b64, "base64").toString("utf8"));
     expect(reply.exit !== 0 && seen === 0, "the connection was to be refused and the server to see nothing");
     say(guide, "the server on this machine saw no connection");
@@ -77,20 +93,23 @@ async function spans(guide: Guide): Promise<void> {
 }
 
 function farewell(guide: Guide): void {
-  const { installation, home } = guide.terminal;
+  const { installation, home, cwd } = guide.terminal;
   const cli = `node ${installation.launcher}`;
   printLine(guide.terminal);
   printLine(guide.terminal, "The broker goes on running. Try next:");
   printLine(guide.terminal, `  ${cli} check -- 'curl example.org | sh'`);
   printLine(guide.terminal, `  ${cli} exec -- 'ls -la; id'`);
-  printLine(guide.terminal, `  curl --unix-socket ${home.agentSocket} -H 'content-type: application/json' -d '{"agent_id":"me","cwd":"${installation.root}","cmd":"git status"}' http://localhost/v1/execute`);
+  printLine(
+    guide.terminal,
+    `  curl --unix-socket ${home.agentSocket} -H 'content-type: application/json' -d '{"agent_id":"me","cwd":"${cwd}","cmd":"git status"}' http://localhost/v1/execute`,
+  );
 }
 
 function execute(guide: Guide, body: Readonly<Record<string, unknown>>): Promise<Answer> {
-  const { home, installation } = guide.terminal;
+  const { home, cwd } = guide.terminal;
   const what = String(body["cmd"]);
   printLine(guide.terminal, `  ${guide.colours.bold("$")} ${what}`);
-  return call(home.agentSocket, "POST", "/v1/execute", { agent_id: "tour", cwd: installation.root, profile: PROFILE, ...body });
+  return call(home.agentSocket, "POST", "/v1/execute", { agent_id: "tour", cwd, profile: PROFILE, ...body });
 }
 
 function ran(guide: Guide, answer: Answer): ExecuteReply {
@@ -126,7 +145,10 @@ function say({ terminal, colours }: Guide, text: string): void {
 
 function printSpan({ terminal, colours }: Guide, span: Span): void {
   const verdict = paintVerdict(colours, span.decision?.verdict ?? "-");
-  printLine(terminal, `    ${span.span_id}  ${verdict}  exit ${span.exit ?? "-"}  ${harmless(span.cmd ?? "")}`);
+  printLine(
+    terminal,
+    `    ${span.span_id}  ${verdict}  exit ${span.exit ?? "-"}  ${harmless(span.cmd ?? "")}`,
+  );
 }
 
 function listen(server: Server): Promise<number> {
@@ -134,7 +156,8 @@ function listen(server: Server): Promise<number> {
     server.once("error", reject);
     server.listen(0, "127.0.0.1", () => {
       const address = server.address();
-      if (address === null || typeof address === "string") reject(new Complaint("The tour cannot open a port on 127.0.0.1"));
+      if (address === null || typeof address === "string")
+        reject(new Complaint("The tour cannot open a port on 127.0.0.1"));
       else resolve(address.port);
     });
   });

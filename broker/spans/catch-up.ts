@@ -17,7 +17,8 @@ export async function catchUp(file: TraceFile, index: SpanIndex): Promise<void> 
   for await (const { offset, length, text } of readLines(file.path, from)) {
     const span = JSON.parse(text) as Span;
     const extent = { offset, length };
-    if (span.event_type === "command_complete" && index.find(span.span_id) !== undefined) index.addEnd(span.span_id, extent);
+    if (span.event_type === "command_complete" && index.find(span.span_id) !== undefined)
+      index.addEnd(span.span_id, extent);
     else {
       const entry = { agent: span.agent_id, session: span.session_id, start: extent };
       index.addStart(span.span_id, entry, span.parent_span, span.seq, span.event_type !== "command_start");

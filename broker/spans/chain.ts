@@ -13,7 +13,10 @@ export type Head = { readonly seq: number; readonly hash: string | null };
 export const EMPTY_HEAD: Head = { seq: 0, hash: null };
 
 /** The next line after `head`, without its newline, and the head it makes. */
-export function linkLine(record: Readonly<Record<string, unknown>>, head: Head): { readonly line: string; readonly head: Head } {
+export function linkLine(
+  record: Readonly<Record<string, unknown>>,
+  head: Head,
+): { readonly line: string; readonly head: Head } {
   const seq = head.seq + 1;
   const json = JSON.stringify({ ...record, seq, prev: head.hash });
   const body = json.slice(0, -1);

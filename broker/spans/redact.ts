@@ -12,7 +12,10 @@ export type Redacted = { readonly text: string; readonly redacted: readonly Reda
 
 /** Each pattern's first group, where it has one, stays; the rest is the secret. */
 const SECRETS: readonly { readonly kind: string; readonly pattern: RegExp }[] = [
-  { kind: "private-key", pattern: /()-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g },
+  {
+    kind: "private-key",
+    pattern: /()-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g,
+  },
   { kind: "aws-access-key", pattern: /()\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/g },
   { kind: "github-token", pattern: /()\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{50,})/g },
   { kind: "gitlab-token", pattern: /()\bglpat-[A-Za-z0-9_-]{20,}/g },
@@ -23,8 +26,16 @@ const SECRETS: readonly { readonly kind: string; readonly pattern: RegExp }[] = 
   { kind: "jwt", pattern: /()\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}/g },
   { kind: "authorization", pattern: /(\bauthorization\s*:\s*(?:bearer|basic|token)\s+)[^\s'"]+/gi },
   { kind: "url-password", pattern: /(\b[a-z][a-z0-9+.-]*:\/\/[^\s/:@'"]*:)[^\s/@'"]+(?=@)/gi },
-  { kind: "named-secret", pattern: /((?:^|[\s'";&|(?])(?:--?)?[A-Za-z0-9_-]*(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key)[A-Za-z0-9_-]*\s*[=:]\s*['"]?)[^\s'";&|)]+/gi },
-  { kind: "named-secret", pattern: /(\s--?(?:password|passwd|passphrase|secret|token|api-key|access-key)\s+['"]?)[^\s'"-][^\s'"]*/gi },
+  {
+    kind: "named-secret",
+    pattern:
+      /((?:^|[\s'";&|(?])(?:--?)?[A-Za-z0-9_-]*(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key)[A-Za-z0-9_-]*\s*[=:]\s*['"]?)[^\s'";&|)]+/gi,
+  },
+  {
+    kind: "named-secret",
+    pattern:
+      /(\s--?(?:password|passwd|passphrase|secret|token|api-key|access-key)\s+['"]?)[^\s'"-][^\s'"]*/gi,
+  },
 ];
 
 /** The text with each secret replaced by `[redacted:kind]`, and what was replaced. */

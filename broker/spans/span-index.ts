@@ -26,7 +26,12 @@ export type SpanQuery = {
 };
 
 /** A first line that LMDB may not show yet. */
-type Recent = { readonly seq: number; readonly span: string; readonly entry: SpanEntry; readonly parent: string | null };
+type Recent = {
+  readonly seq: number;
+  readonly span: string;
+  readonly entry: SpanEntry;
+  readonly parent: string | null;
+};
 
 /**
  * Commits wait that long, in milliseconds, and are shared. Each costs the broker's thread a quarter of a
@@ -47,7 +52,13 @@ export class SpanIndex {
 
   /** `overlappingSync: false`: with it, a writer that is killed can leave the environment broken. */
   constructor(folder: string, options: { readonly readOnly?: boolean } = {}) {
-    this.root = open({ path: folder, overlappingSync: false, maxDbs: 16, commitDelay: COMMIT_DELAY_MS, readOnly: options.readOnly === true });
+    this.root = open({
+      path: folder,
+      overlappingSync: false,
+      maxDbs: 16,
+      commitDelay: COMMIT_DELAY_MS,
+      readOnly: options.readOnly === true,
+    });
     this.#spans = this.root.openDB({ name: "spans" });
     this.#order = this.root.openDB({ name: "order" });
     this.#children = this.root.openDB({ name: "children", dupSort: true, encoding: "ordered-binary" });
@@ -102,14 +113,21 @@ export class SpanIndex {
     const fresh = this.#recent.filter((row) => row.seq < before && matches(row.entry, query)).reverse();
     const oldest = fresh.at(-1)?.seq ?? before;
     const scope = scopeOf(query);
-    const range = this.#order.getRange({ start: [scope, oldest - 1], end: [scope, 0], reverse: true, limit: query.limit });
+    const range = this.#order.getRange({
+      start: [scope, oldest - 1],
+      end: [scope, 0],
+      reverse: true,
+      limit: query.limit,
+    });
     const stored = [...range].map(({ key, value }) => ({ seq: key[1], span: value }));
     return [...fresh, ...stored].slice(0, query.limit);
   }
 
   /** Forgets everything, to be filled again from the trace. */
   async clear(): Promise<void> {
-    await Promise.all([this.#spans, this.#order, this.#children, this.#open, this.#state].map((part) => part.clearAsync()));
+    await Promise.all(
+      [this.#spans, this.#order, this.#children, this.#open, this.#state].map((part) => part.clearAsync()),
+    );
   }
 
   async close(): Promise<void> {

@@ -18,7 +18,13 @@ export function startedSpan(job: Job, world: World): SpanRecord {
 }
 
 /** The line that closes a command: ended, ended by us, lost with its world, or never started. */
-export function completedSpan(job: Job, world: World, ran: Ran, outcome: Outcome, changes: FsDiff): SpanRecord {
+export function completedSpan(
+  job: Job,
+  world: World,
+  ran: Ran,
+  outcome: Outcome,
+  changes: FsDiff,
+): SpanRecord {
   const reply = outcome.kind === "ran" ? outcome.reply : undefined;
   return {
     ...startedSpan(job, world),

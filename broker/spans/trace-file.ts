@@ -2,7 +2,16 @@
  * The append-only record: one span a line. A line is written with one `write` before anybody acts on it, so it
  * survives the broker's death at any instant; `settle` makes it survive a power cut too.
  */
-import { appendFileSync, closeSync, fdatasync, fstatSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
+import {
+  appendFileSync,
+  closeSync,
+  fdatasync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  writeSync,
+} from "node:fs";
 import { type Head, linkLine } from "./chain.ts";
 
 const NEWLINE = 0x0a;
@@ -58,7 +67,8 @@ export class TraceFile {
     let done = 0;
     while (done < extent.length) {
       const count = readSync(this.#file, bytes, done, extent.length - done, extent.offset + done);
-      if (count === 0) throw new Error(`The trace '${this.path}' ends before byte ${extent.offset + extent.length}`);
+      if (count === 0)
+        throw new Error(`The trace '${this.path}' ends before byte ${extent.offset + extent.length}`);
       done += count;
     }
     return bytes.toString("utf8");

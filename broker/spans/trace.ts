@@ -109,7 +109,13 @@ export class Trace {
       const span = this.find(id);
       if (span === undefined) continue;
       const { seq: _seq, prev: _prev, hash: _hash, ...record } = span;
-      this.close({ ...record, ts: new Date().toISOString(), event_type: "command_complete", outcome: "lost", replayable: false });
+      this.close({
+        ...record,
+        ts: new Date().toISOString(),
+        event_type: "command_complete",
+        outcome: "lost",
+        replayable: false,
+      });
     }
   }
 
@@ -136,5 +142,7 @@ function headOfLastLine(line: string | undefined): Head {
   const { seq, prev } = JSON.parse(line) as { seq: number; prev: string | null };
   const checked = checkLine(line, { seq: seq - 1, hash: prev });
   if ("head" in checked) return checked.head;
-  throw new Error(`The last line of the trace cannot be continued: ${checked.wrong}. Move the file away to start a new one`);
+  throw new Error(
+    `The last line of the trace cannot be continued: ${checked.wrong}. Move the file away to start a new one`,
+  );
 }

@@ -23,5 +23,9 @@ export async function verifyTrace(path: string, known: readonly (Head | string)[
   }
   const [lost] = missing;
   if (lost === undefined) return { ok: true, lines, head: head.hash };
-  return { ok: false, line: lines + 1, wrong: `the trace ends before the known head ${lost}: its end was cut` };
+  return {
+    ok: false,
+    line: lines + 1,
+    wrong: `the trace ends before the known head ${lost}: its end was cut`,
+  };
 }

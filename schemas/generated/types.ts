@@ -1045,7 +1045,7 @@ export interface Span {
    */
   readonly cwd: string | null;
   /**
-   * The command as received, credentials replaced; an argv is written with shell quoting.
+   * The command as received, credentials replaced; an argv is written as a JSON array.
    */
   readonly cmd: string | null;
   /**

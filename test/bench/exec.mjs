@@ -18,9 +18,12 @@ import { parseArgs } from "node:util";
 const LAUNCHER = fileURLToPath(new URL("../../api/bin/substrate.mjs", import.meta.url));
 const WARM_UP = 100;
 
-const { values } = parseArgs({ options: { rounds: { type: "string", default: "1500" }, json: { type: "string" } } });
+const { values } = parseArgs({
+  options: { rounds: { type: "string", default: "1500" }, json: { type: "string" } },
+});
 const rounds = Number(values.rounds);
-if (!Number.isInteger(rounds) || rounds < 10) throw new Error(`--rounds takes a whole number from 10, received '${values.rounds}'`);
+if (!Number.isInteger(rounds) || rounds < 10)
+  throw new Error(`--rounds takes a whole number from 10, received '${values.rounds}'`);
 
 const folder = mkdtempSync(join(tmpdir(), "substrate-bench-"));
 const home = join(folder, "home");
@@ -56,8 +59,17 @@ async function measure() {
   }
   const summary = Object.fromEntries(Object.entries(times).map(([name, all]) => [name, summarise(all)]));
   const base = summary.spawn?.median_ms ?? Number.NaN;
-  const ratios = Object.fromEntries(Object.entries(summary).map(([name, { median_ms }]) => [`${name}/spawn`, round3(median_ms / base)]));
-  return { command: "/bin/sh -c true", rounds, baseline_rss_mb: Math.round(process.memoryUsage().rss / 1e6), node: process.version, summary, ratios };
+  const ratios = Object.fromEntries(
+    Object.entries(summary).map(([name, { median_ms }]) => [`${name}/spawn`, round3(median_ms / base)]),
+  );
+  return {
+    command: "/bin/sh -c true",
+    rounds,
+    baseline_rss_mb: Math.round(process.memoryUsage().rss / 1e6),
+    node: process.version,
+    summary,
+    ratios,
+  };
 }
 
 /** @returns {Promise<void>} */
@@ -67,7 +79,19 @@ function viaSpawn() {
 
 /** @returns {Promise<void>} */
 function viaBwrap() {
-  return collect("bwrap", ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-all", "/bin/sh", "-c", "true"]);
+  return collect("bwrap", [
+    "--ro-bind",
+    "/",
+    "/",
+    "--dev",
+    "/dev",
+    "--proc",
+    "/proc",
+    "--unshare-all",
+    "/bin/sh",
+    "-c",
+    "true",
+  ]);
 }
 
 /** @param {string} file @param {string[]} words @returns {Promise<void>} */
@@ -79,7 +103,11 @@ function collect(file, words) {
     child.stdout.on("data", (chunk) => output.push(chunk));
     child.stderr.on("data", (chunk) => output.push(chunk));
     child.once("error", reject);
-    child.once("close", (code) => (code === 0 ? resolve() : reject(new Error(`${file} ended with ${code}: ${Buffer.concat(output)}`))));
+    child.once("close", (code) =>
+      code === 0
+        ? resolve()
+        : reject(new Error(`${file} ended with ${code}: ${Buffer.concat(output).toString()}`)),
+    );
   });
 }
 
@@ -87,7 +115,13 @@ function collect(file, words) {
 function viaApi() {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const body = JSON.stringify({ agent_id: "bench", cwd: project, cmd: "true" });
-  const options = { socketPath: join(home, "sock/agent.sock"), path: "/v1/execute", method: "POST", agent, headers: { "content-type": "application/json", "content-length": Buffer.byteLength(body) } };
+  const options = {
+    socketPath: join(home, "sock/agent.sock"),
+    path: "/v1/execute",
+    method: "POST",
+    agent,
+    headers: { "content-type": "application/json", "content-length": Buffer.byteLength(body) },
+  };
   return () =>
     new Promise((resolve, reject) => {
       const outgoing = request(options, (response) => {
@@ -118,16 +152,31 @@ async function untilReady(run) {
 }
 
 function hasBwrap() {
-  const found = spawnSync("bwrap", ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-all", "/bin/sh", "-c", "true"]);
+  const found = spawnSync("bwrap", [
+    "--ro-bind",
+    "/",
+    "/",
+    "--dev",
+    "/dev",
+    "--proc",
+    "/proc",
+    "--unshare-all",
+    "/bin/sh",
+    "-c",
+    "true",
+  ]);
   if (found.status === 0) return true;
-  process.stdout.write(`SKIP bwrap — ${found.error === undefined ? `it fails here: ${found.stderr}` : "not installed: apt-get install bubblewrap"}\n`);
+  process.stdout.write(
+    `SKIP bwrap — ${found.error === undefined ? `it fails here: ${found.stderr.toString()}` : "not installed: apt-get install bubblewrap"}\n`,
+  );
   return false;
 }
 
 /** @param {number[]} times */
 function summarise(times) {
   const sorted = [...times].sort((a, b) => a - b);
-  const at = (/** @type {number} */ share) => round3(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN);
+  const at = (/** @type {number} */ share) =>
+    round3(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN);
   return { median_ms: at(0.5), p99_ms: at(0.99) };
 }
 
@@ -139,10 +188,14 @@ function round3(value) {
 /** @param {Awaited<ReturnType<typeof measure>>} result */
 function print(result) {
   const out = (/** @type {string} */ line) => process.stdout.write(`${line}\n`);
-  out(`${result.command}, ${result.rounds} rounds in turn, Node ${result.node}, measuring process ${result.baseline_rss_mb} MB resident`);
+  out(
+    `${result.command}, ${result.rounds} rounds in turn, Node ${result.node}, measuring process ${result.baseline_rss_mb} MB resident`,
+  );
   out(`${"way".padEnd(8)}${"median ms".padStart(12)}${"p99 ms".padStart(12)}${"÷ spawn".padStart(12)}`);
   for (const [name, { median_ms, p99_ms }] of Object.entries(result.summary)) {
-    out(`${name.padEnd(8)}${String(median_ms).padStart(12)}${String(p99_ms).padStart(12)}${String(result.ratios[`${name}/spawn`]).padStart(12)}`);
+    out(
+      `${name.padEnd(8)}${String(median_ms).padStart(12)}${String(p99_ms).padStart(12)}${String(result.ratios[`${name}/spawn`]).padStart(12)}`,
+    );
   }
   out(JSON.stringify(result));
 }

@@ -11,7 +11,10 @@ function spec(change: Partial<WorldSpec> = {}): WorldSpec {
 }
 
 /** A host where everything is a folder but what is named. */
-function host(kinds: Readonly<Record<string, PathKind>> = {}, links: Readonly<Record<string, string>> = {}): HostFacts {
+function host(
+  kinds: Readonly<Record<string, PathKind>> = {},
+  links: Readonly<Record<string, string>> = {},
+): HostFacts {
   return {
     kind: (path) => kinds[path] ?? (path in links ? "symlinked" : "folder"),
     real: (path) => (kinds[path] === "missing" ? undefined : (links[path] ?? path)),
@@ -37,17 +40,36 @@ describe("the mount plan", () => {
 
   test("a project below a private folder is bound in place after the private folder is made", () => {
     const project = "/tmp/work";
-    const plan = lines(mountPlan(spec({ project, files: { ...spec().files, write: [`${project}/**`] } }), host()));
-    const order = ["tmpfs /tmp mode=1777,size=50%", "dir /tmp/work 755", "bind /tmp/work /tmp/work rw"].map((line) => plan.indexOf(line));
+    const plan = lines(
+      mountPlan(spec({ project, files: { ...spec().files, write: [`${project}/**`] } }), host()),
+    );
+    const order = ["tmpfs /tmp mode=1777,size=50%", "dir /tmp/work 755", "bind /tmp/work /tmp/work rw"].map(
+      (line) => plan.indexOf(line),
+    );
     expect(order).not.toContain(-1);
     expect(order).toEqual([...order].sort((a, b) => a - b));
   });
 
   test("what takes away comes after everything that opens", () => {
-    const files = { read: ["/**"], denyRead: [`${PROJECT}/.env`], write: [`${PROJECT}/**`, "/home/ann/.cache/**"], denyWrite: [`${PROJECT}/.git/hooks`] };
-    const plan = lines(mountPlan(spec({ files, hidden: ["/home/ann/.substrate"], sealed: [`${PROJECT}/node_modules`] }), host()));
+    const files = {
+      read: ["/**"],
+      denyRead: [`${PROJECT}/.env`],
+      write: [`${PROJECT}/**`, "/home/ann/.cache/**"],
+      denyWrite: [`${PROJECT}/.git/hooks`],
+    };
+    const plan = lines(
+      mountPlan(
+        spec({ files, hidden: ["/home/ann/.substrate"], sealed: [`${PROJECT}/node_modules`] }),
+        host(),
+      ),
+    );
     const lastOpen = plan.findLastIndex((line) => line.endsWith(" rw"));
-    const taken = [`readonly ${PROJECT}/node_modules`, `readonly ${PROJECT}/.git/hooks`, `mask ${PROJECT}/.env`, "mask /home/ann/.substrate"];
+    const taken = [
+      `readonly ${PROJECT}/node_modules`,
+      `readonly ${PROJECT}/.git/hooks`,
+      `mask ${PROJECT}/.env`,
+      "mask /home/ann/.substrate",
+    ];
     for (const line of taken) expect(plan.indexOf(line)).toBeGreaterThan(lastOpen);
   });
 
@@ -67,14 +89,18 @@ describe("the mount plan", () => {
 
   test("a denied read that is a link masks the place the link leads to", () => {
     const files = { ...spec().files, denyRead: ["/home/ann/.ssh"] };
-    expect(lines(mountPlan(spec({ files }), host({}, { "/home/ann/.ssh": "/data/ssh" })))).toContain("mask /data/ssh");
+    expect(lines(mountPlan(spec({ files }), host({}, { "/home/ann/.ssh": "/data/ssh" })))).toContain(
+      "mask /data/ssh",
+    );
   });
 
   test("an overlay project has its layers outside and marks in user xattrs where the kernel asks for it", () => {
     const access = { kind: "overlay", layers: "/var/lib/substrate/overlay/spn_1" } as const;
     const words = `overlay ${PROJECT} ${access.layers}/upper ${access.layers}/work ${PROJECT}`;
     expect(lines(mountPlan(spec({ access }), host()))).toContain(words);
-    expect(lines(mountPlan(spec({ access }), { ...host(), userxattr: true }))).toContain(`${words} userxattr`);
+    expect(lines(mountPlan(spec({ access }), { ...host(), userxattr: true }))).toContain(
+      `${words} userxattr`,
+    );
   });
 
   test("a policy that reads a part of the host shows only that part", () => {
@@ -89,6 +115,7 @@ describe("the mount plan", () => {
   test("the machine-wide switches of procfs are sealed after procfs is mounted", () => {
     const plan = lines(mountPlan(spec(), host()));
     const proc = plan.indexOf("proc /proc");
-    for (const name of ["sys", "sysrq-trigger", "irq", "bus"]) expect(plan.indexOf(`readonly /proc/${name}`)).toBeGreaterThan(proc);
+    for (const name of ["sys", "sysrq-trigger", "irq", "bus"])
+      expect(plan.indexOf(`readonly /proc/${name}`)).toBeGreaterThan(proc);
   });
 });

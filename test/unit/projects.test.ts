@@ -9,9 +9,15 @@ let rules: ProjectRules;
 
 beforeEach(() => {
   base = realpathSync(mkdtempSync(join(tmpdir(), "substrate-projects-")));
-  for (const folder of ["ann/.substrate", "ann/.config/tool", "ann/code/app/src", "ann/plain/sub"]) mkdirSync(join(base, folder), { recursive: true });
+  for (const folder of ["ann/.substrate", "ann/.config/tool", "ann/code/app/src", "ann/plain/sub"])
+    mkdirSync(join(base, folder), { recursive: true });
   mkdirSync(join(base, "ann/code/app/.git"));
-  rules = { home: join(base, "ann"), substrateHome: join(base, "ann/.substrate"), uid: process.getuid?.() ?? 0, roots: [] };
+  rules = {
+    home: join(base, "ann"),
+    substrateHome: join(base, "ann/.substrate"),
+    uid: process.getuid?.() ?? 0,
+    roots: [],
+  };
 });
 
 afterEach(() => rmSync(base, { recursive: true, force: true }));
@@ -22,8 +28,10 @@ function locate(path: string, change: Partial<ProjectRules> = {}): string {
 }
 
 describe("a project is", () => {
-  test("the nearest folder with .git above the working directory", () => expect(locate("ann/code/app/src")).toBe("ann/code/app"));
-  test("the working directory where there is none", () => expect(locate("ann/plain/sub")).toBe("ann/plain/sub"));
+  test("the nearest folder with .git above the working directory", () =>
+    expect(locate("ann/code/app/src")).toBe("ann/code/app"));
+  test("the working directory where there is none", () =>
+    expect(locate("ann/plain/sub")).toBe("ann/plain/sub"));
   test("the working directory where the nearest .git is in the home folder", () => {
     mkdirSync(join(base, "ann/.git"));
     expect(locate("ann/plain/sub")).toBe("ann/plain/sub");
@@ -44,15 +52,22 @@ describe("never a project is", () => {
   });
   test("the home folder", () => expect(locate("ann")).toBe("project_not_allowed"));
   test("a folder above the home folder", () => expect(locate(base)).toBe("project_not_allowed"));
-  test("a dot folder directly in the home folder", () => expect(locate("ann/.config")).toBe("project_not_allowed"));
+  test("a dot folder directly in the home folder", () =>
+    expect(locate("ann/.config")).toBe("project_not_allowed"));
   test("a link to the home folder", () => {
     symlinkSync(rules.home, join(base, "ann/plain/home"));
     expect(locate("ann/plain/home")).toBe("project_not_allowed");
   });
-  test("what contains SUBSTRATE_HOME", () => expect(locate("ann/code/app", { substrateHome: join(base, "ann/code/app/state") })).toBe("project_not_allowed"));
-  test("what lies in SUBSTRATE_HOME", () => expect(locate("ann/code/app", { substrateHome: join(base, "ann/code") })).toBe("project_not_allowed"));
-  test("somebody else's folder", () => expect(locate("ann/code/app", { uid: 12345 })).toBe("project_not_allowed"));
-  test("a folder outside the configured roots", () => expect(locate("ann/code/app", { roots: [join(base, "ann/plain")] })).toBe("project_not_allowed"));
+  test("what contains SUBSTRATE_HOME", () =>
+    expect(locate("ann/code/app", { substrateHome: join(base, "ann/code/app/state") })).toBe(
+      "project_not_allowed",
+    ));
+  test("what lies in SUBSTRATE_HOME", () =>
+    expect(locate("ann/code/app", { substrateHome: join(base, "ann/code") })).toBe("project_not_allowed"));
+  test("somebody else's folder", () =>
+    expect(locate("ann/code/app", { uid: 12345 })).toBe("project_not_allowed"));
+  test("a folder outside the configured roots", () =>
+    expect(locate("ann/code/app", { roots: [join(base, "ann/plain")] })).toBe("project_not_allowed"));
   test("a prefix neighbour of a configured root", () => {
     mkdirSync(join(base, "ann/plainer"));
     expect(locate("ann/plainer", { roots: [join(base, "ann/plain")] })).toBe("project_not_allowed");

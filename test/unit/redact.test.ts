@@ -21,7 +21,13 @@ describe("redact", () => {
     expect(redacted.length).toBeGreaterThan(0);
   });
 
-  test.each(["git log --oneline -1", "npm run check", "grep -rn password src", "echo token", "ls --sort=size"])("leaves '%s' alone", (text) => {
+  test.each([
+    "git log --oneline -1",
+    "npm run check",
+    "grep -rn password src",
+    "echo token",
+    "ls --sort=size",
+  ])("leaves '%s' alone", (text) => {
     expect(redact(text, "cmd")).toEqual({ text, redacted: [] });
   });
 

@@ -21,11 +21,35 @@ function openTrace(): Promise<Trace> {
 
 function record(span: string, change: Partial<SpanRecord> = {}): SpanRecord {
   return {
-    ts: "2026-01-01T00:00:00.000Z", event_type: "command_start", session_id: "ses_1", span_id: span, parent_span: null,
-    component: "world", world_id: null, policy_id: "default", policy_hash: `sha256:${"0".repeat(64)}`, policy_commit: null, agent_id: "ann", cwd: "/work",
-    cmd: "true", exit: null, signal: null, timed_out: false, outcome: null, duration_ms: null, scopes_used: [], fs_diff: null,
-    usage: null, isolation: null, decision: null, stdout_sha256: null, stderr_sha256: null, redacted: [], replayable: true,
-    replay_context: null, ...change,
+    ts: "2026-01-01T00:00:00.000Z",
+    event_type: "command_start",
+    session_id: "ses_1",
+    span_id: span,
+    parent_span: null,
+    component: "world",
+    world_id: null,
+    policy_id: "default",
+    policy_hash: `sha256:${"0".repeat(64)}`,
+    policy_commit: null,
+    agent_id: "ann",
+    cwd: "/work",
+    cmd: "true",
+    exit: null,
+    signal: null,
+    timed_out: false,
+    outcome: null,
+    duration_ms: null,
+    scopes_used: [],
+    fs_diff: null,
+    usage: null,
+    isolation: null,
+    decision: null,
+    stdout_sha256: null,
+    stderr_sha256: null,
+    redacted: [],
+    replayable: true,
+    replay_context: null,
+    ...change,
   };
 }
 
@@ -44,7 +68,11 @@ describe("the trace", () => {
     await first.start(record("spn_open"));
     await first.end();
     const second = await openTrace();
-    expect(second.find("spn_open")).toMatchObject({ event_type: "command_complete", outcome: "lost", replayable: false });
+    expect(second.find("spn_open")).toMatchObject({
+      event_type: "command_complete",
+      outcome: "lost",
+      replayable: false,
+    });
     await second.end();
     expect(await verifyTrace(path, [])).toMatchObject({ ok: true, lines: 2 });
   });
@@ -86,7 +114,11 @@ describe("the trace", () => {
 
 describe("verify names the first bad line", () => {
   const edits: readonly (readonly [string, (lines: string[]) => string[], number])[] = [
-    ["one byte changed", (lines) => lines.map((line, at) => (at === 3 ? line.replace('"true"', '"trUe"') : line)), 4],
+    [
+      "one byte changed",
+      (lines) => lines.map((line, at) => (at === 3 ? line.replace('"true"', '"trUe"') : line)),
+      4,
+    ],
     ["one line removed", (lines) => lines.filter((_line, at) => at !== 2), 3],
     ["two lines swapped", ([a, b, c, ...rest]) => [a ?? "", c ?? "", b ?? "", ...rest], 2],
     ["the tail cut", (lines) => lines.slice(0, -1), 6],

@@ -66,7 +66,11 @@ export class LinuxBackend implements WorldBackend {
     const project = await mkdtemp(join(tmpdir(), "substrate-probe-"));
     try {
       const files = { read: ["/**"], denyRead: [], write: [`${project}/**`], denyWrite: [] };
-      const world = await this.#launch("wld_probe", { project, access: { kind: "direct" }, files, hidden: [], sealed: [] }, signal);
+      const world = await this.#launch(
+        "wld_probe",
+        { project, access: { kind: "direct" }, files, hidden: [], sealed: [] },
+        signal,
+      );
       await world.end("the probe is over");
       return world.isolation;
     } finally {
@@ -84,16 +88,26 @@ export class LinuxBackend implements WorldBackend {
     }
   }
 
-  async #launchAs(id: string, spec: WorldSpec, userNamespace: boolean, signal: AbortSignal): Promise<LinuxWorld> {
+  async #launchAs(
+    id: string,
+    spec: WorldSpec,
+    userNamespace: boolean,
+    signal: AbortSignal,
+  ): Promise<LinuxWorld> {
     const mounts = mountPlan(spec, hostFacts(userNamespace));
-    const launched = await launchInit({ ...this.#options, namespaces: userNamespace ? ["user", ...ALWAYS] : ALWAYS, mounts }, signal);
+    const launched = await launchInit(
+      { ...this.#options, namespaces: userNamespace ? ["user", ...ALWAYS] : ALWAYS, mounts },
+      signal,
+    );
     this.#userNamespace = userNamespace;
     const isolation = isolationVector(launched.achieved, spec.access.kind === "overlay");
-    return new LinuxWorld({ id, spec, isolation, mounts: mounts.map((mount) => operationWords(mount).join(" ")) }, launched);
+    return new LinuxWorld(
+      { id, spec, isolation, mounts: mounts.map((mount) => operationWords(mount).join(" ")) },
+      launched,
+    );
   }
 }
 
 function lacksPrivilege(error: unknown): boolean {
   return error instanceof LaunchFailed && error.step.startsWith("unshare") && error.errno === "EPERM";
 }
-

@@ -2,7 +2,14 @@ import { constants } from "node:os";
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
 import type { CommandRun, Ending, ExecRequest } from "../backend.ts";
 import { errnoName } from "./errno.ts";
-import { decodeFields, decodeNumber, encodeEmpty, encodeFields, encodeNumber, type Field } from "./frame-codec.ts";
+import {
+  decodeFields,
+  decodeNumber,
+  encodeEmpty,
+  encodeFields,
+  encodeNumber,
+  type Field,
+} from "./frame-codec.ts";
 
 /** Sends one frame; the channel decides what to do when it is already gone. */
 export type SendFrame = (frame: Buffer) => void;

@@ -58,7 +58,8 @@ export function decodeNumber(bytes: Buffer): number {
 }
 
 function startFrame(type: number, id: number, size: number): Buffer {
-  if (size > FRAME_MAX_PAYLOAD) throw new FrameTooLarge(`A frame of ${size} bytes is longer than ${FRAME_MAX_PAYLOAD}`);
+  if (size > FRAME_MAX_PAYLOAD)
+    throw new FrameTooLarge(`A frame of ${size} bytes is longer than ${FRAME_MAX_PAYLOAD}`);
   const frame = Buffer.allocUnsafe(FRAME_HEADER_SIZE + size);
   frame.writeUInt32LE(size, 0);
   frame.writeUInt32LE(type, 4);

@@ -26,7 +26,8 @@ export class FrameReader {
   push(chunk: Buffer): void {
     let at = 0;
     while (at < chunk.length) {
-      at = this.#headerFilled < FRAME_HEADER_SIZE ? this.#readHeader(chunk, at) : this.#readPayload(chunk, at);
+      at =
+        this.#headerFilled < FRAME_HEADER_SIZE ? this.#readHeader(chunk, at) : this.#readPayload(chunk, at);
     }
   }
 

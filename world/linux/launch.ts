@@ -19,7 +19,11 @@ export type LaunchPlan = {
 };
 
 /** A world's init that has answered READY. */
-export type Launched = { readonly process: ChildProcess; readonly channel: Duplex; readonly achieved: number };
+export type Launched = {
+  readonly process: ChildProcess;
+  readonly channel: Duplex;
+  readonly achieved: number;
+};
 
 /** Why init could not make the world: the step, what it was about, and the kernel's word for it. */
 export class LaunchFailed extends WorldUnavailable {
@@ -28,7 +32,10 @@ export class LaunchFailed extends WorldUnavailable {
 
   constructor(step: string, path: string, errno: string) {
     const about = path === "" ? "" : ` on '${path}'`;
-    super(`Cannot make a world: ${step}${about} failed with ${errno}`, "Run 'substrate world doctor' for what this host lacks");
+    super(
+      `Cannot make a world: ${step}${about} failed with ${errno}`,
+      "Run 'substrate world doctor' for what this host lacks",
+    );
     this.step = step;
     this.errno = errno;
   }
@@ -41,11 +48,17 @@ export class LaunchFailed extends WorldUnavailable {
  */
 export async function launchInit(plan: LaunchPlan, signal: AbortSignal): Promise<Launched> {
   signal.throwIfAborted();
-  const child = spawn(plan.init, [], { stdio: ["ignore", "ignore", "pipe", "pipe"], env: {}, cwd: "/", detached: true });
+  const child = spawn(plan.init, [], {
+    stdio: ["ignore", "ignore", "pipe", "pipe"],
+    env: {},
+    cwd: "/",
+    detached: true,
+  });
   const channel = child.stdio[3] as Duplex | null | undefined;
   try {
     const achieved = await firstAnswer(child, channel, plan, signal);
-    if (channel === null || channel === undefined) throw new WorldUnavailable("Init has no channel", "Report this as a bug");
+    if (channel === null || channel === undefined)
+      throw new WorldUnavailable("Init has no channel", "Report this as a bug");
     return { process: child, channel, achieved };
   } catch (error) {
     channel?.destroy();
@@ -67,9 +80,16 @@ function firstAnswer(
       channel?.removeListener("data", onData);
       act();
     };
-    const onAbort = (): void => settle(() => reject(signal.reason));
+    const onAbort = (): void => settle(() => reject(abortError(signal)));
     const fail = (cause: string): void => {
-      settle(() => reject(new WorldUnavailable(`Cannot start '${plan.init}': ${cause}${complaint()}`, "Run 'npm run build' in the checkout")));
+      settle(() =>
+        reject(
+          new WorldUnavailable(
+            `Cannot start '${plan.init}': ${cause}${complaint()}`,
+            "Run 'npm run build' in the checkout",
+          ),
+        ),
+      );
     };
     const reader = new FrameReader({
       onBytes: () => fail("it sent output before it was ready"),
@@ -112,6 +132,11 @@ function launchFailure(payload: Buffer): LaunchFailed {
     fields.get(TAG.PATH)?.toString("utf8") ?? "",
     errnoName(errno === undefined ? 0 : decodeNumber(errno)),
   );
+}
+
+/** Why a wait was given up, as an error whatever the signal carries. */
+export function abortError(signal: AbortSignal): Error {
+  return signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason));
 }
 
 /** The first 4 KiB of what init says on stderr, for the error message. */

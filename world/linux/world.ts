@@ -6,7 +6,7 @@ import { overlayDiff } from "../overlay/diff.ts";
 import { encodeExec, LinuxCommand } from "./command.ts";
 import { decodeFields, encodeEmpty } from "./frame-codec.ts";
 import { FrameReader } from "./frame-reader.ts";
-import type { Launched } from "./launch.ts";
+import { abortError, type Launched } from "./launch.ts";
 
 export type WorldFacts = {
   readonly id: string;
@@ -64,14 +64,15 @@ export class LinuxWorld implements World {
   processes(signal: AbortSignal): Promise<readonly WorldProcess[]> {
     if (this.#loss !== undefined) return Promise.resolve([]);
     return new Promise((resolve, reject) => {
-      signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+      signal.addEventListener("abort", () => reject(abortError(signal)), { once: true });
       this.#listeners.push(resolve);
       this.#send(encodeEmpty(FRAME.LIST, 0));
     });
   }
 
   async fsDiff(): Promise<FsDiff> {
-    if (this.spec.access.kind !== "overlay") throw new Error(`World ${this.id} writes directly: it has no upper layer`);
+    if (this.spec.access.kind !== "overlay")
+      throw new Error(`World ${this.id} writes directly: it has no upper layer`);
     return await overlayDiff(this.spec.access.layers, this.spec.project);
   }
 
@@ -99,7 +100,9 @@ export class LinuxWorld implements World {
     });
     this.#channel.on("error", (error) => this.#lose(`its channel broke: ${error.message}`));
     this.#channel.on("close", () => this.#lose("its init closed the channel"));
-    this.#launched.process.on("exit", (code, signal) => this.#lose(`its init ended with ${signal ?? `exit code ${code}`}`));
+    this.#launched.process.on("exit", (code, signal) =>
+      this.#lose(`its init ended with ${signal ?? `exit code ${code}`}`),
+    );
   }
 
   #takeFrame(type: number, id: number, payload: Buffer): void {
@@ -107,7 +110,9 @@ export class LinuxWorld implements World {
     if (type === FRAME.FAILED) {
       const fields = new Map(decodeFields(payload));
       const about = fields.get(TAG.PATH)?.toString("utf8") ?? "";
-      return this.#lose(`its init gave up at step '${fields.get(TAG.STEP)?.toString("utf8") ?? "unknown"}' (${about})`);
+      return this.#lose(
+        `its init gave up at step '${fields.get(TAG.STEP)?.toString("utf8") ?? "unknown"}' (${about})`,
+      );
     }
     if (this.#commands.get(id)?.takeFrame(type, payload) === true) this.#commands.delete(id);
   }

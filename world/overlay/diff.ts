@@ -14,7 +14,11 @@ import { isAutorun } from "./autorun.ts";
 const MAX_FILES = 1000;
 const MAX_FOLDERS = 100;
 
-type Change = { readonly path: string; readonly kind: "write" | "mod" | "delete" | "dir"; readonly stat: Stats };
+type Change = {
+  readonly path: string;
+  readonly kind: "write" | "mod" | "delete" | "dir";
+  readonly stat: Stats;
+};
 
 export async function overlayDiff(layers: string, project: string): Promise<FsDiff> {
   const changes: Change[] = [];
@@ -29,11 +33,16 @@ export async function overlayDiff(layers: string, project: string): Promise<FsDi
     mods: pathsOf(listed, "mod"),
     deletes: pathsOf(listed, "delete"),
     dirs: pathsOf(folders.slice(0, MAX_FOLDERS), "dir"),
-    autorun: files.map((change) => change.path).filter(isAutorun).slice(0, MAX_FILES),
+    autorun: files
+      .map((change) => change.path)
+      .filter(isAutorun)
+      .slice(0, MAX_FILES),
     world_only: [],
     held: changes.length > 0,
     truncated,
-    summary: truncated ? `${files.length} files and ${folders.length} folders changed; the first ${MAX_FILES} files and ${MAX_FOLDERS} folders are listed` : null,
+    summary: truncated
+      ? `${files.length} files and ${folders.length} folders changed; the first ${MAX_FILES} files and ${MAX_FOLDERS} folders are listed`
+      : null,
     tree_hash: changes.length === 0 ? null : await treeHash(join(layers, "upper"), changes),
   };
 }
@@ -57,7 +66,9 @@ async function* walk(upper: string, project: string, below: string): AsyncGenera
 async function treeHash(upper: string, changes: readonly Change[]): Promise<string> {
   const tree = createHash("sha256");
   for (const change of changes) {
-    tree.update(`${change.kind}\0${change.path}\0${change.stat.mode.toString(8)}\0${await contentHash(join(upper, change.path), change.stat)}\n`);
+    tree.update(
+      `${change.kind}\0${change.path}\0${change.stat.mode.toString(8)}\0${await contentHash(join(upper, change.path), change.stat)}\n`,
+    );
   }
   return `sha256:${tree.digest("hex")}`;
 }

@@ -12,7 +12,11 @@ export async function prepareLayers(layers: string): Promise<void> {
     await mkdir(join(layers, "work"), { recursive: true, mode: 0o700 });
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
-    throw new WorldUnavailable(`Cannot make overlay layers in '${layers}': ${text}`, "Free space there, or mend its permissions", { cause: error });
+    throw new WorldUnavailable(
+      `Cannot make overlay layers in '${layers}': ${text}`,
+      "Free space there, or mend its permissions",
+      { cause: error },
+    );
   }
 }
 

@@ -100,7 +100,9 @@ function processes(facts: HostFacts): MountOperation[] {
 }
 
 function privateFolders(spec: WorldSpec, facts: HostFacts): MountOperation[] {
-  const present = readsEverything(spec) ? PRIVATE.filter((path) => facts.kind(path) === "folder") : [...PRIVATE];
+  const present = readsEverything(spec)
+    ? PRIVATE.filter((path) => facts.kind(path) === "folder")
+    : [...PRIVATE];
   return present.map((target) => ({
     op: "tmpfs",
     target,

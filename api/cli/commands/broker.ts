@@ -38,7 +38,7 @@ async function startDetached(terminal: Terminal): Promise<void> {
     detached: true,
     stdio: ["ignore", log, log],
     cwd: terminal.cwd,
-    env: environment as NodeJS.ProcessEnv,
+    env: environment,
   });
   closeSync(log);
   let gone = false;
@@ -50,8 +50,12 @@ async function startDetached(terminal: Terminal): Promise<void> {
   });
   const end = Date.now() + START_PATIENCE_MS;
   while (!(await isAnswered(home.agentSocket))) {
-    if (gone) throw new Complaint(`The broker did not start:\n${readFileSync(`${home.log}.start`, "utf8").trim()}`);
-    if (Date.now() > end) throw new Complaint(`The broker did not answer within ${START_PATIENCE_MS / 1000} s. Look into ${home.log}`);
+    if (gone)
+      throw new Complaint(`The broker did not start:\n${readFileSync(`${home.log}.start`, "utf8").trim()}`);
+    if (Date.now() > end)
+      throw new Complaint(
+        `The broker did not answer within ${START_PATIENCE_MS / 1000} s. Look into ${home.log}`,
+      );
     await sleep(POLL_MS);
   }
   child.unref();
@@ -67,7 +71,8 @@ export async function stopBroker(terminal: Terminal): Promise<number> {
   process.kill(file.pid, "SIGTERM");
   const end = Date.now() + STOP_PATIENCE_MS;
   while (isAlive(file.pid)) {
-    if (Date.now() > end) throw new Complaint(`The broker (pid ${file.pid}) has not stopped within ${STOP_PATIENCE_MS / 1000} s`);
+    if (Date.now() > end)
+      throw new Complaint(`The broker (pid ${file.pid}) has not stopped within ${STOP_PATIENCE_MS / 1000} s`);
     await sleep(POLL_MS);
   }
   printLine(terminal, "The broker has stopped");
@@ -83,14 +88,16 @@ export async function brokerStatus(terminal: Terminal, json: boolean): Promise<n
     printLine(terminal, `The broker ${file.version} runs since ${file.started_at} (pid ${file.pid})`);
     printLine(terminal, `  agents    ${file.sockets.agent}`);
     printLine(terminal, `  operator  ${file.sockets.control}`);
-    for (const [agent, path] of Object.entries(file.sockets.agents ?? {})) printLine(terminal, `  ${agent}  ${path}`);
+    for (const [agent, path] of Object.entries(file.sockets.agents ?? {}))
+      printLine(terminal, `  ${agent}  ${path}`);
   }
   return running ? 0 : 1;
 }
 
 export function brokerLogs(terminal: Terminal, lines: string): number {
   const count = Number(lines);
-  if (!Number.isInteger(count) || count < 1) throw new Complaint(`Cannot show '${lines}' lines: a whole number from 1 is wanted`);
+  if (!Number.isInteger(count) || count < 1)
+    throw new Complaint(`Cannot show '${lines}' lines: a whole number from 1 is wanted`);
   if (!existsSync(terminal.home.log)) throw new Complaint(`There is no log yet at '${terminal.home.log}'`);
   const all = readFileSync(terminal.home.log, "utf8").trimEnd().split("\n");
   for (const line of all.slice(-count)) printLine(terminal, line);

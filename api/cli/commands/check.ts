@@ -6,8 +6,17 @@ import { Complaint, EXIT_DENIED, harmless, printJson, printLine, type Terminal }
 import { type CommandOptions, commandBody } from "./command-body.ts";
 
 /** Prints the verdict with its fragment and rule. Exit 0 when the command would run, 126 when not. */
-export async function checkCommand(terminal: Terminal, words: readonly string[], options: CommandOptions & { json?: boolean }): Promise<number> {
-  const answer = await call(terminal.home.agentSocket, "POST", "/v1/check", commandBody(terminal, words, options));
+export async function checkCommand(
+  terminal: Terminal,
+  words: readonly string[],
+  options: CommandOptions & { json?: boolean },
+): Promise<number> {
+  const answer = await call(
+    terminal.home.agentSocket,
+    "POST",
+    "/v1/check",
+    commandBody(terminal, words, options),
+  );
   if (answer.status !== 200) throw new Complaint(wordsOf(answer));
   const reply = answer.document as CheckReply;
   if (options.json === true) printJson(terminal, reply);

@@ -3,19 +3,29 @@ import { call } from "../../client.ts";
 import { exitOfRefusal, wordsOf } from "../replies.ts";
 import { Complaint, printJson, type Terminal } from "../terminal.ts";
 import { type CommandOptions, commandBody } from "./command-body.ts";
+import { stdinField } from "./stdin-field.ts";
 
-const MAX_STDIN = 7 * 1024 * 1024;
-
-export type ExecOptions = CommandOptions & { readonly timeout?: string; readonly keep?: boolean; readonly json?: boolean };
+export type ExecOptions = CommandOptions & {
+  readonly timeout?: string;
+  readonly keep?: boolean;
+  readonly stdin?: boolean;
+  readonly json?: boolean;
+};
 
 /** Runs one command through the API: its output, and its exit code. */
-export async function execCommand(terminal: Terminal, words: readonly string[], options: ExecOptions): Promise<number> {
+export async function execCommand(
+  terminal: Terminal,
+  words: readonly string[],
+  options: ExecOptions,
+): Promise<number> {
   if (terminal.environment["SUBSTRATE_WORLD"] === "disabled") {
-    throw new Complaint("SUBSTRATE_WORLD=disabled is not in this version: every command runs in a world. Unset it");
+    throw new Complaint(
+      "SUBSTRATE_WORLD=disabled is not in this version: every command runs in a world. Unset it",
+    );
   }
   const body = {
     ...commandBody(terminal, words, options),
-    ...(await stdinField(terminal)),
+    ...(await stdinField(terminal, options.stdin === true)),
     ...(options.timeout === undefined ? {} : { timeout_ms: milliseconds(options.timeout) }),
     ...(options.keep === true ? { background: "keep" } : {}),
   };
@@ -36,24 +46,16 @@ export async function execCommand(terminal: Terminal, words: readonly string[], 
 function show(terminal: Terminal, reply: ExecuteReply): void {
   terminal.out.write(Buffer.from(reply.stdout_b64, "base64"));
   terminal.err.write(Buffer.from(reply.stderr_b64, "base64"));
-  if (reply.truncated) terminal.err.write(`substrate: the middle of the output is left out (${reply.stdout_bytes} bytes, ${reply.stderr_bytes} on stderr)\n`);
+  if (reply.truncated)
+    terminal.err.write(
+      `substrate: the middle of the output is left out (${reply.stdout_bytes} bytes, ${reply.stderr_bytes} on stderr)\n`,
+    );
   if (reply.timed_out) terminal.err.write("substrate: the command was ended because its time was over\n");
   if (reply.fs_diff?.held !== true) return;
   const { writes, mods, deletes } = reply.fs_diff;
-  terminal.err.write(`substrate: changes are held and not in the project: ${writes.length} written, ${mods.length} modified, ${deletes.length} deleted (${reply.span_id})\n`);
-}
-
-/** What is piped in becomes the command's input; a terminal does not. */
-async function stdinField({ stdin }: Terminal): Promise<{ stdin_b64?: string }> {
-  if (stdin.isTTY === true) return {};
-  const parts: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of stdin as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > MAX_STDIN) throw new Complaint(`Standard input is longer than ${MAX_STDIN} bytes: write it to a file in the project`);
-    parts.push(chunk);
-  }
-  return size === 0 ? {} : { stdin_b64: Buffer.concat(parts).toString("base64") };
+  terminal.err.write(
+    `substrate: changes are held and not in the project: ${writes.length} written, ${mods.length} modified, ${deletes.length} deleted (${reply.span_id})\n`,
+  );
 }
 
 function milliseconds(text: string): number {

@@ -7,7 +7,10 @@ import { Complaint, harmless, printJson, printLine, type Terminal } from "../ter
 export function showPolicy(terminal: Terminal, name: string, json: boolean): number {
   const file = fileOf(terminal, name);
   const result = loadPolicy(file);
-  if ("problems" in result) throw new Complaint(`Policy '${name}' does not load:\n${result.problems.map(({ text }) => `  ${text}`).join("\n")}`);
+  if ("problems" in result)
+    throw new Complaint(
+      `Policy '${name}' does not load:\n${result.problems.map(({ text }) => `  ${text}`).join("\n")}`,
+    );
   const { id, mode, hash, document, notes } = result.ok;
   if (json) {
     printJson(terminal, { id, file, hash, document, notes });
@@ -17,9 +20,11 @@ export function showPolicy(terminal: Terminal, name: string, json: boolean): num
   printLine(terminal, `  file  ${file}`);
   printLine(terminal, `  hash  ${hash}`);
   for (const [list, rules] of Object.entries(document.commands ?? {})) {
-    for (const rule of Array.isArray(rules) ? rules : [rules]) printLine(terminal, `  ${list.padEnd(15)} ${harmless(words(rule))}`);
+    for (const rule of Array.isArray(rules) ? rules : [rules])
+      printLine(terminal, `  ${list.padEnd(15)} ${harmless(words(rule))}`);
   }
-  for (const path of document.fs?.write ?? ["$PROJECT/**"]) printLine(terminal, `  write           ${harmless(path)}`);
+  for (const path of document.fs?.write ?? ["$PROJECT/**"])
+    printLine(terminal, `  write           ${harmless(path)}`);
   for (const note of notes) printLine(terminal, `  note: ${note}`);
   return 0;
 }
@@ -29,7 +34,9 @@ export function validatePolicies(terminal: Terminal, names: readonly string[], j
   const chosen = names.length === 0 ? allNames(terminal) : names;
   const results = chosen.map((name) => {
     const result = loadPolicy(fileOf(terminal, name));
-    return "ok" in result ? { name, ok: true, hash: result.ok.hash, notes: result.ok.notes } : { name, ok: false, problems: result.problems };
+    return "ok" in result
+      ? { name, ok: true, hash: result.ok.hash, notes: result.ok.notes }
+      : { name, ok: false, problems: result.problems };
   });
   if (json) printJson(terminal, results);
   else {
@@ -44,7 +51,9 @@ export function validatePolicies(terminal: Terminal, names: readonly string[], j
 
 function allNames({ home, installation }: Terminal): readonly string[] {
   const folder = existsSync(home.policies) ? home.policies : installation.policies;
-  return readdirSync(folder).filter((name) => name.endsWith(".yaml")).map((name) => join(folder, name));
+  return readdirSync(folder)
+    .filter((name) => name.endsWith(".yaml"))
+    .map((name) => join(folder, name));
 }
 
 /** A name means the operator's policy, else the shipped one; what ends in `.yaml` is a file. */

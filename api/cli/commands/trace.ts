@@ -15,7 +15,7 @@ export async function showSpan(terminal: Terminal, id: string, json: boolean): P
     printJson(terminal, { span, children });
     return 0;
   }
-  const rows: readonly (readonly [string, unknown])[] = [
+  const rows: readonly (readonly [string, string | null])[] = [
     ["command", span.cmd],
     ["folder", span.cwd],
     ["agent", span.agent_id],
@@ -28,7 +28,8 @@ export async function showSpan(terminal: Terminal, id: string, json: boolean): P
     ["chain", `${span.seq} ${span.hash}`],
   ];
   printLine(terminal, `${span.span_id}  ${span.event_type}  ${span.ts}`);
-  for (const [name, value] of rows) if (value !== null && value !== undefined) printLine(terminal, `  ${name.padEnd(9)} ${harmless(String(value))}`);
+  for (const [name, value] of rows)
+    if (value !== null) printLine(terminal, `  ${name.padEnd(9)} ${harmless(value)}`);
   printChanges(terminal, span);
   for (const child of children) printLine(terminal, `  child     ${line(terminal, child)}`);
   return 0;
@@ -70,13 +71,22 @@ function verdictWords({ decision }: Span): string | null {
 
 function outcomeWords(span: Span): string {
   if (span.event_type === "command_start") return "still running";
-  const how = span.signal === null || span.signal === undefined ? `exit ${span.exit ?? "-"}` : `ended by ${span.signal}`;
+  const how =
+    span.signal === null || span.signal === undefined
+      ? `exit ${span.exit ?? "-"}`
+      : `ended by ${span.signal}`;
   return `${span.outcome ?? "-"}, ${how}`;
 }
 
 function printChanges(terminal: Terminal, { fs_diff: diff }: Span): void {
   if (diff === null) return;
-  const marks = [["+", diff.writes], ["~", diff.mods], ["-", diff.deletes], ["d", diff.dirs]] as const;
-  for (const [mark, paths] of marks) for (const path of paths.slice(0, 20)) printLine(terminal, `  ${mark} ${harmless(path)}`);
+  const marks = [
+    ["+", diff.writes],
+    ["~", diff.mods],
+    ["-", diff.deletes],
+    ["d", diff.dirs],
+  ] as const;
+  for (const [mark, paths] of marks)
+    for (const path of paths.slice(0, 20)) printLine(terminal, `  ${mark} ${harmless(path)}`);
   if (diff.summary !== null) printLine(terminal, `  changes   ${diff.summary}`);
 }

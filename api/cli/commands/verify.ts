@@ -10,7 +10,10 @@ export async function verify(terminal: Terminal, head: string | undefined, json:
   const index = new SpanIndex(database, { readOnly: true });
   const known = index.watermark()?.head;
   await index.close();
-  const result = await verifyTrace(trace, [...(known === undefined ? [] : [known]), ...(head === undefined ? [] : [head])]);
+  const result = await verifyTrace(trace, [
+    ...(known === undefined ? [] : [known]),
+    ...(head === undefined ? [] : [head]),
+  ]);
   if (json) printJson(terminal, result);
   else if (result.ok) printLine(terminal, `The trace holds: ${result.lines} lines, head ${result.head}`);
   else printLine(terminal, `The trace does not hold at line ${result.line}: ${result.wrong}`);

@@ -1,0 +1,49 @@
+import type { ReadStream } from "node:tty";
+import { Complaint, type Terminal } from "../terminal.ts";
+
+/** With base64 around it this fits into a request. */
+const MAX_STDIN = 7 * 1024 * 1024;
+
+/**
+ * A script may hand down a pipe that nobody writes to and nobody closes. One that is silent for so long, in
+ * milliseconds, is not waited for, and the person is told.
+ */
+const SILENCE_MS = 150;
+
+/** What is piped in becomes the command's input; a terminal does not. */
+export async function stdinField(terminal: Terminal, wait: boolean): Promise<{ stdin_b64?: string }> {
+  const { stdin, err } = terminal;
+  if (stdin.isTTY === true) return {};
+  if (!wait && !(await isSpeaking(stdin))) {
+    err.write(
+      "substrate: standard input is open and silent, so the command gets none; --stdin waits for it\n",
+    );
+    stdin.destroy();
+    return {};
+  }
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of stdin as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > MAX_STDIN)
+      throw new Complaint(
+        `Standard input is longer than ${MAX_STDIN} bytes: write it to a file in the project`,
+      );
+    parts.push(chunk);
+  }
+  return size === 0 ? {} : { stdin_b64: Buffer.concat(parts).toString("base64") };
+}
+
+/** Whether bytes or the end arrive within {@link SILENCE_MS}. */
+function isSpeaking(stdin: ReadStream): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => settle(false), SILENCE_MS);
+    const onSign = (): void => settle(true);
+    const settle = (speaking: boolean): void => {
+      clearTimeout(timer);
+      stdin.off("readable", onSign).off("end", onSign).off("error", onSign);
+      resolve(speaking);
+    };
+    stdin.once("readable", onSign).once("end", onSign).once("error", onSign);
+  });
+}

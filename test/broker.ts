@@ -1,0 +1,202 @@
+/** A real broker for a test: its own home, its own project, a user of the test's choice, nothing left behind. */
+import { type ChildProcess, spawnSync } from "node:child_process";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Answer, call } from "../api/client.ts";
+import type { ErrorReply, ExecuteReply, Span, TraceReply } from "../schemas/generated/types.ts";
+import type { Actor } from "./actors.ts";
+import { installationFor } from "./installation.ts";
+import { type Ended, runAs, spawnAs } from "./users.ts";
+
+export type BrokerOptions = {
+  /** Policies by name; `default` replaces the shipped one. */
+  readonly policies?: Readonly<Record<string, string>>;
+  /** The text of config.yaml. */
+  readonly config?: string;
+};
+
+const READY_MS = 20_000;
+const ROOT_OVERLAY = "/var/lib/substrate/overlay";
+
+export class TestBroker {
+  readonly actor: Actor;
+  readonly folder: string;
+  readonly home: string;
+  readonly project: string;
+  readonly process: ChildProcess;
+  readonly #launcher: readonly string[];
+
+  private constructor(actor: Actor, folder: string, process: ChildProcess, launcher: readonly string[]) {
+    this.actor = actor;
+    this.folder = folder;
+    this.home = join(folder, "home");
+    this.project = join(folder, "project");
+    this.process = process;
+    this.#launcher = launcher;
+  }
+
+  static async start(actor: Actor, options: BrokerOptions = {}): Promise<TestBroker> {
+    const folder = prepareFolder(actor, options);
+    return await TestBroker.#startIn(actor, folder);
+  }
+
+  /** Another broker on the same home, after this one is gone. */
+  async again(): Promise<TestBroker> {
+    return await TestBroker.#startIn(this.actor, this.folder);
+  }
+
+  static async #startIn(actor: Actor, folder: string): Promise<TestBroker> {
+    const { node, launcher } = await installationFor(actor);
+    const words = [node, launcher];
+    const process = spawnAs(actor, [...words, "broker", "start", "--foreground"], {
+      cwd: join(folder, "project"),
+      env: { SUBSTRATE_HOME: join(folder, "home") },
+      stdio: ["ignore", "ignore", "inherit"],
+    });
+    const broker = new TestBroker(actor, folder, process, words);
+    await broker.#untilReady();
+    return broker;
+  }
+
+  call(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Answer> {
+    return call(join(this.home, "sock/agent.sock"), method, path, body, signal);
+  }
+
+  operator(method: string, path: string): Promise<Answer> {
+    return call(join(this.home, "sock/control.sock"), method, path);
+  }
+
+  post(body: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<Answer> {
+    return this.call("POST", "/v1/execute", { agent_id: "test", cwd: this.project, ...body }, signal);
+  }
+
+  /** Runs a command that must be answered with 200. */
+  async run(body: Readonly<Record<string, unknown>> | string): Promise<Ran> {
+    const answer = await this.post(typeof body === "string" ? { cmd: body } : body);
+    if (answer.status !== 200)
+      throw new Error(`Expected 200, received ${answer.status}: ${JSON.stringify(answer.document)}`);
+    const reply = answer.document as ExecuteReply;
+    return { ...reply, stdout: text(reply.stdout_b64), stderr: text(reply.stderr_b64) };
+  }
+
+  /** Runs a command that must be refused. */
+  async refused(
+    body: Readonly<Record<string, unknown>>,
+  ): Promise<{ readonly status: number } & ErrorReply["error"]> {
+    const answer = await this.post(body);
+    if (answer.status === 200)
+      throw new Error(`Expected a refusal, received ${JSON.stringify(answer.document)}`);
+    return { status: answer.status, ...(answer.document as ErrorReply).error };
+  }
+
+  async span(id: string): Promise<Span> {
+    const answer = await this.operator("GET", `/v1/trace/${id}`);
+    if (answer.status !== 200)
+      throw new Error(`Expected the span ${id}, received ${JSON.stringify(answer.document)}`);
+    return (answer.document as TraceReply).span;
+  }
+
+  cli(
+    words: readonly string[],
+    options: {
+      readonly stdin?: string;
+      readonly env?: Readonly<Record<string, string>>;
+      readonly cwd?: string;
+    } = {},
+  ): Promise<Ended> {
+    return runAs(this.actor, [...this.#launcher, ...words], {
+      cwd: options.cwd ?? this.project,
+      env: { SUBSTRATE_HOME: this.home, ...options.env },
+      stdin: options.stdin ?? "",
+    });
+  }
+
+  /** Writes a file as the actor's own. */
+  write(path: string, content: string): void {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, content);
+    own(this.actor, this.folder);
+  }
+
+  spans(): readonly Span[] {
+    return readFileSync(join(this.home, "trace/trace.jsonl"), "utf8")
+      .split("\n")
+      .filter(Boolean)
+      .map((line) => JSON.parse(line) as Span);
+  }
+
+  /** Processes of this broker's worlds that the host still sees: those that descend from it, or from its inits. */
+  async kill(signal: NodeJS.Signals): Promise<void> {
+    const gone = this.#gone();
+    const pid = this.#pid();
+    if (pid !== undefined) process.kill(pid, signal);
+    await gone;
+  }
+
+  /** Stops the broker and removes everything of this test. */
+  async stop(): Promise<void> {
+    await this.kill("SIGTERM");
+    for (const { span_id: span, decision } of existsSync(join(this.home, "trace/trace.jsonl"))
+      ? this.spans()
+      : []) {
+      if (this.actor.uid === 0 && decision?.verdict === "isolate")
+        rmSync(join(ROOT_OVERLAY, span), { recursive: true, force: true });
+    }
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  /** The broker's own pid: `setpriv` becomes the program, so it is the child's. */
+  #pid(): number | undefined {
+    return this.process.exitCode === null && this.process.signalCode === null ? this.process.pid : undefined;
+  }
+
+  #gone(): Promise<void> {
+    if (this.#pid() === undefined) return Promise.resolve();
+    return new Promise((resolve) => this.process.once("exit", () => resolve()));
+  }
+
+  async #untilReady(): Promise<void> {
+    for (const end = Date.now() + READY_MS; ; ) {
+      try {
+        await this.call("GET", "/v1/spans");
+        return;
+      } catch (error) {
+        if (Date.now() > end || this.#pid() === undefined)
+          throw new Error("The broker did not become ready", { cause: error });
+        await sleep(25);
+      }
+    }
+  }
+}
+
+export type Ran = ExecuteReply & { readonly stdout: string; readonly stderr: string };
+
+function prepareFolder(actor: Actor, options: BrokerOptions): string {
+  const folder = mkdtempSync(join(actor.uid === 0 ? tmpdir() : actor.home, "sb-"));
+  chmodSync(folder, 0o755);
+  for (const name of ["home/policies", "project"]) mkdirSync(join(folder, name), { recursive: true });
+  for (const [name, text] of Object.entries(options.policies ?? {}))
+    writeFileSync(join(folder, "home/policies", `${name}.yaml`), text);
+  if (options.config !== undefined) writeFileSync(join(folder, "home/config.yaml"), options.config);
+  own(actor, folder);
+  return folder;
+}
+
+function own(actor: Actor, folder: string): void {
+  if (actor.uid === process.getuid?.()) return;
+  const changed = spawnSync("chown", ["-R", `${actor.uid}:${actor.gid}`, folder]);
+  if (changed.status !== 0)
+    throw new Error(`Cannot give '${folder}' to '${actor.name}': ${changed.stderr.toString()}`);
+}
+
+function text(base64: string): string {
+  return Buffer.from(base64, "base64").toString("utf8");
+}
+
+/** Waits until `holds` does, at most `ms`; returns whether it did. */
+export async function eventually(holds: () => boolean | Promise<boolean>, ms: number): Promise<boolean> {
+  for (const end = Date.now() + ms; Date.now() < end; await sleep(20)) if (await holds()) return true;
+  return await holds();
+}

@@ -1,0 +1,139 @@
+import { join } from "node:path";
+import { spawn } from "node-pty";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { actors } from "../actors.ts";
+import { TestBroker } from "../broker.ts";
+import { installationFor } from "../installation.ts";
+
+const POLICY = `id: default\nname: CLI\nmode: enforce\ncommands:\n  denied: ["touch forbidden*"]\n`;
+
+describe.each(actors())("the command line, as $kind", (actor) => {
+  let broker: TestBroker;
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: { default: POLICY } });
+  });
+  afterAll(() => broker.stop());
+
+  test("exec gives the command's output and exit code", async () => {
+    expect(await broker.cli(["exec", "--", "echo out; echo err >&2; exit 7"])).toMatchObject({
+      stdout: "out\n",
+      stderr: "err\n",
+      code: 7,
+    });
+  });
+
+  test("exec with several words runs a program without a shell", async () => {
+    expect(await broker.cli(["exec", "--", "printf", "%s", "$HOME"])).toMatchObject({
+      stdout: "$HOME",
+      code: 0,
+    });
+    expect(
+      await broker.cli(["exec", "--agent", "me", "--", "sh", "-c", "echo $SUBSTRATE_AGENT_ID"]),
+    ).toMatchObject({ stdout: "me\n" });
+  });
+
+  test("exec passes on what is piped in", async () => {
+    expect(await broker.cli(["exec", "--", "cat"], { stdin: "piped" })).toMatchObject({
+      stdout: "piped",
+      code: 0,
+    });
+  });
+
+  test("exit codes: 126 denied, 127 not found, 128+n for a signal, 125 substrate itself", async () => {
+    const denied = await broker.cli(["exec", "--", "touch forbidden"]);
+    expect(denied.code).toBe(126);
+    expect(denied.stderr).toMatch(/touch forbidden.*default\.yaml:5/s);
+    expect(await broker.cli(["exec", "--", "no-such-program", "x"])).toMatchObject({ code: 127 });
+    expect(await broker.cli(["exec", "--", "kill -15 $$"])).toMatchObject({ code: 143 });
+    expect(
+      await broker.cli(["exec", "--", "true"], { env: { SUBSTRATE_HOME: join(broker.folder, "none") } }),
+    ).toMatchObject({ code: 125 });
+    expect(await broker.cli(["no-such-command"])).toMatchObject({ code: 125 });
+  });
+
+  test("check explains a verdict and runs nothing", async () => {
+    const { stdout, code } = await broker.cli(["check", "--", "ls; touch forbidden.txt"]);
+    expect(code).toBe(126);
+    expect(stdout).toBe(
+      "deny  policy default (enforce)\n  because  touch forbidden.txt\n  matches  touch forbidden*   in commands.denied, default.yaml:5\n",
+    );
+    expect(await broker.cli(["check", "--", "ls"])).toMatchObject({ code: 0 });
+  });
+
+  test("every reading command has --json", async () => {
+    const { stdout: exec } = await broker.cli(["exec", "--json", "--", "true"]);
+    const { span_id: span } = JSON.parse(exec) as { span_id: string };
+    const commands = [
+      ["check", "--json", "--", "ls"],
+      ["world", "status", "--json"],
+      ["trace", "list", "--json"],
+      ["trace", span, "--json"],
+      ["trace", "verify", "--json"],
+      ["policy", "show", "--json"],
+      ["policy", "validate", "--json"],
+      ["broker", "status", "--json"],
+    ];
+    for (const words of commands)
+      expect(typeof JSON.parse((await broker.cli(words)).stdout), words.join(" ")).toBe("object");
+  });
+
+  test("trace shows a span, and lists the newest first", async () => {
+    await broker.cli(["exec", "--", "echo first"]);
+    await broker.cli(["exec", "--", "echo second"]);
+    const { stdout } = await broker.cli(["trace", "list", "-n", "2"]);
+    const [newest, older] = stdout.trim().split("\n");
+    expect(newest).toContain("echo second");
+    expect(older).toContain("echo first");
+    const id = /spn_[0-9a-f-]+/.exec(newest ?? "")?.[0] ?? "";
+    expect((await broker.cli(["trace", id])).stdout).toMatch(/command +echo second/);
+  });
+
+  test("escape sequences of a command do not reach the terminal of whoever reads the trace", async () => {
+    await broker.cli(["exec", "--", "true \u001b[2Jgone"]);
+    const { stdout } = await broker.cli(["trace", "list", "-n", "1"]);
+    expect(stdout).not.toContain("\u001b");
+    expect(stdout).toContain("\\x1b[2Jgone");
+  });
+
+  test("policy validate names file, line and column", async () => {
+    broker.write(join(broker.project, "bad.yaml"), "id: bad\nname: Bad\ncommands:\n  denied:\n    - 5\n");
+    const { code, stdout } = await broker.cli(["policy", "validate", "bad.yaml"]);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/bad\.yaml:5:7/);
+  });
+
+  test("help lists every noun, and each verb has its own", async () => {
+    const { stdout, code } = await broker.cli(["--help"]);
+    expect(code).toBe(0);
+    for (const noun of ["broker", "exec", "check", "world", "trace", "policy"])
+      expect(stdout).toContain(noun);
+    for (const noun of ["broker", "exec", "trace", "policy"])
+      expect((await broker.cli([noun, "--help"])).stdout).toMatch(/Usage/);
+  });
+});
+
+describe.each(actors().slice(0, 1))("colours, as $kind", (actor) => {
+  test("are there on a terminal, and not when NO_COLOR is set", async () => {
+    const broker = await TestBroker.start(actor, { policies: { default: POLICY } });
+    try {
+      expect(await onTerminal(broker, {})).toContain("\u001b[31mdeny");
+      expect(await onTerminal(broker, { NO_COLOR: "1" })).not.toContain("\u001b[31m");
+    } finally {
+      await broker.stop();
+    }
+  });
+
+  async function onTerminal(broker: TestBroker, env: Readonly<Record<string, string>>): Promise<string> {
+    const { node, launcher } = await installationFor(actor);
+    const terminal = spawn(node, [launcher, "check", "--", "touch forbidden"], {
+      cwd: broker.project,
+      env: { PATH: "/usr/bin:/bin", HOME: actor.home, TERM: "xterm", SUBSTRATE_HOME: broker.home, ...env },
+    });
+    let text = "";
+    terminal.onData((data) => {
+      text += data;
+    });
+    await new Promise<void>((resolve) => terminal.onExit(() => setTimeout(resolve, 200)));
+    return text;
+  }
+});

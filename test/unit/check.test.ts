@@ -1,0 +1,168 @@
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { checkC } from "../check/c-source.mjs";
+import { checkLayering } from "../check/layering.mjs";
+import { checkLength } from "../check/length.mjs";
+import { checkReadmes } from "../check/readmes.mjs";
+import { checkTopLevel } from "../check/top-level.mjs";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+let tree: string;
+
+beforeEach(() => {
+  tree = mkdtempSync(join(tmpdir(), "substrate-tree-"));
+});
+
+afterEach(() => {
+  rmSync(tree, { recursive: true, force: true });
+});
+
+describe("layering", () => {
+  test.each([
+    ["schemas/a.ts", 'import { b } from "../broker/b.ts";'],
+    ["world/a.ts", 'import type { B } from "../broker/b.ts";'],
+    ["world/a.ts", 'export { b } from "../api/b.ts";'],
+    ["broker/a.ts", 'import { b } from "../world/linux/backend.ts";'],
+    ["broker/a.ts", 'type B = import("../world/linux/world.ts").B;'],
+    ["broker/deep/a.ts", 'export * from "../../world/plan/mounts.ts";'],
+    ["broker/a.ts", 'await import("../api/b.ts");'],
+    ["lima/a.ts", 'import { b } from "../world/linux/backend.ts";'],
+    ["lima/a.ts", 'import { b } from "../broker/b.ts";'],
+    ["shim/a.ts", 'import { b } from "../api/errors.ts";'],
+    ["api/a.ts", 'import { b } from "../world/linux/backend.ts";'],
+    ["api/a.ts", 'import { b } from "../test/b.ts";'],
+    ["api/main.ts", 'import { b } from "../test/b.ts";'],
+    ["broker/a.ts", 'import express from "express";'],
+    ["world/a.ts", 'import { request } from "node:http";'],
+    ["broker/a.ts", 'import { Command } from "commander";'],
+    ["api/setup/a.mjs", 'import { execa } from "execa";'],
+    ["api/bin/a.mjs", 'import "../main.ts";'],
+  ])("%s may not say %s", (path, line) => {
+    write(path, line);
+    expect(checkLayering(tree)).toEqual([expect.stringContaining(`${path}:1: `)]);
+  });
+
+  test.each([
+    [
+      "broker/a.ts",
+      'import type { B } from "../world/backend.ts"; import "./b.ts"; import { parse } from "yaml";',
+    ],
+    ["lima/a.ts", 'import type { B } from "../world/backend.ts";'],
+    ["world/linux/a.ts", 'import { b } from "../../schemas/generated/frames.ts";'],
+    ["api/http/a.ts", 'import { b } from "../../broker/b.ts"; import express from "express";'],
+    ["api/main.ts", 'import { b } from "../world/linux/backend.ts"; process.env;'],
+    ["shim/a.ts", 'import { b } from "../api/client.ts";'],
+    ["test/a.ts", 'import { b } from "../world/linux/backend.ts"; process.env["A"];'],
+  ])("%s may say %s", (path, line) => {
+    write(path, line);
+    expect(checkLayering(tree)).toEqual([]);
+  });
+
+  test.each([
+    "const a = process.env;",
+    'const a = process["env"]["A"];',
+    "const { env } = process;",
+    "const a = globalThis.process.env;",
+    'import { env } from "node:process";',
+  ])("below an entry point nothing may read the environment by %s", (line) => {
+    write("broker/a.ts", line);
+    expect(checkLayering(tree)).toEqual(["broker/a.ts:1: only an entry point reads process.env"]);
+  });
+
+  test("a word in a comment or a string is no import", () => {
+    write(
+      "schemas/a.ts",
+      '// import "../broker/b.ts"\nexport const a = "import \\"../broker/b.ts\\" process.env";',
+    );
+    expect(checkLayering(tree)).toEqual([]);
+  });
+});
+
+describe("the other parts find", () => {
+  test("a file longer than 250 lines, unless it is generated", () => {
+    write("world/a.ts", "\n".repeat(251));
+    write("world/b.ts", "\n".repeat(250));
+    write("schemas/generated/types.ts", "\n".repeat(1000));
+    expect(checkLength(tree)).toEqual(["world/a.ts has 251 lines, the longest allowed is 250"]);
+  });
+
+  test("a folder without a README", () => {
+    write("broker/README.md", "The broker");
+    write("api/README.md", "");
+    expect(checkReadmes(tree)).toContain("api/README.md is missing or empty");
+    expect(checkReadmes(tree)).not.toContain("broker/README.md is missing or empty");
+  });
+
+  test("a stranger at the top level", () => {
+    write("package.json", "{}");
+    write(".gitignore", "");
+    write("src/a.ts", "");
+    expect(checkTopLevel(tree)).toEqual(["'src' does not belong at the top level"]);
+  });
+
+  test("a stranger that git holds, and none that it does not", () => {
+    write("NOTES.md", "");
+    write("package.json", "{}");
+    for (const argv of [
+      ["init", "-q"],
+      ["add", "package.json"],
+    ])
+      spawnSync("git", argv, { cwd: tree });
+    expect(checkTopLevel(tree)).toEqual([]);
+    spawnSync("git", ["add", "."], { cwd: tree });
+    expect(checkTopLevel(tree)).toEqual(["'NOTES.md' does not belong at the top level"]);
+  });
+
+  test("a C warning", async () => {
+    write("world/init/main.c", "int main(void) { int unused; return 0; }");
+    expect(await checkC(tree)).toEqual([expect.stringContaining("unused")]);
+    write("world/init/main.c", "int main(void) { return 0; }");
+    expect(await checkC(tree)).toEqual([]);
+  });
+});
+
+describe("npm run check", () => {
+  test("ends with 0 when its parts find nothing", () => {
+    write("api/README.md", "");
+    expect(check("length", "top level")).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining("check: ok"),
+    });
+  });
+
+  test.each([
+    ["types", "api/a.ts", 'export const a: number = "text";\n', "TS2322"],
+    ["lint", "api/a.ts", "export function a(): void {\n  Promise.resolve();\n}\n", "no-floating-promises"],
+    ["format", "api/a.ts", "export   const a = 1\n", "api/a.ts"],
+    ["generated", "schemas/generate.mjs", 'console.error("drifted"); process.exit(1);\n', "drifted"],
+    ["layering", "schemas/a.ts", 'import "../api/a.ts";\n', "may not import"],
+    ["c", "world/init/main.c", "int main(void) { return x; }\n", "undeclared"],
+    ["no such part", "api/a.ts", "", "No part of the check"],
+  ])("exits with 1 when %s fails", (part, path, content, expected) => {
+    for (const name of ["package.json", "tsconfig.json", ".oxlintrc.json", ".biome.json"]) {
+      cpSync(join(ROOT, name), join(tree, name));
+    }
+    symlinkSync(join(ROOT, "node_modules"), join(tree, "node_modules"));
+    write(path, content);
+    const { status, stdout, stderr } = check(part);
+    expect(stdout + stderr).toContain(expected);
+    expect(stdout).toContain(`FAILED ${part}`);
+    expect(status).toBe(1);
+  });
+});
+
+function write(path: string, content: string): void {
+  mkdirSync(dirname(join(tree, path)), { recursive: true });
+  writeFileSync(join(tree, path), content);
+}
+
+function check(...parts: string[]): { status: number | null; stdout: string; stderr: string } {
+  if (parts[0] === "length") mkdirSync(join(tree, "node_modules"));
+  return spawnSync(process.execPath, [join(ROOT, "test/check/all.mjs"), "--root", tree, ...parts], {
+    encoding: "utf8",
+  });
+}
