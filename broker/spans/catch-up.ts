@@ -24,9 +24,10 @@ export async function catchUp(file: TraceFile, index: SpanIndex): Promise<void> 
       index.addStart(span.span_id, entry, span.parent_span, span.seq, span.event_type !== "command_start");
     }
     count += 1;
-    if (count % BATCH === 0) await index.root.committed;
+    const head = { seq: span.seq, hash: span.hash };
+    if (count % BATCH === 0) await index.flush({ size: offset + length + 1, head });
   }
-  await index.root.committed;
+  await index.flush({ size: file.size, head: file.head });
 }
 
 async function startingPoint(file: TraceFile, index: SpanIndex): Promise<number> {

@@ -31,14 +31,14 @@ type Recent = {
   readonly span: string;
   readonly entry: SpanEntry;
   readonly parent: string | null;
+  readonly ends: boolean;
 };
 
 /**
- * Commits wait that long, in milliseconds, and are shared. Each costs the broker's thread a quarter of a
- * millisecond and a journal commit that appends to the trace then wait for; at every command it doubled its price.
+ * What is added waits in memory until `flush`, which hands it all to LMDB in one turn of the event loop, as one
+ * transaction. A transaction for each command cost the broker's thread a quarter of a millisecond, and its journal
+ * commit stalled the next append to the trace: together that doubled the price of a command.
  */
-const COMMIT_DELAY_MS = 200;
-
 export class SpanIndex {
   readonly root: RootDatabase;
   readonly #spans: Database<SpanEntry, string>;
@@ -46,9 +46,11 @@ export class SpanIndex {
   readonly #children: Database<string, string>;
   readonly #open: Database<true, string>;
   readonly #state: Database<Watermark, string>;
-  /** LMDB shows a write only once it is committed: until then spans and their order are found here. */
+  /** What LMDB does not show yet: entries by span, first lines in their order, and the writes to come. */
   readonly #pending = new Map<string, SpanEntry>();
-  #recent: Recent[] = [];
+  readonly #recent: Recent[] = [];
+  #ended: string[] = [];
+  #flushing = Promise.resolve();
 
   /** `overlappingSync: false`: with it, a writer that is killed can leave the environment broken. */
   constructor(folder: string, options: { readonly readOnly?: boolean } = {}) {
@@ -56,7 +58,6 @@ export class SpanIndex {
       path: folder,
       overlappingSync: false,
       maxDbs: 16,
-      commitDelay: COMMIT_DELAY_MS,
       readOnly: options.readOnly === true,
     });
     this.#spans = this.root.openDB({ name: "spans" });
@@ -68,25 +69,23 @@ export class SpanIndex {
 
   /** A new span's first line. `ends` says that no second one will follow. */
   addStart(span: string, entry: SpanEntry, parent: string | null, seq: number, ends: boolean): void {
-    this.#put(span, entry);
-    const recent = { seq, span, entry, parent };
-    this.#recent.push(recent);
-    void this.#order.put(["*", seq], span).then(() => this.#forgetUpTo(seq));
-    if (entry.agent !== null) void this.#order.put([`agent ${entry.agent}`, seq], span);
-    if (entry.session !== null) void this.#order.put([`session ${entry.session}`, seq], span);
-    if (parent !== null) void this.#children.put(parent, span);
-    if (!ends) void this.#open.put(span, true);
+    this.#pending.set(span, entry);
+    this.#recent.push({ seq, span, entry, parent, ends });
   }
 
   addEnd(span: string, end: Extent): void {
     const entry = this.find(span);
-    if (entry !== undefined) this.#put(span, { ...entry, end });
-    void this.#open.remove(span);
+    if (entry !== undefined) this.#pending.set(span, { ...entry, end });
+    this.#ended.push(span);
   }
 
-  /** Settles when the watermark, and all that was added before it, is committed. */
-  async mark(watermark: Watermark): Promise<void> {
-    await this.#state.put("watermark", watermark);
+  /**
+   * Hands everything added so far to LMDB, with how far the trace is indexed by it; settles when it is committed.
+   * One at a time: what is added meanwhile waits for the next.
+   */
+  flush(watermark: Watermark): Promise<void> {
+    this.#flushing = this.#flushing.then(() => this.#write(watermark));
+    return this.#flushing;
   }
 
   watermark(): Watermark | undefined {
@@ -134,16 +133,24 @@ export class SpanIndex {
     await this.root.close();
   }
 
-  #put(span: string, entry: SpanEntry): void {
-    this.#pending.set(span, entry);
-    void this.#spans.put(span, entry).then(() => {
-      if (this.#pending.get(span) === entry) this.#pending.delete(span);
-    });
+  async #write(watermark: Watermark): Promise<void> {
+    const entries = [...this.#pending];
+    const rows = this.#recent.length;
+    for (const [span, entry] of entries) void this.#spans.put(span, entry);
+    for (const row of this.#recent) this.#writeRow(row);
+    for (const span of this.#ended) void this.#open.remove(span);
+    this.#ended = [];
+    await this.#state.put("watermark", watermark);
+    for (const [span, entry] of entries) if (this.#pending.get(span) === entry) this.#pending.delete(span);
+    this.#recent.splice(0, rows);
   }
 
-  /** Rows are added in the order of their numbers and committed together. */
-  #forgetUpTo(seq: number): void {
-    if ((this.#recent[0]?.seq ?? seq + 1) <= seq) this.#recent = this.#recent.filter((row) => row.seq > seq);
+  #writeRow({ seq, span, entry, parent, ends }: Recent): void {
+    void this.#order.put(["*", seq], span);
+    if (entry.agent !== null) void this.#order.put([`agent ${entry.agent}`, seq], span);
+    if (entry.session !== null) void this.#order.put([`session ${entry.session}`, seq], span);
+    if (parent !== null) void this.#children.put(parent, span);
+    if (!ends) void this.#open.put(span, true);
   }
 }
 

@@ -132,7 +132,7 @@ export class Trace {
   }
 
   #mark(): Promise<void> {
-    return this.#index.mark({ size: this.#file.size, head: this.#file.head });
+    return this.#index.flush({ size: this.#file.size, head: this.#file.head });
   }
 }
 

@@ -73,6 +73,19 @@ describe("the mount plan", () => {
     for (const line of taken) expect(plan.indexOf(line)).toBeGreaterThan(lastOpen);
   });
 
+  test("an installation below a private folder is not there, so nothing is done about it", () => {
+    const files = { ...spec().files, write: [`${PROJECT}/**`, "/tmp/**"] };
+    const plan = lines(mountPlan(spec({ files, sealed: ["/tmp/checkout/node_modules"] }), host()));
+    expect(plan.join("\n")).not.toContain("/tmp/checkout");
+  });
+
+  test("an installation below a private folder that is itself the project is read-only", () => {
+    const project = "/tmp/checkout";
+    const files = { ...spec().files, write: [`${project}/**`] };
+    const plan = lines(mountPlan(spec({ project, files, sealed: [`${project}/node_modules`] }), host()));
+    expect(plan).toContain(`readonly ${project}/node_modules`);
+  });
+
   test("a writable path with a link on its way is not bound", () => {
     const files = { ...spec().files, write: [`${PROJECT}/**`, "/home/ann/.cache/**"] };
     const plan = lines(mountPlan(spec({ files }), host({}, { "/home/ann/.cache": "/etc" })));

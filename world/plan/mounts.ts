@@ -189,8 +189,13 @@ function readsEverything(spec: WorldSpec): boolean {
   return spec.files.read.includes("/**");
 }
 
+/** Whether a path can be seen and written inside: below the project, or below a writable path that is bound. */
 function isWritable(path: string, spec: WorldSpec): boolean {
-  if (spec.access.kind === "overlay" && isWithin(path, spec.project)) return true;
+  if (isWithin(path, spec.project)) return spec.access.kind === "overlay" || isInScope(path, spec);
+  return !isPrivate(path) && isInScope(path, spec);
+}
+
+function isInScope(path: string, spec: WorldSpec): boolean {
   return spec.files.write.some((scope) => scope.endsWith("/**") && isWithin(path, withoutStars(scope)));
 }
 

@@ -1,0 +1,8 @@
+// npm run build: the two programs of .build/.
+import { journey } from "./journey.mjs";
+import { BUILD_ONLY, setUp } from "./set-up.mjs";
+
+await journey(async () => {
+  await setUp(BUILD_ONLY);
+  return 0;
+});

@@ -1,0 +1,90 @@
+import { existsSync, readdirSync, rmSync, statSync } from "node:fs";
+import { basename, join } from "node:path";
+import { BUILD, CHECKOUT } from "./checkout.mjs";
+import { filesBelow, fingerprint } from "./fingerprint.mjs";
+import { SetUpError, say } from "./say.mjs";
+import { updateStamp, writeWhole } from "./stamp.mjs";
+
+const FOLDERS = ["api", "broker", "world", "schemas", "lima", "shim"];
+const ENTRY = join(CHECKOUT, "api/main.ts");
+const KEEP_OLD_PARTS_MS = 24 * 60 * 60 * 1000;
+
+/**
+ * Split, so that `import()` stays lazy: in one file every package would be imported by every subcommand.
+ * The parts lie beside the entry, so `import.meta.url` names the same folder in all of them.
+ */
+const OPTIONS = /** @satisfies {import("esbuild").BuildOptions} */ ({
+  bundle: true,
+  splitting: true,
+  format: "esm",
+  platform: "node",
+  target: "node20",
+  packages: "external",
+  sourcemap: true,
+  entryNames: "substrate",
+  chunkNames: "substrate-[hash]",
+  outExtension: { ".js": ".mjs" },
+  logLevel: "silent",
+  write: false,
+});
+
+/** `.build/substrate.mjs`: the CLI and the broker. */
+export const bundle = {
+  /** @param {import("./stamp.mjs").Stamp} stamp */
+  isCurrent({ bundle: made }) {
+    return (
+      made !== undefined &&
+      made.inputs === inputs() &&
+      made.files.every((file) => existsSync(join(BUILD, file)))
+    );
+  },
+
+  async make() {
+    const made = inputs();
+    const files = await bundleInto(BUILD, ENTRY);
+    removeOthers(files);
+    updateStamp({ bundle: { inputs: made, files } });
+    say("built .build/substrate.mjs");
+  },
+};
+
+/**
+ * Bundles an entry. Throws with esbuild's words when it cannot.
+ * @param {string} folder where the result goes
+ * @param {string} entry
+ * @returns {Promise<string[]>} the names of the files written
+ */
+export async function bundleInto(folder, entry) {
+  const { build } = await import("esbuild").catch((/** @type {unknown} */ error) => {
+    throw new SetUpError(`Cannot load esbuild. Run 'npm start', or 'npm ci' alone: ${String(error)}`);
+  });
+  const { outputFiles } = await build({
+    ...OPTIONS,
+    entryPoints: [entry],
+    outdir: folder,
+    absWorkingDir: CHECKOUT,
+  }).catch((/** @type {unknown} */ error) => {
+    throw new SetUpError(error instanceof Error ? error.message : String(error));
+  });
+  // The entry last: whoever starts meanwhile finds all of its parts.
+  const parts = outputFiles.filter((file) => basename(file.path) !== "substrate.mjs");
+  const entries = outputFiles.filter((file) => basename(file.path) === "substrate.mjs");
+  for (const file of [...parts, ...entries]) writeWhole(file.path, file.contents);
+  return outputFiles.map((file) => basename(file.path));
+}
+
+/**
+ * Parts of older bundles go, except those of the last day: a broker that still runs may yet import one.
+ * @param {readonly string[]} files
+ */
+function removeOthers(files) {
+  const parts = readdirSync(BUILD).filter((name) => /^substrate-[A-Z0-9]{8}\.mjs(\.map)?$/.test(name));
+  for (const path of parts.filter((name) => !files.includes(name)).map((name) => join(BUILD, name))) {
+    if (Date.now() - statSync(path).mtimeMs > KEEP_OLD_PARTS_MS) rmSync(path, { force: true });
+  }
+}
+
+function inputs() {
+  const sources = FOLDERS.flatMap((folder) => filesBelow(folder, [".ts", ".js", ".json"]));
+  return fingerprint([...sources, join(CHECKOUT, "package-lock.json")], [JSON.stringify(OPTIONS)]);
+}

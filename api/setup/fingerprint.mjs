@@ -1,0 +1,32 @@
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { CHECKOUT } from "./checkout.mjs";
+
+/**
+ * A hash over files (path and content) and facts (plain words).
+ * @param {readonly string[]} files absolute paths
+ * @param {readonly string[]} facts
+ * @returns {string} hexadecimal SHA-256
+ */
+export function fingerprint(files, facts = []) {
+  const hash = createHash("sha256").update(JSON.stringify(facts));
+  for (const file of [...files].sort()) {
+    hash.update(`\0${relative(CHECKOUT, file)}\0`).update(readFileSync(file));
+  }
+  return hash.digest("hex");
+}
+
+/**
+ * Every file below a folder of the checkout whose name ends in one of the suffixes.
+ * @param {string} folder relative to the checkout; may be missing
+ * @param {readonly string[]} suffixes
+ * @returns {string[]} absolute paths
+ */
+export function filesBelow(folder, suffixes) {
+  const top = join(CHECKOUT, folder);
+  if (!existsSync(top)) return [];
+  return readdirSync(top, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && suffixes.some((suffix) => entry.name.endsWith(suffix)))
+    .map((entry) => join(entry.parentPath, entry.name));
+}

@@ -1,0 +1,49 @@
+import { bundle } from "./bundle.mjs";
+import { init } from "./init.mjs";
+import { withLock } from "./lock.mjs";
+import { requireNode } from "./node-version.mjs";
+import { packages } from "./packages.mjs";
+import { say } from "./say.mjs";
+import { readStamp } from "./stamp.mjs";
+import { adviceOnTools, tools } from "./tools.mjs";
+
+/**
+ * A part of set-up. `isCurrent` looks and changes nothing; `make` may run again at any time.
+ * @typedef {{
+ *   isCurrent(stamp: import("./stamp.mjs").Stamp): boolean,
+ *   make(lock: number | undefined): Promise<void>,
+ * }} Step
+ */
+
+/** In this order: the bundler is one of the packages. @type {readonly Step[]} */
+export const EVERYTHING = [packages, tools, init, bundle];
+
+/** @type {readonly Step[]} */
+export const BUILD_ONLY = [init, bundle];
+
+/**
+ * Brings the checkout to where it can run. Safe to repeat, and from two places at once.
+ * @param {readonly Step[]} steps
+ */
+export async function setUp(steps) {
+  requireNode(process.versions.node);
+  // Looking needs no lock, so a checkout that another user owns and has built can be used.
+  if (pending(steps).length === 0) return sayNothingToDo(steps);
+  await withLock(async (lock) => {
+    for (const step of steps) {
+      if (!step.isCurrent(readStamp())) await step.make(lock);
+    }
+  });
+}
+
+/** @param {readonly Step[]} steps */
+function pending(steps) {
+  const stamp = readStamp();
+  return steps.filter((step) => !step.isCurrent(stamp));
+}
+
+/** @param {readonly Step[]} steps */
+function sayNothingToDo(steps) {
+  const advice = steps.includes(tools) ? adviceOnTools() : undefined;
+  say(advice === undefined ? "nothing to do" : `nothing to do, but ${advice}`);
+}

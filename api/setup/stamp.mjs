@@ -1,0 +1,44 @@
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { BUILD } from "./checkout.mjs";
+
+/**
+ * What earlier runs did: a fingerprint of the inputs per step.
+ * @typedef {{
+ *   packages?: string,
+ *   tools?: { missing: string[], at: number },
+ *   init?: string,
+ *   bundle?: { inputs: string, files: string[] },
+ * }} Stamp
+ */
+
+const FILE = join(BUILD, "setup.json");
+
+/**
+ * An unreadable stamp is no stamp: the steps then run again, which is safe.
+ * @returns {Stamp}
+ */
+export function readStamp() {
+  try {
+    return JSON.parse(readFileSync(FILE, "utf8"));
+  } catch {
+    return {};
+  }
+}
+
+/** @param {Stamp} changes */
+export function updateStamp(changes) {
+  writeWhole(FILE, `${JSON.stringify({ ...readStamp(), ...changes }, null, 2)}\n`);
+}
+
+/**
+ * A reader sees the old file or the new one, never half of it.
+ * @param {string} path
+ * @param {string | Uint8Array} content
+ */
+export function writeWhole(path, content) {
+  mkdirSync(BUILD, { recursive: true });
+  const draft = `${path}.${process.pid}.tmp`;
+  writeFileSync(draft, content);
+  renameSync(draft, path);
+}

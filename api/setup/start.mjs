@@ -1,0 +1,11 @@
+// npm start: set-up, the broker, the tour.
+import { journey, runNode } from "./journey.mjs";
+import { EVERYTHING, setUp } from "./set-up.mjs";
+
+const LAUNCHER = "api/bin/substrate.mjs";
+
+await journey(async () => {
+  await setUp(EVERYTHING);
+  const started = await runNode([LAUNCHER, "broker", "start"]);
+  return started === 0 ? runNode([LAUNCHER, "tour"]) : started;
+});

@@ -1,0 +1,98 @@
+import { findProgram, lastLines, run } from "./programs.mjs";
+import { say } from "./say.mjs";
+import { updateStamp } from "./stamp.mjs";
+
+/** Programs of the system that worlds use, and the Debian package each comes in. */
+const TOOLS = [
+  { program: "nft", package: "nftables" },
+  { program: "ip", package: "iproute2" },
+  { program: "unshare", package: "util-linux" },
+];
+
+/** After a failed attempt, a person has the line that says what to run; the next starts do not wait for apt again. */
+const RETRY_AFTER_MS = 60 * 60 * 1000;
+const APT_LIMIT_MS = 180_000;
+const APT_OPTIONS = [
+  "-o",
+  "Acquire::http::Timeout=20",
+  "-o",
+  "Acquire::Retries=1",
+  "-o",
+  "DPkg::Lock::Timeout=60",
+];
+
+/** What apt can install. Missing tools never stop a start: what needs one says so itself. */
+export const tools = {
+  /** @param {import("./stamp.mjs").Stamp} stamp */
+  isCurrent(stamp) {
+    const missing = missingPackages();
+    return (
+      missing.length === 0 || findProgram("apt-get") === undefined || wasTried(stamp, missing) || !mayAsk()
+    );
+  },
+
+  async make() {
+    const prefix = await privilege();
+    const missing = missingPackages();
+    const complaint = prefix === undefined ? "apt needs root" : await install(prefix, missing);
+    updateStamp({ tools: { missing: missingPackages(), at: Date.now() } });
+    const advice = adviceOnTools();
+    if (advice !== undefined) say(`${advice} (${complaint})`);
+  },
+};
+
+/** @returns {string | undefined} one line that says what is missing and what to run */
+export function adviceOnTools() {
+  const missing = missingPackages();
+  if (missing.length === 0) return undefined;
+  const sudo = process.getuid?.() === 0 ? "" : "sudo ";
+  return `${missing.join(", ")} missing; run: ${sudo}apt-get update && ${sudo}apt-get install -y ${missing.join(" ")}`;
+}
+
+/**
+ * @param {readonly string[]} prefix
+ * @param {readonly string[]} missing
+ * @returns {Promise<string>} how it ended
+ */
+async function install(prefix, missing) {
+  say(`installing ${missing.join(", ")} with apt-get`);
+  // An update may fail for one source of many; the install then tells.
+  await aptGet(prefix, ["update"]);
+  const { ending, tail } = await aptGet(prefix, ["install", "-y", "--no-install-recommends", ...missing]);
+  return `apt-get ended with ${ending}: ${lastLines(tail, 1).trim()}`;
+}
+
+/**
+ * @param {readonly string[]} prefix
+ * @param {readonly string[]} step
+ */
+function aptGet(prefix, step) {
+  // `env` because sudo drops the caller's variables.
+  const argv = [...prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", ...APT_OPTIONS, ...step];
+  return run(/** @type {[string, ...string[]]} */ (argv), { timeoutMs: APT_LIMIT_MS });
+}
+
+/** @returns {Promise<string[] | undefined>} what to put before apt-get; undefined when it may not run */
+async function privilege() {
+  if (process.getuid?.() === 0) return [];
+  const sudo = await run(["sudo", "-n", "true"], { timeoutMs: 5000 });
+  return sudo.ok ? ["sudo", "-n"] : undefined;
+}
+
+function mayAsk() {
+  return process.getuid?.() === 0 || findProgram("sudo") !== undefined;
+}
+
+function missingPackages() {
+  return TOOLS.filter((tool) => findProgram(tool.program) === undefined).map((tool) => tool.package);
+}
+
+/**
+ * @param {import("./stamp.mjs").Stamp} stamp
+ * @param {readonly string[]} missing
+ */
+function wasTried({ tools: tried }, missing) {
+  return (
+    tried !== undefined && tried.missing.join() === missing.join() && Date.now() - tried.at < RETRY_AFTER_MS
+  );
+}

@@ -1,0 +1,93 @@
+import { posix } from "node:path";
+import { readSource } from "./source.mjs";
+import { filesOf } from "./tree.mjs";
+
+/**
+ * Who may import what, by the first rule whose `of` holds the file. A name is a file or a folder with all it holds;
+ * a rule's own folder is always allowed. The folders are the table in `CONTRIBUTING.md`.
+ * @type {readonly { of: string, may: readonly string[], packages?: (name: string) => boolean }[]}
+ */
+const RULES = [
+  { of: "schemas", may: [], packages: isNotHttp },
+  { of: "world", may: ["schemas"], packages: isNotHttp },
+  { of: "broker", may: ["schemas", "world/backend.ts"], packages: isNotHttp },
+  { of: "lima", may: ["schemas", "world/backend.ts"], packages: isNotExpress },
+  { of: "shim", may: ["api/client.ts", "api/client"], packages: isNotExpress },
+  { of: "policies", may: [], packages: isBuiltIn },
+  { of: "systemd", may: [], packages: isBuiltIn },
+  { of: "api/main.ts", may: ["api", "broker", "schemas", "world", "lima"] },
+  // These run before anything is installed. esbuild is imported only after npm ci.
+  { of: "api/setup", may: [], packages: (name) => isBuiltIn(name) || name === "esbuild" },
+  { of: "api/bin", may: [], packages: isBuiltIn },
+  { of: "api", may: ["broker", "schemas"] },
+  { of: "test", may: ["api", "broker", "lima", "policies", "schemas", "shim", "world"] },
+];
+
+/** The files that may read the environment: the entry points, and what runs before or beside the product. */
+const ENTRY_POINTS = ["api/main.ts", "api/setup", "api/bin", "test"];
+
+/** Packages and modules that speak HTTP or the command line. */
+const HTTP = ["express", "ws", "node:http", "node:https", "node:http2"];
+const EXPRESS = ["express", "ws", "commander"];
+
+/**
+ * Imports that the table of folders does not allow, and reads of the environment below an entry point.
+ * @param {string} root
+ * @returns {string[]} one line per finding, none when all is well
+ */
+export function checkLayering(root) {
+  return filesOf(root, [".ts", ".mjs", ".js"])
+    .filter((path) => !path.startsWith("schemas/generated/"))
+    .flatMap((path) => findingsIn(path, readSource(root, path)));
+}
+
+/**
+ * @param {string} path
+ * @param {import("./source.mjs").Source} source
+ * @returns {string[]}
+ */
+function findingsIn(path, { imports, environment }) {
+  const rule = RULES.find(({ of }) => isWithin(path, of));
+  if (rule === undefined) return [`${path}: no rule says what this folder may import`];
+  const wrongImports = imports
+    .filter(({ from }) => from !== undefined && !isAllowed(path, from, rule))
+    .map(({ from, line }) => `${path}:${line}: ${rule.of} may not import '${from}'`);
+  const wrongReads = ENTRY_POINTS.some((entry) => isWithin(path, entry))
+    ? []
+    : environment.map((line) => `${path}:${line}: only an entry point reads process.env`);
+  return [...wrongImports, ...wrongReads];
+}
+
+/**
+ * @param {string} path
+ * @param {string | undefined} from
+ * @param {(typeof RULES)[number]} rule
+ */
+function isAllowed(path, from = "", { of, may, packages = () => true }) {
+  if (!from.startsWith(".")) return packages(from);
+  const target = posix.join(posix.dirname(path), from);
+  return [of, ...may].some((name) => isWithin(target, name));
+}
+
+/**
+ * @param {string} path
+ * @param {string} name a file or a folder
+ */
+function isWithin(path, name) {
+  return path === name || path.startsWith(`${name}/`);
+}
+
+/** @param {string} name */
+function isBuiltIn(name) {
+  return name.startsWith("node:");
+}
+
+/** @param {string} name */
+function isNotHttp(name) {
+  return !HTTP.includes(name) && isNotExpress(name);
+}
+
+/** @param {string} name */
+function isNotExpress(name) {
+  return !EXPRESS.includes(name);
+}

@@ -1,0 +1,19 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { filesOf } from "./tree.mjs";
+
+const LONGEST = 250;
+const SOURCE = [".ts", ".mjs", ".js", ".c", ".h", ".sh"];
+
+/**
+ * Source files too long to be read at one sitting. Generated ones are for machines.
+ * @param {string} root
+ * @returns {string[]} one line per finding
+ */
+export function checkLength(root) {
+  return filesOf(root, SOURCE)
+    .filter((path) => !path.startsWith("schemas/generated/") && path !== "world/init/frames.h")
+    .map((path) => ({ path, lines: readFileSync(join(root, path), "utf8").split("\n").length - 1 }))
+    .filter(({ lines }) => lines > LONGEST)
+    .map(({ path, lines }) => `${path} has ${lines} lines, the longest allowed is ${LONGEST}`);
+}
