@@ -1,0 +1,72 @@
+import { describe, expect, test } from "vitest";
+import { FRAME, TAG } from "../../schemas/generated/frames.ts";
+import { decodeFields, encodeEmpty, encodeFields, encodeNumber } from "../../world/linux/frame-codec.ts";
+import { FrameReader } from "../../world/linux/frame-reader.ts";
+
+describe("the wire between broker and init", () => {
+  test("an EXEC frame has these bytes", () => {
+    const frame = encodeExecLike();
+    expect(frame.toString("hex")).toBe(
+      "2e000000" +
+        "02000000" +
+        "07000000" +
+        "10000000" +
+        "02000000" +
+        "6c73" +
+        "11000000" +
+        "03000000" +
+        "413d31" +
+        "12000000" +
+        "01000000" +
+        "2f" +
+        "15000000" +
+        "08000000" +
+        "0001000000000000",
+    );
+  });
+
+  test("a WINDOW and an empty DISCARD have these", () => {
+    expect(encodeNumber(FRAME.WINDOW, 1, 65536).toString("hex")).toBe(
+      "08000000" + "03000000" + "01000000" + "0000010000000000",
+    );
+    expect(encodeEmpty(FRAME.DISCARD, 258).toString("hex")).toBe("00000000" + "05000000" + "02010000");
+  });
+
+  test("a stream cut anywhere gives the same frames", () => {
+    const stream = Buffer.concat([
+      encodeFields(FRAME.EXIT, 3, [[TAG.CODE, 7]]),
+      Buffer.concat([Buffer.from("050000004300000009000000", "hex"), Buffer.from("hello")]),
+      encodeEmpty(FRAME.CLOSED, 3),
+    ]);
+    for (let size = 1; size <= stream.length; size += 1) {
+      const seen: string[] = [];
+      let output = "";
+      const reader = new FrameReader({
+        onBytes: (type, id, bytes) => {
+          output += `${type}:${id}:${bytes.toString()}`.replace(/^67:9:/, "");
+        },
+        onFrame: (type, id, payload) => seen.push(`${type}:${id}:${payload.length}`),
+      });
+      for (let at = 0; at < stream.length; at += size) reader.push(stream.subarray(at, at + size));
+      expect({ seen, output }).toEqual({
+        seen: [`${FRAME.EXIT}:3:16`, `${FRAME.CLOSED}:3:0`],
+        output: "hello",
+      });
+    }
+  });
+
+  test("a field that leaves its frame, and a frame longer than the wire allows, are refused", () => {
+    expect(() => decodeFields(Buffer.from("1000000003000000", "hex"))).toThrow(/leaves its frame/);
+    const reader = new FrameReader({ onBytes: () => undefined, onFrame: () => undefined });
+    expect(() => reader.push(Buffer.from("ffffffff4500000001000000", "hex"))).toThrow(RangeError);
+  });
+});
+
+function encodeExecLike(): Buffer {
+  return encodeFields(FRAME.EXEC, 7, [
+    [TAG.ARG, "ls"],
+    [TAG.ENV, "A=1"],
+    [TAG.CWD, "/"],
+    [TAG.WINDOW, 256],
+  ]);
+}
