@@ -1,6 +1,6 @@
 import type { ConfigDocument, WorldImage } from "../schemas/generated/types.ts";
 import type { WorldBackend } from "../world/backend.ts";
-import type { HostEnvironment } from "./environment.ts";
+import type { BaseEnvironments } from "./environment.ts";
 import type { Home } from "./home.ts";
 import type { Policies } from "./policies.ts";
 import type { ProjectRules } from "./projects.ts";
@@ -19,7 +19,7 @@ export type Broker = {
   readonly policies: Policies;
   readonly trace: Trace;
   readonly around: Surroundings;
-  readonly host: HostEnvironment;
+  readonly environments: BaseEnvironments;
   /** Init and filter, OS release and kernel: what a replay must find again. */
   readonly worldImage: WorldImage;
   /** Where calls without a `cwd` work, when the broker was started in a folder that can be a project. */

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { homedir, userInfo } from "node:os";
 
 /** Variables of the host that a world sees unless the policy's `world.env` names others. */
@@ -10,7 +11,13 @@ const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 /** What of the host's environment may become a command's: read once, at start, by the entry point. */
 export type HostEnvironment = Readonly<Record<string, string | undefined>>;
 
-export type BaseEnvironment = Readonly<Record<string, string>>;
+export type Variables = Readonly<Record<string, string>>;
+
+/** Variables and their hash, which every span of a command with just these names. */
+export type BaseEnvironment = { readonly variables: Variables; readonly hash: string };
+
+/** Policies whose environments are kept; edits make new ones. */
+const MAX_MADE = 64;
 
 /** The host's variables with the user's own filled in. Asks the user database: once, at start. */
 export function hostEnvironment(variables: HostEnvironment): HostEnvironment {
@@ -24,11 +31,36 @@ export function hostEnvironment(variables: HostEnvironment): HostEnvironment {
   };
 }
 
+/** What every command of a policy gets, made once per policy: it is on the path of each. */
+export class BaseEnvironments {
+  readonly #host: HostEnvironment;
+  readonly #made = new Map<string, BaseEnvironment>();
+
+  constructor(host: HostEnvironment) {
+    this.#host = host;
+  }
+
+  /** `policy` is the hash of what holds, `passed` the variables that it passes. */
+  of(policy: string, passed: () => readonly string[] | undefined): BaseEnvironment {
+    const known = this.#made.get(policy);
+    if (known !== undefined) return known;
+    if (this.#made.size >= MAX_MADE) this.#made.clear();
+    const variables = baseVariables(this.#host, passed());
+    const made = { variables, hash: environmentHash(variables) };
+    this.#made.set(policy, made);
+    return made;
+  }
+}
+
+/** SHA-256 over the sorted `NAME=value`, each ended by NUL. */
+export function environmentHash(variables: Variables): string {
+  const hash = createHash("sha256");
+  for (const name of Object.keys(variables).sort()) hash.update(`${name}=${variables[name]}\0`);
+  return `sha256:${hash.digest("hex")}`;
+}
+
 /** PATH, HOME, USER, LOGNAME, SHELL, and the variables that the policy passes. Nothing else of the broker's. */
-export function baseEnvironment(
-  host: HostEnvironment,
-  passed: readonly string[] | undefined,
-): BaseEnvironment {
+function baseVariables(host: HostEnvironment, passed: readonly string[] | undefined): Variables {
   const base: Record<string, string> = { PATH: host["PATH"] ?? DEFAULT_PATH };
   for (const name of ALWAYS) base[name] = host[name] ?? "";
   for (const name of passed ?? PASSED_BY_DEFAULT) {
@@ -40,7 +72,7 @@ export function baseEnvironment(
 
 /** A command's environment: the base, what the request adds, and last who and what it is, which nobody overrides. */
 export function commandEnvironment(
-  base: BaseEnvironment,
+  base: Variables,
   added: Readonly<Record<string, string>> | undefined,
   agent: string,
   span: string,

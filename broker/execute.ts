@@ -15,6 +15,7 @@ import type { Refusal } from "./refusal.ts";
 import { refuseByDecision } from "./refuse-by-decision.ts";
 import { replyOf } from "./reply-of.ts";
 import { runInWorld } from "./run.ts";
+import type { SpanRecord } from "./spans/trace.ts";
 import { completedSpan, refusedSpan, startedSpan, warningSpans } from "./spans/span-records.ts";
 
 /** Decides, runs and records one command. `signal` aborts when nobody waits for the answer any more. */
@@ -33,19 +34,26 @@ export async function execute(
   const lease = await borrowWorld(broker, job);
   if ("code" in lease) return recordRefusal(broker, job, lease);
   try {
-    await broker.trace.start(startedSpan(job, lease.world));
+    const started = startedSpan(job, lease.world);
+    await broker.trace.start(started);
     for (const warning of warningSpans(job)) broker.trace.event(warning);
-    return await runAndRecord(broker, job, lease.world, signal);
+    return await runAndRecord(broker, job, lease.world, started, signal);
   } finally {
     lease.release();
   }
 }
 
-async function runAndRecord(broker: Broker, job: Job, world: World, signal: AbortSignal): Promise<Outcome> {
+async function runAndRecord(
+  broker: Broker,
+  job: Job,
+  world: World,
+  started: SpanRecord,
+  signal: AbortSignal,
+): Promise<Outcome> {
   const ran = await runInWorld(world, runRequest(job), signal);
   const changes = await changesOf(job, world, ran);
   const outcome = replyOf(job, world, ran, changes);
-  broker.trace.close(completedSpan(job, world, ran, outcome, changes));
+  broker.trace.close(completedSpan(started, job, ran, outcome, changes));
   return outcome;
 }
 
@@ -54,7 +62,7 @@ function runRequest(job: Job): Parameters<typeof runInWorld>[1] {
   return {
     argv: job.argv,
     cwd: job.place.cwd,
-    env: commandEnvironment(job.environment, request.env, job.agent, job.span),
+    env: commandEnvironment(job.environment.variables, request.env, job.agent, job.span),
     stdin: request.stdin_b64 === undefined ? undefined : Buffer.from(request.stdin_b64, "base64"),
     background: request.background ?? "kill",
     timeoutMs: request.timeout_ms ?? 120_000,

@@ -1,6 +1,5 @@
 import type { ExecuteRequest } from "../schemas/generated/types.ts";
 import type { Broker } from "./broker.ts";
-import { baseEnvironment } from "./environment.ts";
 import { newId } from "./ids.ts";
 import type { Job } from "./job.ts";
 import { effectivePolicy, judge } from "./judge.ts";
@@ -33,7 +32,7 @@ export function prepareJob(broker: Broker, agent: string, request: ExecuteReques
     session,
     effective,
     decision: judge(broker, request, place, effective),
-    environment: baseEnvironment(broker.host, passedVariables(effective.policies)),
+    environment: broker.environments.of(effective.hash, () => passedVariables(effective.policies)),
     worldImage: broker.worldImage,
   };
 }

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { inHome } from "../../broker/assignment.ts";
 import type { Broker, WorldBackend } from "../../broker/broker.ts";
 import { Config } from "../../broker/config.ts";
-import { hostEnvironment } from "../../broker/environment.ts";
+import { BaseEnvironments, hostEnvironment } from "../../broker/environment.ts";
 import { type Home, prepareHome } from "../../broker/home.ts";
 import { Policies } from "../../broker/policies.ts";
 import { Sessions } from "../../broker/sessions.ts";
@@ -63,7 +63,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     policies,
     trace,
     around,
-    host: hostEnvironment(parts.host),
+    environments: new BaseEnvironments(hostEnvironment(parts.host)),
     worldImage: worldImage(installation.init),
     startedIn: parts.cwd,
     config: () => config.current(),

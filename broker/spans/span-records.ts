@@ -1,7 +1,7 @@
 /** The lines that one call leaves in the trace. */
-import { createHash } from "node:crypto";
 import type { FsDiff } from "../../schemas/generated/types.ts";
 import type { World } from "../../world/backend.ts";
+import { environmentHash } from "../environment.ts";
 import { newId } from "../ids.ts";
 import type { Job } from "../job.ts";
 import type { Outcome } from "../outcome.ts";
@@ -19,15 +19,16 @@ export function startedSpan(job: Job, world: World): SpanRecord {
 
 /** The line that closes a command: ended, ended by us, lost with its world, or never started. */
 export function completedSpan(
+  started: SpanRecord,
   job: Job,
-  world: World,
   ran: Ran,
   outcome: Outcome,
   changes: FsDiff,
 ): SpanRecord {
   const reply = outcome.kind === "ran" ? outcome.reply : undefined;
   return {
-    ...startedSpan(job, world),
+    ...started,
+    ts: new Date().toISOString(),
     event_type: "command_complete",
     outcome: outcomeWord(ran, outcome),
     exit: reply?.exit ?? null,
@@ -106,10 +107,12 @@ function common(job: Job): SpanRecord {
 }
 
 function replayContext(job: Job): SpanRecord["replay_context"] {
-  const env = { ...job.environment, ...job.request.env };
+  const added = job.request.env;
+  const { variables, hash } = job.environment;
+  const env = added === undefined ? variables : { ...variables, ...added };
   return {
     path: env["PATH"] ?? null,
-    env_hash: environmentHash(env),
+    env_hash: added === undefined ? hash : environmentHash(env),
     umask: "0022",
     locale: env["LC_ALL"] ?? env["LANG"] ?? null,
     cwd: job.place.cwd,
@@ -119,12 +122,6 @@ function replayContext(job: Job): SpanRecord["replay_context"] {
     project_commit: null,
     dirty_hash: null,
   };
-}
-
-function environmentHash(env: Readonly<Record<string, string>>): string {
-  const hash = createHash("sha256");
-  for (const name of Object.keys(env).sort()) hash.update(`${name}=${env[name]}\0`);
-  return `sha256:${hash.digest("hex")}`;
 }
 
 function outcomeWord(ran: Ran, outcome: Outcome): SpanRecord["outcome"] {

@@ -1,0 +1,158 @@
+#define _GNU_SOURCE
+#include "children.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "commands.h"
+#include "endings.h"
+#include "failure.h"
+#include "forker.h"
+#include "jobs.h"
+#include "tree.h"
+#include "watch.h"
+
+static pid_t forker;
+static int forker_socket;
+static int proc_fd;
+static struct leader *leaders; /* all that are not reaped yet */
+static struct leader *idle;
+static bool requested;
+static bool strays_possible;
+
+void children_start(int proc, int null) {
+  proc_fd = proc;
+  forker = forker_start(proc, null, &forker_socket);
+}
+
+void leader_request(void) {
+  if (requested || idle != NULL) return;
+  /* Between a request and its answer there is a child that we do not know yet: look before. */
+  if (strays_possible) children_end_strays();
+  if (send(forker_socket, "l", 1, MSG_NOSIGNAL) != 1) fail_world("forker", "", errno);
+  requested = true;
+}
+
+void children_watch(void) {
+  watch_add(forker_socket, EPOLLIN, SOURCE_FORKER, 0);
+  leader_request();
+}
+
+int children_take_birth(void) {
+  struct birth birth;
+  int fds[JOB_FDS];
+  int count = 0;
+  ssize_t length = job_receive(forker_socket, &birth, sizeof birth, fds, &count, MSG_DONTWAIT);
+  if (length < 0 && errno == EAGAIN) return 0;
+  if (length != sizeof birth) fail_world("forker", "", length < 0 ? errno : ECHILD);
+  requested = false;
+  if (birth.error != 0) return birth.error;
+  struct leader *leader = calloc(1, sizeof *leader);
+  if (leader == NULL || count != 3) fail_world("forker", "", ENOMEM);
+  *leader = (struct leader){
+      .pid = birth.pid, .socket = fds[0], .outputs = {fds[1], fds[2]}, .next = leaders};
+  leaders = leader;
+  idle = leader;
+  return 0;
+}
+
+bool leader_ready(void) {
+  return idle != NULL;
+}
+
+int leader_assign(struct command *command, const struct order *order, const void *payload, size_t length,
+                  const int *fds, int fd_count) {
+  struct leader *leader = idle;
+  idle = NULL;
+  if (job_send(leader->socket, order, sizeof *order, payload, length, fds, fd_count, MSG_DONTWAIT) < 0) {
+    int error = errno;
+    leader_lost(leader);
+    errno = error;
+    return -1;
+  }
+  leader->command = command;
+  command->leader = leader;
+  for (int i = 0; i < 2; i++) {
+    command->outputs[i].fd = leader->outputs[i];
+    leader->outputs[i] = -1;
+  }
+  watch_add(leader->socket, EPOLLIN, SOURCE_LEADER, command->id);
+  return 0;
+}
+
+void leader_released(struct leader *leader, bool leaves_strays) {
+  close(leader->socket);
+  leader->socket = -1;
+  for (int i = 0; i < 2; i++) {
+    if (leader->outputs[i] >= 0) close(leader->outputs[i]);
+    leader->outputs[i] = -1;
+  }
+  leader->command = NULL;
+  leader->leaves_strays = leaves_strays;
+}
+
+static void forget(struct leader *leader) {
+  struct command *command = leader->command;
+  if (leader == idle) idle = NULL;
+  leader_released(leader, true);
+  if (command != NULL) ending_orphaned(command);
+}
+
+void leader_lost(struct leader *leader) {
+  /* Its socket is closed but it may live on. What it leaves comes to us when it is reaped. */
+  kill(leader->pid, SIGKILL);
+  forget(leader);
+}
+
+static struct leader **find(pid_t pid) {
+  struct leader **link = &leaders;
+  while (*link != NULL && (*link)->pid != pid) link = &(*link)->next;
+  return link;
+}
+
+static void reaped(pid_t pid) {
+  if (pid == forker) fail_world("forker", "", ECHILD);
+  struct leader **link = find(pid);
+  struct leader *leader = *link;
+  if (leader == NULL) {
+    strays_possible = true;
+    return;
+  }
+  /* Its last word may still stand in the socket. */
+  if (leader->command != NULL) ending_receive(leader->command);
+  if (leader->socket >= 0) forget(leader);
+  if (leader->leaves_strays) strays_possible = true;
+  link = find(pid);
+  *link = leader->next;
+  free(leader);
+}
+
+void children_reap(void) {
+  siginfo_t info;
+  for (;;) {
+    info.si_pid = 0;
+    if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG) < 0 || info.si_pid == 0) break;
+    if (info.si_code == CLD_STOPPED) kill(info.si_pid, SIGCONT);
+    else reaped(info.si_pid);
+  }
+  leader_request();
+}
+
+bool children_end_strays(void) {
+  if (!strays_possible || requested) return strays_possible;
+  int count;
+  const struct tree_process *children = tree_below(proc_fd, 1, 0, &count);
+  bool any = false;
+  for (int i = 0; i < count; i++) {
+    if (children[i].pid == forker || *find(children[i].pid) != NULL) continue;
+    kill(children[i].pid, SIGKILL);
+    any = true;
+  }
+  strays_possible = any;
+  return any;
+}

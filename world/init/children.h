@@ -1,0 +1,45 @@
+/* PID 1's children: the forker and the leaders, and the strays that must not be. */
+#ifndef SUBSTRATE_CHILDREN_H
+#define SUBSTRATE_CHILDREN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct command;
+struct order;
+
+struct leader {
+  pid_t pid;
+  int socket; /* -1: said its last word, not reaped yet */
+  int outputs[2]; /* read ends of its command's pipes, until a command takes them over */
+  struct command *command;
+  bool leaves_strays;
+  struct leader *next;
+};
+
+/* Starts the forker. Before watch_open: it must not inherit the epoll. */
+void children_start(int proc, int null);
+/* Begins to listen to the forker, and asks it for the first leader. */
+void children_watch(void);
+/* The forker's socket is readable. 0, or the errno of a leader that could not be made. */
+int children_take_birth(void);
+/* SIGCHLD: reaps, restarts what was stopped from inside, replaces idle leaders that were killed. */
+void children_reap(void);
+/* Ends what is a child of PID 1 without being the forker or a leader. True: look again soon. */
+bool children_end_strays(void);
+
+/* True when a leader stands ready. */
+bool leader_ready(void);
+/* Gives the job to the idle leader, and its outputs to the command. -1 with errno when it is gone. */
+int leader_assign(struct command *command, const struct order *order, const void *payload, size_t length,
+                  const int *fds, int fd_count);
+/* Asks the forker for another leader, unless one is ready or on its way. */
+void leader_request(void);
+/* The leader said its last word. */
+void leader_released(struct leader *leader, bool leaves_strays);
+/* The leader is gone, or will be at once, without a last word. */
+void leader_lost(struct leader *leader);
+
+#endif

@@ -1,0 +1,53 @@
+/* PID 1's table of the commands that run, by the broker's id. */
+#ifndef SUBSTRATE_COMMANDS_H
+#define SUBSTRATE_COMMANDS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "jobs.h"
+
+#define COMMANDS_MAX 4096
+/* A leader's socket and two pipes; and what PID 1 has beside commands, with room to spare. */
+#define DESCRIPTORS_EACH 3
+#define DESCRIPTORS_OTHER 32
+
+struct leader;
+
+enum armed { DISARMED, ARMED_FOR_END, ARMED_FOR_DATA };
+
+/* One of the two pipes out of a command. */
+struct output {
+  int fd; /* open until the command is removed */
+  enum armed armed;
+  bool hung_up; /* nobody writes to it any more, but bytes may stand in it */
+  bool eof;
+  uint64_t owed; /* bytes that must leave before EXIT does */
+};
+
+struct command {
+  uint32_t id;
+  struct command *next;
+  struct leader *leader; /* NULL when it has said its last word, or died */
+  struct output outputs[2];
+  uint64_t credit;
+  bool keep;
+  bool discard;
+  bool ended;           /* the main process is over; `ending` is what EXIT will say */
+  bool exit_sent;
+  int64_t end_deadline; /* when a leader that was told to end the tree loses its patience, 0: never */
+  struct ending ending;
+};
+
+/* How many descriptors PID 1 may have: lowers the number of commands if it must. */
+void commands_fit(uint64_t descriptors);
+
+struct command *command_find(uint32_t id);
+/* NULL with errno: EAGAIN when there are too many, ENOMEM. */
+struct command *command_add(uint32_t id);
+/* Forgets the command and closes what it still holds. */
+void command_remove(struct command *command);
+
+/* Walks all commands: NULL begins, NULL ends. Ask for the next one before removing the current one. */
+struct command *command_after(const struct command *command);
+#endif

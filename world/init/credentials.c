@@ -1,0 +1,41 @@
+#define _GNU_SOURCE
+#include "credentials.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/securebits.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "failure.h"
+
+/* Each with its lock: uid 0 means nothing on exec, no ambient capabilities, no keeping over setuid. */
+#define SECURE_BITS                                                                                  \
+  (SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED |   \
+   SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
+
+/* No kernel has more; the first number it does not know ends the loop. */
+#define CAPABILITY_NUMBERS 64
+
+static void must(int result, const char *what) {
+  if (result < 0) fail_world("credentials", what, errno);
+}
+
+void credentials_drop(void) {
+  must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs");
+  must(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "ambient");
+  /* Both need CAP_SETPCAP, so before the sets are emptied. */
+  must(prctl(PR_SET_SECUREBITS, SECURE_BITS, 0, 0, 0), "securebits");
+  for (int number = 0; number < CAPABILITY_NUMBERS; number++) {
+    if (prctl(PR_CAPBSET_READ, number, 0, 0, 0) < 0) break;
+    must(prctl(PR_CAPBSET_DROP, number, 0, 0, 0), "bounding set");
+  }
+  struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct none[2] = {{0}, {0}};
+  must((int)syscall(SYS_capset, &header, none), "capset");
+}
+
+void credentials_hide(void) {
+  must(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "dumpable");
+}

@@ -1,0 +1,108 @@
+#define _GNU_SOURCE
+#include "endings.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "channel.h"
+#include "children.h"
+#include "fields.h"
+#include "frames.h"
+#include "outputs.h"
+
+void ending_failed(uint32_t id, const char *step, const char *path, int error) {
+  static uint8_t payload[PATH_MAX + 128];
+  struct field_writer writer = {.data = payload, .capacity = sizeof payload};
+  field_put(&writer, TAG_STEP, step, strnlen(step, 64));
+  field_put(&writer, TAG_PATH, path, strnlen(path, PATH_MAX));
+  field_put_u64(&writer, TAG_ERRNO, (uint64_t)error);
+  channel_send(FRAME_EXEC_FAILED, id, payload, writer.length);
+}
+
+static void send_exit(const struct command *command, bool closed) {
+  uint8_t payload[6 * (FIELD_HEADER_SIZE + 8)];
+  struct field_writer writer = {.data = payload, .capacity = sizeof payload};
+  const struct ending *ending = &command->ending;
+  if (ending->signal != 0) field_put_u64(&writer, TAG_SIGNO, ending->signal);
+  else field_put_u64(&writer, TAG_CODE, ending->code);
+  field_put_u64(&writer, TAG_CPU_US, ending->cpu_us);
+  field_put_u64(&writer, TAG_MAXRSS, ending->maxrss);
+  field_put_u64(&writer, TAG_CLOSED, closed ? 1 : 0);
+  field_put_u64(&writer, TAG_LEFTOVER, ending->leftover);
+  if (command->keep) field_put_u64(&writer, TAG_KEPT, ending->kept);
+  channel_send(FRAME_EXIT, command->id, payload, writer.length);
+}
+
+void ending_advance(struct command *command) {
+  if (!command->ended) return;
+  const struct output *outputs = command->outputs;
+  bool closed = outputs[0].eof && outputs[1].eof && command->leader == NULL;
+  if (!command->exit_sent) {
+    if (outputs[0].owed > 0 || outputs[1].owed > 0) return;
+    send_exit(command, closed);
+    command->exit_sent = true;
+  } else if (closed) {
+    channel_send(FRAME_CLOSED, command->id, NULL, 0);
+  }
+  if (closed) command_remove(command);
+}
+
+static void main_ended(struct command *command, const struct ending *ending) {
+  command->ending = *ending;
+  command->ended = true;
+  outputs_settle(command);
+}
+
+void ending_orphaned(struct command *command) {
+  command->leader = NULL;
+  if (!command->ended) {
+    struct ending killed = {.signal = SIGKILL};
+    main_ended(command, &killed);
+  }
+  ending_advance(command);
+}
+
+/* True while more may follow. */
+static bool take(struct command *command, const struct report *report, const char *path) {
+  if (report->kind == REPORT_KEPT && !command->ended) {
+    main_ended(command, &report->ending);
+    ending_advance(command);
+    return true;
+  }
+  struct leader *leader = command->leader;
+  command->leader = NULL;
+  if (report->kind == REPORT_FAILED && !command->ended) {
+    ending_failed(command->id, report->step, path, (int)report->error);
+    command_remove(command);
+  } else {
+    if (!command->ended) main_ended(command, &report->ending);
+    ending_advance(command);
+  }
+  /* After the answer: closing takes longer than sending. */
+  leader_released(leader, report->ending.leftover != 0);
+  return false;
+}
+
+void ending_receive(struct command *command) {
+  while (command->leader != NULL) {
+    struct {
+      struct report report;
+      char path[REPORT_PATH_MAX + 1];
+    } message;
+    int fds[JOB_FDS];
+    int fd_count = 0;
+    ssize_t length =
+        job_receive(command->leader->socket, &message, sizeof message - 1, fds, &fd_count, MSG_DONTWAIT);
+    if (length < 0 && errno == EAGAIN) return;
+    if (length < (ssize_t)sizeof message.report) {
+      /* Its socket closed without a last word. */
+      leader_lost(command->leader);
+      return;
+    }
+    message.report.step[sizeof message.report.step - 1] = 0;
+    ((char *)&message)[length] = 0;
+    if (!take(command, &message.report, message.path)) return;
+  }
+}

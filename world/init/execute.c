@@ -1,0 +1,161 @@
+#define _GNU_SOURCE
+#include "execute.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "children.h"
+#include "commands.h"
+#include "endings.h"
+#include "failure.h"
+#include "fields.h"
+#include "frames.h"
+#include "outputs.h"
+#include "program.h"
+
+/* A parsed EXEC. Kept while it waits for a leader: parsing rewrites the frame. */
+static struct {
+  bool valid;
+  size_t length; /* of what the leader gets: the payload without what is PID 1's business */
+  int input;     /* -1: none */
+  uint64_t window;
+  uint64_t keep;
+} job = {.input = -1};
+
+static int file_with(const char *name, const uint8_t *data, size_t length) {
+  int fd = memfd_create(name, MFD_CLOEXEC);
+  if (fd < 0) return -1;
+  size_t written = 0;
+  while (written < length) {
+    ssize_t count = write(fd, data + written, length - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    written += (size_t)count;
+  }
+  if (written == length && lseek(fd, 0, SEEK_SET) == 0) return fd;
+  int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+/* Checks the payload and closes up the fields that the leader gets. What is wrong, or NULL. */
+static const char *parse(const struct frame *frame, struct field *input) {
+  struct field_reader reader = {frame->payload, frame->payload + frame->length};
+  struct field field;
+  bool has_keep = false, has_window = false;
+  int got;
+  while ((got = field_next(&reader, &field)) > 0) {
+    if (field.tag == TAG_STDIN) {
+      if (input->data != NULL) return "EXEC: two STDIN";
+      *input = field;
+    } else if (field.tag == TAG_KEEP) {
+      if (has_keep || !field_u64(&field, &job.keep) || job.keep > 1) return "EXEC: bad KEEP";
+      has_keep = true;
+    } else if (field.tag == TAG_WINDOW) {
+      if (has_window || !field_u64(&field, &job.window)) return "EXEC: bad WINDOW";
+      has_window = true;
+    }
+  }
+  return got < 0 ? "EXEC: malformed field" : NULL;
+}
+
+static void compact(const struct frame *frame) {
+  struct field_reader reader = {frame->payload, frame->payload + frame->length};
+  struct field field;
+  while (field_next(&reader, &field) > 0) {
+    if (field.tag == TAG_STDIN || field.tag == TAG_KEEP || field.tag == TAG_WINDOW) continue;
+    size_t size = FIELD_HEADER_SIZE + (size_t)field.length;
+    memmove(frame->payload + job.length, field.data - FIELD_HEADER_SIZE, size);
+    job.length += size;
+  }
+}
+
+/* 0, or -1 with errno: the input could not be kept. A malformed payload ends the world. */
+static int prepare(const struct frame *frame) {
+  struct field input = {0};
+  size_t arguments, variables;
+  if (frame->id == 0 || command_find(frame->id) != NULL) fail_protocol("EXEC: the id is taken");
+  job.length = 0;
+  job.keep = job.window = 0;
+  const char *wrong = parse(frame, &input);
+  if (wrong != NULL) fail_protocol(wrong);
+  if (input.data != NULL && (job.input = file_with("stdin", input.data, input.length)) < 0) return -1;
+  compact(frame);
+  wrong = program_check(frame->payload, job.length, &arguments, &variables);
+  if (wrong != NULL) fail_protocol(wrong);
+  job.valid = true;
+  return 0;
+}
+
+static void done(void) {
+  if (job.input >= 0) close(job.input);
+  job.input = -1;
+  job.valid = false;
+}
+
+void execute_abandon(const struct frame *frame, const char *step, int error) {
+  ending_failed(frame->id, step, "", error);
+  done();
+}
+
+/* Hands the job over. 0, or -1 with errno. */
+static int hand_over(const struct frame *frame, struct command *command) {
+  int fds[JOB_FDS];
+  int count = 0;
+  struct order order = {.kind = ORDER_RUN,
+                        .keep = (uint32_t)job.keep,
+                        .length = (uint32_t)job.length,
+                        .input_in_file = job.input >= 0,
+                        .payload_in_file = job.length > JOB_INLINE};
+  if (job.input >= 0) fds[count++] = job.input;
+  if (!order.payload_in_file) return leader_assign(command, &order, frame->payload, job.length, fds, count);
+  int file = file_with("job", frame->payload, job.length);
+  if (file < 0) return -1;
+  fds[count++] = file;
+  int result = leader_assign(command, &order, NULL, 0, fds, count);
+  int error = errno;
+  close(file);
+  errno = error;
+  return result;
+}
+
+static bool leader_is_gone(int error) {
+  return error == EPIPE || error == ECONNRESET || error == ECONNREFUSED;
+}
+
+bool execute_begin(const struct frame *frame) {
+  if (!job.valid && prepare(frame) < 0) {
+    execute_abandon(frame, "stdin", errno);
+    return true;
+  }
+  if (!leader_ready()) {
+    leader_request();
+    return false;
+  }
+  struct command *command = command_add(frame->id);
+  if (command == NULL) {
+    execute_abandon(frame, "fork", errno);
+    return true;
+  }
+  command->keep = job.keep != 0;
+  command->credit = job.window;
+  if (hand_over(frame, command) < 0) {
+    int error = errno;
+    command_remove(command);
+    if (leader_is_gone(error)) {
+      /* The idle leader was killed from inside: the next one gets the job. */
+      leader_request();
+      return false;
+    }
+    execute_abandon(frame, "fork", error);
+    return true;
+  }
+  done();
+  outputs_watch(command);
+  leader_request();
+  return true;
+}

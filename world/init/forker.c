@@ -1,0 +1,97 @@
+#define _GNU_SOURCE
+#include "forker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "channel.h"
+#include "credentials.h"
+#include "failure.h"
+#include "jobs.h"
+#include "leader.h"
+
+/* Set once here, inherited by every leader and every command. */
+static void prepare(int null) {
+  sigset_t all;
+  sigfillset(&all);
+  if (sigprocmask(SIG_SETMASK, &all, NULL) < 0) fail_world("forker", "signal mask", errno);
+  for (int signal = 1; signal < NSIG; signal++) {
+    struct sigaction fallback = {.sa_handler = SIG_DFL};
+    /* Refused for SIGKILL, SIGSTOP and the C library's own two, which nobody can have changed. */
+    sigaction(signal, &fallback, NULL);
+  }
+  for (int fd = 0; fd < 3; fd++) {
+    if (dup2(null, fd) < 0) fail_world("forker", "/dev/null", errno);
+  }
+  umask(022);
+  credentials_drop();
+  credentials_hide();
+}
+
+/* What belongs to one leader: PID 1's ends go to PID 1, the others to the leader, none stays here. */
+enum { OURS_SOCKET, OURS_STDOUT, OURS_STDERR, OURS, THEIR_SOCKET = OURS, THEIR_STDOUT, THEIR_STDERR, ENDS };
+
+static int open_ends(int *ends) {
+  int pair[2];
+  for (int i = 0; i < OURS; i++) {
+    int made = i == OURS_SOCKET ? socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)
+                                : pipe2(pair, O_CLOEXEC);
+    if (made < 0) return -1;
+    ends[i] = pair[0];
+    ends[OURS + i] = pair[1];
+    /* PID 1 never waits for a command; the command's end does as programs expect. */
+    if (i != OURS_SOCKET && fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0) return -1;
+  }
+  return 0;
+}
+
+/* Leaders are children of PID 1 (CLONE_PARENT): it reaps them, and inherits what they leave. Each has a
+   socket of its own, so what PID 1 hears there is from that leader and its end is the leader's end. */
+static void make_leader(int socket, int proc) {
+  struct birth birth = {0};
+  int ends[ENDS] = {-1, -1, -1, -1, -1, -1};
+  if (open_ends(ends) == 0) {
+    birth.pid = (int32_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
+    if (birth.pid == 0) {
+      close(socket);
+      for (int i = 0; i < OURS; i++) close(ends[i]);
+      leader_run(ends[THEIR_SOCKET], &ends[THEIR_STDOUT], proc);
+    }
+  }
+  if (birth.pid <= 0) birth.error = errno;
+  if (job_send(socket, &birth, sizeof birth, NULL, 0, ends, birth.pid > 0 ? OURS : 0, 0) < 0) _exit(1);
+  for (int i = 0; i < ENDS; i++) {
+    if (ends[i] >= 0) close(ends[i]);
+  }
+}
+
+pid_t forker_start(int proc, int null, int *socket) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) fail_world("forker", "", errno);
+  pid_t pid = fork();
+  if (pid < 0) fail_world("forker", "", errno);
+  if (pid > 0) {
+    close(ends[1]);
+    *socket = ends[0];
+    return pid;
+  }
+  close(ends[0]);
+  prepare(null);
+  /* From here on the broker is PID 1's business alone. */
+  close(CHANNEL_FD);
+  close(null);
+  for (;;) {
+    char request;
+    ssize_t count = recv(ends[1], &request, 1, 0);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) _exit(0);
+    make_leader(ends[1], proc);
+  }
+}

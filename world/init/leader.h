@@ -1,0 +1,9 @@
+/* A leader: the parent, and subreaper, of one command and of all that the command starts. */
+#ifndef SUBSTRATE_LEADER_H
+#define SUBSTRATE_LEADER_H
+
+/* Waits on `socket` for one job, runs it to its end, reports and exits. `outputs`: the write ends of its
+   stdout and stderr. `proc`: a folder of procfs. */
+_Noreturn void leader_run(int socket, const int outputs[2], int proc);
+
+#endif

@@ -1,0 +1,71 @@
+/* The outer process: enters the namespaces, starts PID 1 in them, and mirrors how it ends. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "channel.h"
+#include "credentials.h"
+#include "failure.h"
+#include "frames.h"
+#include "namespaces.h"
+#include "setup.h"
+#include "supervisor.h"
+
+/* Above the standard descriptors and the channel. */
+#define FIRST_FREE_FD 4
+
+static int open_null(void) {
+  int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (fd < 0) fail_world("open", "/dev/null", errno);
+  int high = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+  if (high < 0) fail_world("open", "/dev/null", errno);
+  if (fd > 2) close(fd);
+  return high;
+}
+
+/* Waits for PID 1 with nothing open but the end of `alive` whose closing tells that we died. */
+_Noreturn static void wait_outside(pid_t pid, int alive) {
+  int status;
+  if (alive > 0) syscall(SYS_close_range, 0U, (unsigned)alive - 1, 0U);
+  syscall(SYS_close_range, (unsigned)alive + 1, ~0U, 0U);
+  while (waitpid(pid, &status, 0) < 0) {
+    if (errno != EINTR) _exit(1);
+  }
+  if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
+  /* As the same signal, and without a core of our own. */
+  struct rlimit none = {0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  signal(WTERMSIG(status), SIG_DFL);
+  raise(WTERMSIG(status));
+  _exit(128 + WTERMSIG(status));
+}
+
+int main(void) {
+  struct frame frame;
+  struct setup setup;
+  int alive[2];
+  channel_open();
+  int null = open_null();
+  while (!channel_next(&frame)) channel_receive(true);
+  if (frame.type != FRAME_SETUP || frame.id != 0) fail_protocol("the first frame must be SETUP");
+  const char *wrong = setup_parse(frame.payload, frame.length, &setup);
+  if (wrong != NULL) fail_protocol(wrong);
+  /* Refused when we lead a process group already, which is as good. */
+  if (setsid() < 0 && errno != EPERM) fail_world("setsid", "", errno);
+  namespaces_enter(&setup);
+  /* After the identity maps: a process that is not dumpable cannot write its own. */
+  credentials_hide();
+  if (pipe2(alive, O_CLOEXEC) < 0) fail_world("pipe", "", errno);
+  pid_t pid = fork();
+  if (pid < 0) fail_world("fork", "", errno);
+  if (pid > 0) wait_outside(pid, alive[1]);
+  close(alive[1]);
+  supervisor_run(&setup, alive[0], null);
+}

@@ -1,0 +1,30 @@
+/* The kernel's descriptor-based mount calls (Linux 5.12), by number: C libraries got them late. */
+#ifndef SUBSTRATE_MOUNT_API_H
+#define SUBSTRATE_MOUNT_API_H
+
+#include <stdint.h>
+
+/* Mount attributes of mount_setattr(2) and fsmount(2). */
+#define ATTR_RDONLY 0x01
+#define ATTR_NOSUID 0x02
+#define ATTR_NODEV 0x04
+#define ATTR_NOEXEC 0x08
+
+/* openat2(2) with O_PATH: every symlink stays below `root`, or none is followed at all. */
+#define WALK_IN_ROOT 0
+#define WALK_NO_SYMLINKS 1
+int open_below(int root, const char *path, int flags, int walk);
+
+/* A detached copy of the tree at `source`, for mount_place. All of these return -1 with errno. */
+int mount_copy(int source);
+int mount_restrict(int tree, uint64_t attributes);
+int mount_place(int tree, int target);
+
+/* A new file system: create, add options (NULL value: a flag), make the detached mount. */
+int filesystem_begin(const char *type);
+int filesystem_option(int context, const char *key, const char *value);
+int filesystem_mount(int context, uint64_t attributes);
+
+int pivot(const char *root, const char *old);
+
+#endif

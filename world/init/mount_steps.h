@@ -1,0 +1,17 @@
+/* One mount operation: what each of them does. They decide nothing; the plan did. */
+#ifndef SUBSTRATE_MOUNT_STEPS_H
+#define SUBSTRATE_MOUNT_STEPS_H
+
+#include "mounts.h"
+
+/* 0, or -1 with errno and the path that could not be served in `*path`. */
+int mount_step_apply(const struct stage *stage, const struct mount_step *step, const char **path);
+
+/* Puts a new file system with comma-separated options at a target. */
+int place_filesystem(const struct stage *stage, const char *type, const char *options, const char *target,
+                     uint64_t attributes);
+int place_overlay(const struct stage *stage, const struct mount_step *step, const char **path);
+/* Moves a detached mount (taken over, -1 allowed) onto a target, after adding attributes. */
+int place_tree(const struct stage *stage, int tree, const char *target, uint64_t attributes);
+
+#endif

@@ -1,0 +1,96 @@
+#define _GNU_SOURCE
+#include "setup.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "fields.h"
+#include "frames.h"
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x00000080
+#endif
+
+#define KNOWN_NAMESPACES                                                                            \
+  ((uint64_t)(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |            \
+              CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_NEWTIME))
+/* Without a pid namespace nothing ends the commands with init; without a mount namespace there is no world. */
+#define NEEDED_NAMESPACES ((uint64_t)(CLONE_NEWNS | CLONE_NEWPID))
+
+static bool take_id(const struct field *field, uint32_t *id, bool *has) {
+  uint64_t value;
+  if (*has || !field_u64(field, &value) || value > UINT32_MAX - 1) return false;
+  *id = (uint32_t)value;
+  *has = true;
+  return true;
+}
+
+static bool take_hostname(struct field *field, struct setup *setup) {
+  static char hostname[HOSTNAME_MAX + 1];
+  if (setup->hostname != NULL || !field_is_string(field, 1) || field->length > HOSTNAME_MAX) return false;
+  memcpy(hostname, field->data, field->length);
+  hostname[field->length] = 0;
+  setup->hostname = hostname;
+  return true;
+}
+
+const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
+  *setup = (struct setup){.mounts = payload, .mounts_length = length};
+  struct field_reader reader = {payload, payload + length};
+  struct field field;
+  bool has_namespaces = false;
+  int got;
+  while ((got = field_next(&reader, &field)) > 0) {
+    switch (field.tag) {
+      case TAG_NAMESPACES:
+        if (has_namespaces || !field_u64(&field, &setup->namespaces)) return "SETUP: bad NAMESPACES";
+        has_namespaces = true;
+        break;
+      case TAG_UID:
+        if (!take_id(&field, &setup->uid, &setup->has_uid)) return "SETUP: bad UID";
+        break;
+      case TAG_GID:
+        if (!take_id(&field, &setup->gid, &setup->has_gid)) return "SETUP: bad GID";
+        break;
+      case TAG_HOSTNAME:
+        if (!take_hostname(&field, setup)) return "SETUP: bad HOSTNAME";
+        break;
+      case TAG_MOUNT:
+        if (field.length == 0) return "SETUP: empty MOUNT";
+        break;
+      default:
+        return "SETUP: unknown tag";
+    }
+  }
+  if (got < 0) return "SETUP: malformed field";
+  if ((setup->namespaces & ~KNOWN_NAMESPACES) != 0) return "SETUP: unknown namespace";
+  if ((setup->namespaces & NEEDED_NAMESPACES) != NEEDED_NAMESPACES) {
+    return "SETUP: a world needs its own mount and pid namespace";
+  }
+  if ((setup->namespaces & CLONE_NEWUSER) != 0 && !(setup->has_uid && setup->has_gid)) {
+    return "SETUP: a user namespace needs UID and GID";
+  }
+  if (setup->hostname != NULL && (setup->namespaces & CLONE_NEWUTS) == 0) {
+    return "SETUP: a host name needs its own UTS namespace";
+  }
+  return NULL;
+}
+
+int setup_next_mount(struct mount_cursor *cursor, struct mount_step *step) {
+  struct field_reader reader = {cursor->at, cursor->end};
+  struct field field;
+  for (;;) {
+    int got = field_next(&reader, &field);
+    if (got <= 0) return got;
+    if (field.tag == TAG_MOUNT) break;
+  }
+  cursor->at = reader.at;
+  char *text = field_terminate(&field);
+  char *end = text + field.length;
+  step->count = 0;
+  for (char *part = text; part <= end; part += strlen(part) + 1) {
+    if (step->count == MOUNT_PARTS_MAX) return -1;
+    step->parts[step->count++] = part;
+  }
+  return 1;
+}

@@ -1,0 +1,38 @@
+/* The SETUP frame, checked: which namespaces, whose identity, which mount operations. Pure. */
+#ifndef SUBSTRATE_SETUP_H
+#define SUBSTRATE_SETUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MOUNT_PARTS_MAX 8
+#define HOSTNAME_MAX 64
+
+struct mount_step {
+  int count; /* parts[0] is the operation's name */
+  const char *parts[MOUNT_PARTS_MAX];
+};
+
+struct setup {
+  uint64_t namespaces;
+  uint32_t uid;
+  uint32_t gid;
+  bool has_uid, has_gid;
+  const char *hostname; /* NULL: keep the one that the namespace began with */
+  uint8_t *mounts;      /* the payload again, for setup_next_mount */
+  size_t mounts_length;
+};
+
+/* NULL when the payload is sound, else what is wrong with it. */
+const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup);
+
+struct mount_cursor {
+  uint8_t *at;
+  uint8_t *end;
+};
+
+/* Splits the next MOUNT field in place. 1: a step, 0: no more, -1: too many or no parts. */
+int setup_next_mount(struct mount_cursor *cursor, struct mount_step *step);
+
+#endif

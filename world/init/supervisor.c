@@ -1,0 +1,174 @@
+#define _GNU_SOURCE
+#include "supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "channel.h"
+#include "children.h"
+#include "commands.h"
+#include "credentials.h"
+#include "endings.h"
+#include "failure.h"
+#include "fields.h"
+#include "frames.h"
+#include "mounts.h"
+#include "namespaces.h"
+#include "outputs.h"
+#include "requests.h"
+#include "watch.h"
+
+/* How soon to look again for a stray that has not died yet. */
+#define STRAYS_RETRY_MS 20
+
+static int signal_fd;
+static bool waiting; /* an EXEC waits for a leader */
+static bool deaf;    /* the channel is not listened to: the buffer is full and nothing can be served */
+
+/* The world ends with its outer process, which may be gone already. */
+static void follow_outer(int alive) {
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail_world("pdeathsig", "", errno);
+  struct pollfd state = {.fd = alive, .events = POLLIN};
+  if (poll(&state, 1, 0) != 0) _exit(1);
+  close(alive);
+}
+
+/* What the host calls us, as its own procfs has it; 0 when that cannot be read. */
+static uint64_t host_pid(void) {
+  char text[32] = "";
+  ssize_t length = readlink("/oldroot/proc/self", text, sizeof text - 1);
+  return length > 0 ? strtoull(text, NULL, 10) : 0;
+}
+
+static void open_signals(void) {
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  signal_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signal_fd < 0) fail_world("signalfd", "", errno);
+}
+
+/* Each command takes some. Commands keep the old limit: the forker was started with it. */
+static void raise_descriptor_limit(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) < 0) fail_world("rlimit", "", errno);
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) < 0) fail_world("rlimit", "", errno);
+  commands_fit(limit.rlim_cur);
+}
+
+static void send_ready(const struct setup *setup, uint64_t pid) {
+  uint8_t payload[2 * (FIELD_HEADER_SIZE + 8)];
+  struct field_writer writer = {.data = payload, .capacity = sizeof payload};
+  field_put_u64(&writer, TAG_NAMESPACES, setup->namespaces);
+  field_put_u64(&writer, TAG_PID, pid);
+  channel_send(FRAME_READY, 0, payload, writer.length);
+}
+
+/* Everything that is paid once per world. Returns the procfs that only PID 1 and the leaders reach. */
+static int build(const struct setup *setup, int null) {
+  struct stage stage;
+  sigset_t all;
+  sigfillset(&all);
+  if (sigprocmask(SIG_SETMASK, &all, NULL) < 0) fail_world("signal mask", "", errno);
+  /* Out of the broker's session: a Ctrl-C at its terminal is its own business. */
+  if (setsid() < 0) fail_world("setsid", "", errno);
+  umask(0);
+  mounts_stage(&stage);
+  namespaces_prepare(setup, stage.proc);
+  mounts_apply(&stage, setup);
+  uint64_t pid = host_pid();
+  mounts_finish(&stage);
+  /* The plan was read where the frame stands, until here. */
+  channel_release();
+  if (faccessat(stage.proc, "1/task/1/children", R_OK, 0) < 0) fail_world("procfs", "children", errno);
+  children_start(stage.proc, null);
+  credentials_drop();
+  raise_descriptor_limit();
+  close(null);
+  open_signals();
+  watch_open();
+  watch_add(CHANNEL_FD, EPOLLIN | EPOLLRDHUP, SOURCE_CHANNEL, 0);
+  watch_add(signal_fd, EPOLLIN, SOURCE_CHILDREN, 0);
+  children_watch();
+  send_ready(setup, pid);
+  return stage.proc;
+}
+
+static void serve(int proc) {
+  waiting = !requests_serve(proc);
+  if (deaf) watch_change(CHANNEL_FD, EPOLLIN | EPOLLRDHUP, SOURCE_CHANNEL, 0);
+  deaf = false;
+}
+
+static void on_channel(int proc, uint32_t events) {
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0) _exit(0);
+  bool received = channel_receive(false);
+  if (!waiting) {
+    serve(proc);
+  } else if (!received) {
+    /* Level-triggered, a full buffer would spin; a hang-up is reported even so. */
+    watch_change(CHANNEL_FD, 0, SOURCE_CHANNEL, 0);
+    deaf = true;
+  }
+}
+
+static void on_forker(int proc) {
+  int error = children_take_birth();
+  if (error != 0 && waiting) requests_fail_waiting(error);
+  if (waiting) serve(proc);
+}
+
+static void on_signal(void) {
+  struct signalfd_siginfo info;
+  if (read(signal_fd, &info, sizeof info) < 0 && errno != EAGAIN) fail_world("signalfd", "", errno);
+  children_reap();
+}
+
+static void on_command(const struct event *event) {
+  struct command *command = command_find(event->id);
+  if (command == NULL) return;
+  if (event->source == SOURCE_LEADER) ending_receive(command);
+  else outputs_pump(command, event->source == SOURCE_STDOUT ? 0 : 1);
+}
+
+static void handle(int proc, const struct event *event) {
+  switch (event->source) {
+    case SOURCE_CHANNEL:
+      return on_channel(proc, event->events);
+    case SOURCE_CHILDREN:
+      return on_signal();
+    case SOURCE_FORKER:
+      return on_forker(proc);
+    case SOURCE_STDOUT:
+    case SOURCE_STDERR:
+    case SOURCE_LEADER:
+      return on_command(event);
+  }
+}
+
+static int next_timeout(void) {
+  int deadline = requests_check_deadlines();
+  int strays = children_end_strays() ? STRAYS_RETRY_MS : -1;
+  if (deadline < 0 || (strays >= 0 && strays < deadline)) return strays;
+  return deadline;
+}
+
+void supervisor_run(const struct setup *setup, int alive, int null) {
+  follow_outer(alive);
+  int proc = build(setup, null);
+  for (;;) {
+    struct event events[EVENTS_MAX];
+    int count = watch_wait(events, next_timeout());
+    for (int i = 0; i < count; i++) handle(proc, &events[i]);
+  }
+}

@@ -1,0 +1,22 @@
+/* The processes below one process, read from procfs. */
+#ifndef SUBSTRATE_TREE_H
+#define SUBSTRATE_TREE_H
+
+#include <sys/types.h>
+
+/* One look sees at most this many; what ends a tree looks again until nothing is left. */
+#define TREE_MAX 32768
+
+struct tree_process {
+  pid_t pid;
+  pid_t parent;
+};
+
+/* Descendants of `root`, parents before children, in a static table. Their number in `*count`.
+   `deep` 0: only the direct children. */
+const struct tree_process *tree_below(int proc, pid_t root, int deep, int *count);
+
+/* Sends a signal to every descendant. Returns how many there were. */
+int tree_signal(int proc, pid_t root, int deep, int signal);
+
+#endif

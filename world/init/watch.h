@@ -1,0 +1,24 @@
+/* The one epoll of PID 1, and what its events mean. */
+#ifndef SUBSTRATE_WATCH_H
+#define SUBSTRATE_WATCH_H
+
+#include <stdint.h>
+
+enum source { SOURCE_CHANNEL, SOURCE_CHILDREN, SOURCE_FORKER, SOURCE_STDOUT, SOURCE_STDERR, SOURCE_LEADER };
+
+struct event {
+  enum source source;
+  uint32_t id; /* of the command; what it names may be gone by now */
+  uint32_t events;
+};
+
+#define EVENTS_MAX 64
+
+/* All of these end the world when the kernel refuses. */
+void watch_open(void);
+void watch_add(int fd, uint32_t events, enum source source, uint32_t id);
+void watch_change(int fd, uint32_t events, enum source source, uint32_t id);
+/* Waits at most `timeout_ms` (-1: for ever). The number of events. */
+int watch_wait(struct event *events, int timeout_ms);
+
+#endif
