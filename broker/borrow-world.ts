@@ -1,6 +1,5 @@
 import { join } from "node:path";
-import type { ProjectAccess } from "../world/backend.ts";
-import { WorldUnavailable } from "../world/backend.ts";
+import { type WorldSpec, WorldUnavailable } from "../world/backend.ts";
 import type { Broker } from "./broker.ts";
 import { isIsolated, type Job } from "./job.ts";
 import { type Refusal, refusal } from "./refusal.ts";
@@ -10,10 +9,7 @@ import type { Lease } from "./worlds.ts";
 /** A world as the policy wants it, or why there is none. Nothing of the command has run. */
 export async function borrowWorld(broker: Broker, job: Job): Promise<Lease | Refusal> {
   const { policies } = job.effective;
-  const access: ProjectAccess = isIsolated(job)
-    ? { kind: "overlay", layers: join(broker.home.overlay, job.span) }
-    : { kind: "direct" };
-  const spec = worldSpec(policies, job.place.project, access, broker.around);
+  const spec = specFor(broker, job);
   const fresh = isIsolated(job) || policies.some((policy) => policy.document.world?.reuse_session === false);
   try {
     const lease = fresh
@@ -31,6 +27,14 @@ export async function borrowWorld(broker: Broker, job: Job): Promise<Lease | Ref
     if (error instanceof WorldUnavailable) return unavailable(job, error.message, error.hint);
     throw error;
   }
+}
+
+function specFor(broker: Broker, job: Job): WorldSpec {
+  const { policies, hash } = job.effective;
+  const { project } = job.place;
+  if (!isIsolated(job)) return broker.warmSpecs.of(hash, policies, project);
+  const access = { kind: "overlay", layers: join(broker.home.overlay, job.span) } as const;
+  return worldSpec(policies, project, access, broker.around);
 }
 
 /** What `world.require` names and the world has not achieved, each with the world's own word for it. */

@@ -1,12 +1,13 @@
 import type { ConfigDocument, WorldImage } from "../schemas/generated/types.ts";
 import type { WorldBackend } from "../world/backend.ts";
+import type { Decisions } from "./decisions.ts";
 import type { BaseEnvironments } from "./environment.ts";
 import type { Home } from "./home.ts";
 import type { Policies } from "./policies.ts";
 import type { ProjectRules } from "./projects.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Trace } from "./spans/trace.ts";
-import type { Surroundings } from "./world-spec.ts";
+import type { Surroundings, WarmSpecs } from "./world-spec.ts";
 import type { Worlds } from "./worlds.ts";
 
 /** Everything a call needs, assembled once by the entry point. Each part has its own file. */
@@ -19,6 +20,8 @@ export type Broker = {
   readonly policies: Policies;
   readonly trace: Trace;
   readonly around: Surroundings;
+  readonly decisions: Decisions;
+  readonly warmSpecs: WarmSpecs;
   readonly environments: BaseEnvironments;
   /** Init and filter, OS release and kernel: what a replay must find again. */
   readonly worldImage: WorldImage;

@@ -23,11 +23,19 @@ export function judge(
   place: Place,
   effective: Effective,
 ): Decision {
-  const read =
-    request.argv === undefined
-      ? readShell(request.cmd ?? "", "shell" in request ? request.shell : undefined)
-      : readArgv(request.argv);
-  const where = { ...place, home: broker.around.home };
-  const [base, narrowing] = effective.policies;
-  return narrowing === undefined ? decide(base, read, where) : decideBoth(base, narrowing, read, where);
+  const { argv, cmd = "" } = request;
+  const shell = "shell" in request ? (request.shell ?? "sh") : "sh";
+  const question = {
+    policy: effective.hash,
+    // Words of an argv cannot be taken for the text of a command that spells the same JSON.
+    shell: argv === undefined ? shell : "none",
+    command: argv === undefined ? cmd : JSON.stringify(argv),
+    ...place,
+  };
+  return broker.decisions.of(question, () => {
+    const read = argv === undefined ? readShell(cmd, shell) : readArgv(argv);
+    const where = { ...place, home: broker.around.home };
+    const [base, narrowing] = effective.policies;
+    return narrowing === undefined ? decide(base, read, where) : decideBoth(base, narrowing, read, where);
+  });
 }

@@ -109,7 +109,7 @@ export function profileOfFolder(cwd: string): string | undefined {
 }
 
 function readWord(path: string): string | undefined {
-  if (statSync(path, { throwIfNoEntry: false })?.isFile() !== true) return undefined;
+  if (!existsSync(path) || !statSync(path).isFile()) return undefined;
   return readFileSync(path, "utf8").slice(0, 256).trim();
 }
 

@@ -11,8 +11,31 @@ export type Surroundings = {
   readonly installation: readonly string[];
 };
 
+const MAX_MADE = 256;
+
 /** A file that names a policy: whoever may write it inside would choose their own rules outside. */
 const PROFILE_FILE = ".substrate-profile";
+
+/** Specs of warm worlds, made once per policy and project: each command asks for one. */
+export class WarmSpecs {
+  readonly #around: Surroundings;
+  readonly #made = new Map<string, WorldSpec>();
+
+  constructor(around: Surroundings) {
+    this.#around = around;
+  }
+
+  /** `hash` is that of the policies together. */
+  of(hash: string, policies: readonly CompiledPolicy[], project: string): WorldSpec {
+    const key = `${hash} ${project}`;
+    const known = this.#made.get(key);
+    if (known !== undefined) return known;
+    if (this.#made.size >= MAX_MADE) this.#made.clear();
+    const made = worldSpec(policies, project, { kind: "direct" }, this.#around);
+    this.#made.set(key, made);
+    return made;
+  }
+}
 
 export function worldSpec(
   policies: readonly CompiledPolicy[],

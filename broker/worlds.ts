@@ -3,7 +3,7 @@ import type { World, WorldBackend, WorldSpec } from "../world/backend.ts";
 import { newId } from "./ids.ts";
 
 type Warm = {
-  readonly key: string;
+  readonly spec: WorldSpec;
   readonly world: Promise<World>;
   users: number;
   idle: NodeJS.Timeout | undefined;
@@ -31,10 +31,9 @@ export class Worlds {
    * ends when its last command has. Throws `WorldUnavailable`.
    */
   async lease(session: string, spec: WorldSpec): Promise<Lease> {
-    const key = JSON.stringify(spec);
     const known = this.#warm.get(session);
-    if (known !== undefined && known.key !== key) this.#retire(session, known);
-    const warm = this.#warm.get(session) ?? this.#start(session, key, spec);
+    if (known !== undefined && !isSameSpec(known.spec, spec)) this.#retire(session, known);
+    const warm = this.#warm.get(session) ?? this.#start(session, spec);
     warm.users += 1;
     clearTimeout(warm.idle);
     try {
@@ -64,9 +63,9 @@ export class Worlds {
   }
 
   /** Not bound to the first command's life: others may be waiting for the same world. */
-  #start(session: string, key: string, spec: WorldSpec): Warm {
+  #start(session: string, spec: WorldSpec): Warm {
     const world = this.#backend.start(newId("wld"), spec, AbortSignal.timeout(START_PATIENCE_MS));
-    const warm: Warm = { key, world, users: 0, idle: undefined };
+    const warm: Warm = { spec, world, users: 0, idle: undefined };
     this.#warm.set(session, warm);
     void warm.world.then(
       (world) => world.ended.then(() => this.#forget(session, warm)),
@@ -118,4 +117,9 @@ export class Worlds {
     this.#retired.delete(warm);
     if (this.#warm.get(session) === warm) this.#warm.delete(session);
   }
+}
+
+/** Specs of one policy and project are one object most of the time. */
+function isSameSpec(one: WorldSpec, other: WorldSpec): boolean {
+  return one === other || JSON.stringify(one) === JSON.stringify(other);
 }

@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { type Refusal, refusal } from "../../broker/refusal.ts";
 
@@ -30,12 +31,8 @@ function joined(parts: readonly Buffer[]): Buffer {
 
 function parseJson(bytes: Buffer): { readonly document: unknown } | Refusal {
   const hint = 'Send one JSON object in UTF-8, for example {"agent_id": "me", "cmd": "git status"}';
-  let text: string;
-  try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    return refusal("invalid_request", "The body is not valid UTF-8", hint);
-  }
+  if (!isUtf8(bytes)) return refusal("invalid_request", "The body is not valid UTF-8", hint);
+  const text = bytes.toString("utf8");
   try {
     return { document: JSON.parse(text) };
   } catch (error) {

@@ -6,11 +6,13 @@ import { join } from "node:path";
 import { inHome } from "../../broker/assignment.ts";
 import type { Broker, WorldBackend } from "../../broker/broker.ts";
 import { Config } from "../../broker/config.ts";
+import { Decisions } from "../../broker/decisions.ts";
 import { BaseEnvironments, hostEnvironment } from "../../broker/environment.ts";
 import { type Home, prepareHome } from "../../broker/home.ts";
 import { Policies } from "../../broker/policies.ts";
 import { Sessions } from "../../broker/sessions.ts";
 import { Trace } from "../../broker/spans/trace.ts";
+import { WarmSpecs } from "../../broker/world-spec.ts";
 import { Worlds } from "../../broker/worlds.ts";
 import type { Log } from "../http/context.ts";
 import type { Installation } from "../installation.ts";
@@ -39,7 +41,9 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
         "Settings do not load; the last good ones stay",
       );
   });
+  const decisions = new Decisions();
   const policies = new Policies(home.policies, installation.policies, (name, policy, problems) => {
+    decisions.clear();
     if (policy !== undefined)
       log.info({ policy: name, hash: policy.hash, notes: policy.notes }, "Policy read");
     else
@@ -63,6 +67,8 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     policies,
     trace,
     around,
+    decisions,
+    warmSpecs: new WarmSpecs(around),
     environments: new BaseEnvironments(hostEnvironment(parts.host)),
     worldImage: worldImage(installation.init),
     startedIn: parts.cwd,

@@ -15,7 +15,7 @@ export type SpanRecord = Omit<Span, "seq" | "prev" | "hash">;
 export type SpanPage = { readonly spans: readonly Span[]; readonly next: number | null };
 
 /** How far the database's copy of the chain's head may be behind the file, in milliseconds. */
-const MARK_DELAY_MS = 100;
+const MARK_DELAY_MS = 500;
 
 export class Trace {
   readonly #file: TraceFile;

@@ -1,8 +1,10 @@
 /**
- * What a governed command costs beside an ungoverned one: `sh -c true` three ways, in turn, in one run.
+ * What a governed command costs beside an ungoverned one: `sh -c true` three ways, in one run, in an order
+ * that changes every round.
  *
  *   spawn  Node's child_process.spawn with both outputs collected
  *   api    POST /v1/execute on one kept-alive connection to a broker of its own
+ *   api-new  the same with a text that the broker has not seen before: `true # 1`, `true # 2`, …
  *   bwrap  a fresh bubblewrap sandbox for each command
  *
  * Ratios are the result; the times are of this machine, now. Usage: node test/bench/exec.mjs [--rounds N] [--json FILE]
@@ -45,13 +47,18 @@ try {
 }
 
 async function measure() {
-  const ways = { spawn: viaSpawn, api: viaApi(), ...(hasBwrap() ? { bwrap: viaBwrap } : {}) };
+  const ways = {
+    spawn: viaSpawn,
+    api: viaApi(() => "true"),
+    "api-new": viaApi(neverSeen()),
+    ...(hasBwrap() ? { bwrap: viaBwrap } : {}),
+  };
   await untilReady(ways.api);
   for (let round = 0; round < WARM_UP; round += 1) for (const run of Object.values(ways)) await run();
   /** @type {Record<string, number[]>} */
   const times = Object.fromEntries(Object.keys(ways).map((name) => [name, []]));
   for (let round = 0; round < rounds; round += 1) {
-    for (const [name, run] of Object.entries(ways)) {
+    for (const [name, run] of shuffled(Object.entries(ways), round)) {
       const begin = performance.now();
       await run();
       times[name]?.push(performance.now() - begin);
@@ -111,20 +118,20 @@ function collect(file, words) {
   });
 }
 
-/** @returns {() => Promise<void>} */
-function viaApi() {
+/** @param {() => string} next @returns {() => Promise<void>} */
+function viaApi(next) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  const body = JSON.stringify({ agent_id: "bench", cwd: project, cmd: "true" });
-  const options = {
+  const target = {
     socketPath: join(home, "sock/agent.sock"),
     path: "/v1/execute",
     method: "POST",
     agent,
-    headers: { "content-type": "application/json", "content-length": Buffer.byteLength(body) },
   };
-  return () =>
-    new Promise((resolve, reject) => {
-      const outgoing = request(options, (response) => {
+  return () => {
+    const body = JSON.stringify({ agent_id: "bench", cwd: project, cmd: next() });
+    const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
+    return new Promise((resolve, reject) => {
+      const outgoing = request({ ...target, headers }, (response) => {
         /** @type {Buffer[]} */
         const parts = [];
         response.on("data", (chunk) => parts.push(chunk));
@@ -137,6 +144,16 @@ function viaApi() {
       outgoing.on("error", reject);
       outgoing.end(body);
     });
+  };
+}
+
+/** @returns {() => string} */
+function neverSeen() {
+  let number = 0;
+  return () => {
+    number += 1;
+    return `true # ${number}`;
+  };
 }
 
 /** @param {() => Promise<void>} run */
@@ -172,6 +189,21 @@ function hasBwrap() {
   return false;
 }
 
+/**
+ * The ways in another order each round, the same orders in every run: what one way leaves behind for the next (a namespace
+ * that the kernel takes down later, a cold cache) then burdens all of them alike.
+ * @template T @param {T[]} items @param {number} round
+ */
+function shuffled(items, round) {
+  return items
+    .map((item, at) => ({
+      item,
+      key: Math.imul((round * items.length + at + 1) ^ 0x9e3779b9, 0x85ebca6b) >>> 0,
+    }))
+    .sort((a, b) => a.key - b.key)
+    .map(({ item }) => item);
+}
+
 /** @param {number[]} times */
 function summarise(times) {
   const sorted = [...times].sort((a, b) => a - b);
@@ -191,10 +223,10 @@ function print(result) {
   out(
     `${result.command}, ${result.rounds} rounds in turn, Node ${result.node}, measuring process ${result.baseline_rss_mb} MB resident`,
   );
-  out(`${"way".padEnd(8)}${"median ms".padStart(12)}${"p99 ms".padStart(12)}${"÷ spawn".padStart(12)}`);
+  out(`${"way".padEnd(9)}${"median ms".padStart(12)}${"p99 ms".padStart(12)}${"÷ spawn".padStart(12)}`);
   for (const [name, { median_ms, p99_ms }] of Object.entries(result.summary)) {
     out(
-      `${name.padEnd(8)}${String(median_ms).padStart(12)}${String(p99_ms).padStart(12)}${String(result.ratios[`${name}/spawn`]).padStart(12)}`,
+      `${name.padEnd(9)}${String(median_ms).padStart(12)}${String(p99_ms).padStart(12)}${String(result.ratios[`${name}/spawn`]).padStart(12)}`,
     );
   }
   out(JSON.stringify(result));
