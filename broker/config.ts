@@ -7,30 +7,64 @@ import { describeErrors } from "../schemas/validation-errors.ts";
 
 export type ConfigProblem = { readonly text: string };
 
-/** The settings in a file; absent file, empty settings. Problems in words with line and column, never a throw. */
+const MISSING = "missing";
+
+/** The settings do not load when the broker starts: there are no last good ones that could stay. */
+export class ConfigRefused extends Error {
+  override readonly name = "ConfigRefused";
+}
+
+/** The settings in a file; no file, no settings. */
 export class Config {
   readonly #path: string;
   readonly #onChange: (problems: readonly ConfigProblem[]) => void;
   #identity = "";
   #current: ConfigDocument = {};
 
+  /**
+   * Reads the file for the first time. Throws {@link ConfigRefused} when it does not load: to go on with defaults would
+   * lift every limit that the operator wrote. `onChange` is told of each later reading.
+   */
   constructor(path: string, onChange: (problems: readonly ConfigProblem[]) => void) {
     this.#path = path;
+    this.#onChange = () => {};
+    const problems = this.#read(this.#look());
+    if (problems.length > 0) {
+      throw new ConfigRefused(
+        `The settings do not load:\n${problems.map(({ text }) => `  ${text}`).join("\n")}`,
+      );
+    }
     this.#onChange = onChange;
   }
 
-  /** The settings as they are now. */
+  /** The settings as they are now; the last good ones while the file does not load. */
   current(): ConfigDocument {
-    const stat = statSync(this.#path, { throwIfNoEntry: false, bigint: true });
-    const identity =
-      stat === undefined ? "missing" : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
-    if (identity === this.#identity) return this.#current;
-    this.#identity = identity;
-    const result =
-      stat === undefined ? { ok: {} } : parseConfig(readFileSync(this.#path, "utf8"), this.#path);
-    if ("ok" in result) this.#current = result.ok;
-    this.#onChange("ok" in result ? [] : result.problems);
+    const identity = this.#look();
+    if (identity !== this.#identity) this.#onChange(this.#read(identity));
     return this.#current;
+  }
+
+  #look(): string {
+    const stat = statSync(this.#path, { throwIfNoEntry: false, bigint: true });
+    return stat === undefined
+      ? MISSING
+      : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
+  }
+
+  #read(identity: string): readonly ConfigProblem[] {
+    this.#identity = identity;
+    const result = identity === MISSING ? { ok: {} } : readConfig(this.#path);
+    if ("problems" in result) return result.problems;
+    this.#current = result.ok;
+    return [];
+  }
+}
+
+function readConfig(path: string): ReturnType<typeof parseConfig> {
+  try {
+    return parseConfig(readFileSync(path, "utf8"), path);
+  } catch (error) {
+    return { problems: [{ text: `${path}: ${error instanceof Error ? error.message : String(error)}` }] };
   }
 }
 

@@ -183,7 +183,7 @@ function complain(terminal: Terminal, error: unknown): number {
   const known =
     error instanceof Complaint ||
     (error instanceof Error &&
-      ["NoBroker", "HomeRefused", "AlreadyRunning", "SocketInUse"].includes(error.name));
+      ["NoBroker", "HomeRefused", "ConfigRefused", "AlreadyRunning", "SocketInUse"].includes(error.name));
   const text = known
     ? error.message
     : error instanceof Error

@@ -160,4 +160,20 @@ describe.each(actors())("a broker's life, as $kind", (actor) => {
       await broker.stop();
     }
   });
+
+  test("settings that do not load keep the broker from starting, and later mistakes change nothing", async () => {
+    const broker = await TestBroker.start(actor, { config: "projects: [/nowhere]\n" });
+    try {
+      const config = join(broker.home, "config.yaml");
+      expect((await broker.refused({ cmd: "true" })).code).toBe("project_not_allowed");
+      writeFileSync(config, "projects: 5\n");
+      expect((await broker.refused({ cmd: "true" })).code).toBe("project_not_allowed");
+      await broker.kill("SIGTERM");
+      const started = await broker.cli(["broker", "start"]);
+      expect(started.code).toBe(125);
+      expect(started.stderr).toMatch(/config\.yaml:1:\d+/);
+    } finally {
+      await broker.stop();
+    }
+  });
 });

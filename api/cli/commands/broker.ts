@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync, statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { prepareHome } from "../../../broker/home.ts";
 import type { BrokerFile } from "../../../schemas/generated/types.ts";
@@ -15,6 +15,8 @@ export async function startBroker(terminal: Terminal, foreground: boolean): Prom
   if (foreground) return await runHere(terminal);
   if (await isAnswered(terminal.home.agentSocket)) {
     printLine(terminal, `The broker runs already${pidWords(terminal)}`);
+    if (isOlderThanBuild(terminal))
+      printLine(terminal, "It was started before the last build: stop and start it to use that");
     return 0;
   }
   await startDetached(terminal);
@@ -102,6 +104,11 @@ export function brokerLogs(terminal: Terminal, lines: string): number {
   const all = readFileSync(terminal.home.log, "utf8").trimEnd().split("\n");
   for (const line of all.slice(-count)) printLine(terminal, line);
   return 0;
+}
+
+function isOlderThanBuild(terminal: Terminal): boolean {
+  const file = readBrokerFile(terminal);
+  return file !== undefined && statSync(terminal.installation.init).mtimeMs > Date.parse(file.started_at);
 }
 
 function pidWords(terminal: Terminal): string {

@@ -1,0 +1,28 @@
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { actors } from "../actors.ts";
+import { TestBroker } from "../broker.ts";
+import { skip } from "../skips.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+
+describe.each(actors())("the project itself, as $kind", (actor) => {
+  test("npm run check passes inside a world, through the API", { timeout: 240_000 }, async () => {
+    if (statSync(ROOT).uid !== actor.uid) {
+      skip(
+        `npm run check inside a world, as ${actor.kind}`,
+        "the checkout belongs to another user, and a project must be one's own",
+      );
+      return;
+    }
+    const broker = await TestBroker.start(actor);
+    try {
+      const reply = await broker.run({ cmd: "npm run check", cwd: ROOT, timeout_ms: 200_000 });
+      expect(reply.exit, `${reply.stdout}${reply.stderr}`).toBe(0);
+      expect(reply.stdout).toContain("check: ok");
+    } finally {
+      await broker.stop();
+    }
+  });
+});
