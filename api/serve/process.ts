@@ -1,23 +1,14 @@
 /** `substrate broker start --foreground`: one broker from its start to its signal. */
 import { chmodSync } from "node:fs";
 import { pino } from "pino";
-import type { WorldBackend } from "../../broker/broker.ts";
-import { type Home, prepareHome } from "../../broker/home.ts";
+import { prepareHome } from "../../broker/home.ts";
 import { expireLayers } from "./held-changes.ts";
-import type { Installation } from "../installation.ts";
-import { assembleBroker } from "./assemble.ts";
+import { assembleBroker, type Parts } from "./assemble.ts";
 import { claimStart } from "./claim.ts";
 import { serve } from "./serve.ts";
 import { watchPolicies } from "./watch.ts";
 
-export type ProcessOptions = {
-  readonly home: Home;
-  readonly installation: Installation;
-  readonly backend: WorldBackend;
-  readonly host: Readonly<Record<string, string | undefined>>;
-  readonly uid: number;
-  readonly cwd: string;
-};
+export type ProcessOptions = Omit<Parts, "log">;
 
 /**
  * Runs until SIGTERM, SIGINT or SIGHUP, and settles when everything is taken down. Throws when another broker

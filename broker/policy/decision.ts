@@ -1,22 +1,9 @@
-import type { PolicyDocument } from "../../schemas/generated/types.ts";
+import type { DecisionRule, PolicyDocument, PolicyMode, Verdict } from "../../schemas/generated/types.ts";
 import type { RuleSet } from "./rule-set.ts";
 
+export type { DecisionRule, PolicyMode, Verdict };
+
 export type PlainVerdict = "allow" | "isolate" | "ask" | "deny";
-export type Verdict = PlainVerdict | "would_isolate" | "would_ask" | "would_deny";
-export type PolicyMode = "observe" | "enforce";
-
-/** The rule that decided, in the shape of the API (`rule` in replies, errors and spans). */
-export interface DecisionRule {
-  /** The policy's key: `commands.denied`, `commands.allowed`, `commands.opaque`, `approval.require`, … */
-  readonly list: string;
-  readonly pattern: string;
-  /** The simple command it is about, as written, at most 512 characters. */
-  readonly fragment: string;
-  /** `file.yaml:line` */
-  readonly source: string;
-  readonly reason?: string;
-}
-
 export interface Decision {
   readonly verdict: Verdict;
   readonly mode: PolicyMode;

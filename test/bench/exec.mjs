@@ -19,6 +19,7 @@ import { parseArgs } from "node:util";
 
 const LAUNCHER = fileURLToPath(new URL("../../api/bin/substrate.mjs", import.meta.url));
 const WARM_UP = 100;
+const BWRAP = "--ro-bind / / --dev /dev --proc /proc --unshare-all /bin/sh -c true".split(" ");
 
 const { values } = parseArgs({
   options: { rounds: { type: "string", default: "1500" }, json: { type: "string" } },
@@ -86,19 +87,7 @@ function viaSpawn() {
 
 /** @returns {Promise<void>} */
 function viaBwrap() {
-  return collect("bwrap", [
-    "--ro-bind",
-    "/",
-    "/",
-    "--dev",
-    "/dev",
-    "--proc",
-    "/proc",
-    "--unshare-all",
-    "/bin/sh",
-    "-c",
-    "true",
-  ]);
+  return collect("bwrap", BWRAP);
 }
 
 /** @param {string} file @param {string[]} words @returns {Promise<void>} */
@@ -169,19 +158,7 @@ async function untilReady(run) {
 }
 
 function hasBwrap() {
-  const found = spawnSync("bwrap", [
-    "--ro-bind",
-    "/",
-    "/",
-    "--dev",
-    "/dev",
-    "--proc",
-    "/proc",
-    "--unshare-all",
-    "/bin/sh",
-    "-c",
-    "true",
-  ]);
+  const found = spawnSync("bwrap", BWRAP);
   if (found.status === 0) return true;
   process.stdout.write(
     `SKIP bwrap — ${found.error === undefined ? `it fails here: ${found.stderr.toString()}` : "not installed: apt-get install bubblewrap"}\n`,
