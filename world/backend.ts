@@ -22,6 +22,8 @@ export type FileScope = {
 /** All that makes one world differ from another. Two equal specs may share a world. */
 export type WorldSpec = {
   readonly project: string;
+  /** Which folder that is: another one under the same name is another world. */
+  readonly identity: string;
   readonly access: ProjectAccess;
   readonly files: FileScope;
   /** Never visible inside: the broker's own folder. */
@@ -106,7 +108,7 @@ export interface World {
   exec(request: ExecRequest): CommandRun;
   processes(signal: AbortSignal): Promise<readonly WorldProcess[]>;
   /** The changes in the upper layer of an `overlay` project, relative to the project. */
-  fsDiff(): Promise<FsDiff>;
+  fsDiff(signal: AbortSignal): Promise<FsDiff>;
   /** Ends every process inside and settles when the world is gone. */
   end(cause: string): Promise<void>;
 }
@@ -131,8 +133,8 @@ export interface WorldBackend {
    * Throws {@link WorldUnavailable} when any step fails; a half-made world is ended.
    */
   start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World>;
-  /** Whether a running world can take the other spec without a restart. */
-  applyPolicy(world: World, spec: WorldSpec): Promise<boolean>;
+  /** Removes the layers of an overlay world that has ended: nothing in them is to be kept. */
+  dropHeld(world: World): Promise<void>;
   /** Removes the held changes below `root` that are older than `maxAgeMs`; returns how many. */
   expireHeld(root: string, maxAgeMs: number): Promise<number>;
   /** Ends every world of this backend. */

@@ -7,7 +7,15 @@ const PROJECT = "/home/ann/work";
 
 function spec(change: Partial<WorldSpec> = {}): WorldSpec {
   const files = { read: ["/**"], denyRead: [], write: [`${PROJECT}/**`], denyWrite: [] };
-  return { project: PROJECT, access: { kind: "direct" }, files, hidden: [], sealed: [], ...change };
+  return {
+    project: PROJECT,
+    identity: "1:2",
+    access: { kind: "direct" },
+    files,
+    hidden: [],
+    sealed: [],
+    ...change,
+  };
 }
 
 /** A host where everything is a folder but what is named. */

@@ -2,8 +2,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Isolation } from "../../schemas/generated/types.ts";
-import type { World, WorldBackend, WorldSpec } from "../backend.ts";
-import { expireLayers, prepareLayers } from "../overlay/layers.ts";
+import { type World, type WorldBackend, type WorldSpec, WorldUnavailable } from "../backend.ts";
+import { expireLayers, prepareLayers, removeLayers } from "../overlay/layers.ts";
 import { mountPlan } from "../plan/mounts.ts";
 import { operationWords } from "../plan/operations.ts";
 import { hostFacts } from "./host-facts.ts";
@@ -25,6 +25,8 @@ export class LinuxBackend implements WorldBackend {
   readonly name = "linux";
   readonly #options: LinuxOptions;
   readonly #worlds = new Set<LinuxWorld>();
+  readonly #starting = new Set<Promise<World>>();
+  readonly #closing = new AbortController();
   /** Whether a user namespace is needed: found out by the first world, by trying. */
   #userNamespace: boolean | undefined;
   #probed: Promise<Isolation> | undefined;
@@ -42,24 +44,45 @@ export class LinuxBackend implements WorldBackend {
   }
 
   async start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World> {
-    if (spec.access.kind === "overlay") await prepareLayers(spec.access.layers);
-    const world = await this.#launch(id, spec, signal);
-    this.#worlds.add(world);
-    void world.ended.then(() => this.#worlds.delete(world));
-    return world;
+    const starting = this.#start(id, spec, AbortSignal.any([signal, this.#closing.signal]));
+    this.#starting.add(starting);
+    try {
+      return await starting;
+    } finally {
+      this.#starting.delete(starting);
+    }
   }
 
-  /** Mounts of a running world cannot be changed in this version: equal specs share it, others get a new one. */
-  applyPolicy(world: World, spec: WorldSpec): Promise<boolean> {
-    return Promise.resolve(JSON.stringify(world.spec) === JSON.stringify(spec));
+  async dropHeld(world: World): Promise<void> {
+    if (world.spec.access.kind === "overlay") await removeLayers(world.spec.access.layers);
   }
 
   expireHeld(root: string, maxAgeMs: number): Promise<number> {
-    return expireLayers(root, maxAgeMs, Date.now());
+    const live = [...this.#worlds].flatMap(({ spec }) =>
+      spec.access.kind === "overlay" ? [spec.access.layers] : [],
+    );
+    return expireLayers(root, maxAgeMs, Date.now(), new Set(live));
   }
 
+  /** Nothing starts any more; what is starting is given up, and what runs is ended. */
   async close(): Promise<void> {
+    this.#closing.abort(new WorldUnavailable("The broker is stopping", "Try again once it runs"));
+    await Promise.allSettled(this.#starting);
     await Promise.all([...this.#worlds].map((world) => world.end("the broker stops")));
+  }
+
+  async #start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World> {
+    const { access } = spec;
+    if (access.kind === "overlay") await prepareLayers(access.layers);
+    try {
+      const world = await this.#launch(id, spec, signal);
+      this.#worlds.add(world);
+      void world.ended.then(() => this.#worlds.delete(world));
+      return world;
+    } catch (error) {
+      if (access.kind === "overlay") await removeLayers(access.layers);
+      throw error;
+    }
   }
 
   async #tryOut(signal: AbortSignal): Promise<Isolation> {
@@ -68,7 +91,7 @@ export class LinuxBackend implements WorldBackend {
       const files = { read: ["/**"], denyRead: [], write: [`${project}/**`], denyWrite: [] };
       const world = await this.#launch(
         "wld_probe",
-        { project, access: { kind: "direct" }, files, hidden: [], sealed: [] },
+        { project, identity: "probe", access: { kind: "direct" }, files, hidden: [], sealed: [] },
         signal,
       );
       await world.end("the probe is over");

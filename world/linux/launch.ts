@@ -34,7 +34,7 @@ export class LaunchFailed extends WorldUnavailable {
     const about = path === "" ? "" : ` on '${path}'`;
     super(
       `Cannot make a world: ${step}${about} failed with ${errno}`,
-      "Run 'substrate world doctor' for what this host lacks",
+      "See in world/README.md what a host must allow; user namespaces may be switched off here",
     );
     this.step = step;
     this.errno = errno;
@@ -80,7 +80,7 @@ function firstAnswer(
       channel?.removeListener("data", onData);
       act();
     };
-    const onAbort = (): void => settle(() => reject(abortError(signal)));
+    const onAbort = (): void => settle(() => reject(tooLate(signal)));
     const fail = (cause: string): void => {
       settle(() =>
         reject(
@@ -99,7 +99,13 @@ function firstAnswer(
         else fail(`it answered with frame ${type}`);
       },
     });
-    const onData = (chunk: Buffer): void => reader.push(chunk);
+    const onData = (chunk: Buffer): void => {
+      try {
+        reader.push(chunk);
+      } catch (error) {
+        fail(`it does not speak our frames: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    };
     signal.addEventListener("abort", onAbort, { once: true });
     child.once("error", (error) => fail(error.message));
     child.once("exit", (code, name) => fail(`it ended with ${name ?? `exit code ${code}`}`));
@@ -131,6 +137,17 @@ function launchFailure(payload: Buffer): LaunchFailed {
     fields.get(TAG.STEP)?.toString("utf8") ?? "unknown step",
     fields.get(TAG.PATH)?.toString("utf8") ?? "",
     errnoName(errno === undefined ? 0 : decodeNumber(errno)),
+  );
+}
+
+/** A launch that was given up leaves no world, whatever the reason: too slow, or the broker is stopping. */
+function tooLate(signal: AbortSignal): WorldUnavailable {
+  const reason = abortError(signal);
+  if (reason instanceof WorldUnavailable) return reason;
+  return new WorldUnavailable(
+    "Cannot make a world: it was not ready in time",
+    "Try again when the host is less busy",
+    { cause: reason },
   );
 }
 

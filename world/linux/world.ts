@@ -70,10 +70,10 @@ export class LinuxWorld implements World {
     });
   }
 
-  async fsDiff(): Promise<FsDiff> {
+  async fsDiff(signal: AbortSignal): Promise<FsDiff> {
     if (this.spec.access.kind !== "overlay")
       throw new Error(`World ${this.id} writes directly: it has no upper layer`);
-    return await overlayDiff(this.spec.access.layers, this.spec.project);
+    return await overlayDiff(this.spec.access.layers, this.spec.project, signal);
   }
 
   async end(cause: string): Promise<void> {

@@ -4,7 +4,7 @@
  * written there, or copied up because it was modified (kernel: Documentation/filesystems/overlayfs.rst).
  */
 import { createHash } from "node:crypto";
-import type { Stats } from "node:fs";
+import { constants, type Stats } from "node:fs";
 import { lstat, open, readdir, readlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { FsDiff } from "../../schemas/generated/types.ts";
@@ -14,41 +14,77 @@ import { isAutorun } from "./autorun.ts";
 const MAX_FILES = 1000;
 const MAX_FOLDERS = 100;
 
+/** Bytes that are hashed at most: a second or so of one processor, after the command has ended. */
+const MAX_HASHED = 512 * 1024 * 1024;
+
 type Change = {
   readonly path: string;
   readonly kind: "write" | "mod" | "delete" | "dir";
   readonly stat: Stats;
 };
 
-export async function overlayDiff(layers: string, project: string): Promise<FsDiff> {
+export async function overlayDiff(layers: string, project: string, signal: AbortSignal): Promise<FsDiff> {
+  const upper = join(layers, "upper");
+  const unreadable: string[] = [];
   const changes: Change[] = [];
-  for await (const change of walk(join(layers, "upper"), project, "")) changes.push(change);
+  for await (const change of walk(upper, project, "", unreadable)) {
+    signal.throwIfAborted();
+    changes.push(change);
+  }
   changes.sort(byPath);
   const files = changes.filter((change) => change.kind !== "dir");
   const folders = changes.filter((change) => change.kind === "dir");
-  const truncated = files.length > MAX_FILES || folders.length > MAX_FOLDERS;
   const listed = files.slice(0, MAX_FILES);
+  const hash = await treeHash(upper, changes, unreadable, signal);
+  const gaps = gapsOf(files.length, folders.length, unreadable, changes.length > 0 && hash === null);
   return {
     writes: pathsOf(listed, "write"),
     mods: pathsOf(listed, "mod"),
     deletes: pathsOf(listed, "delete"),
     dirs: pathsOf(folders.slice(0, MAX_FOLDERS), "dir"),
-    autorun: files
-      .map((change) => change.path)
-      .filter(isAutorun)
-      .slice(0, MAX_FILES),
+    autorun: pathsOf(files).filter(isAutorun).slice(0, MAX_FILES),
     world_only: [],
     held: changes.length > 0,
-    truncated,
-    summary: truncated
-      ? `${files.length} files and ${folders.length} folders changed; the first ${MAX_FILES} files and ${MAX_FOLDERS} folders are listed`
-      : null,
-    tree_hash: changes.length === 0 ? null : await treeHash(join(layers, "upper"), changes),
+    truncated: gaps.length > 0,
+    summary: gaps.length === 0 ? null : gaps.join("; "),
+    tree_hash: hash,
   };
 }
 
-async function* walk(upper: string, project: string, below: string): AsyncGenerator<Change> {
-  for (const name of await readdir(join(upper, below))) {
+/** What the listing leaves out, in words. */
+function gapsOf(
+  files: number,
+  folders: number,
+  unreadable: readonly string[],
+  unhashed: boolean,
+): readonly string[] {
+  const long = files > MAX_FILES || folders > MAX_FOLDERS;
+  return [
+    ...(long
+      ? [
+          `${files} files and ${folders} folders changed; the first ${MAX_FILES} files and ${MAX_FOLDERS} folders are listed`,
+        ]
+      : []),
+    ...(unreadable.length > 0
+      ? [`${unreadable.length} paths cannot be read, the first is '${unreadable[0]}'`]
+      : []),
+    ...(unhashed
+      ? [`no tree hash: the changes hold more than ${MAX_HASHED} bytes, or some that cannot be read`]
+      : []),
+  ];
+}
+
+async function* walk(
+  upper: string,
+  project: string,
+  below: string,
+  unreadable: string[],
+): AsyncGenerator<Change> {
+  const names = await readdir(join(upper, below)).catch(() => {
+    unreadable.push(below);
+    return [];
+  });
+  for (const name of names) {
     const path = join(below, name);
     const stat = await lstat(join(upper, path));
     const original = await lstat(join(project, path)).catch(() => undefined);
@@ -58,28 +94,41 @@ async function* walk(upper: string, project: string, below: string): AsyncGenera
     }
     // A folder that stands below as a folder was only copied up on the way to what changed inside it.
     if (original?.isDirectory() !== true) yield { path, kind: "dir", stat };
-    yield* walk(upper, project, path);
+    yield* walk(upper, project, path, unreadable);
   }
 }
 
-/** Equal changes hash alike whenever they were made: kind, path, mode and content count, times do not. */
-async function treeHash(upper: string, changes: readonly Change[]): Promise<string> {
+/**
+ * Equal changes hash alike whenever they were made: kind, path, mode and content count, times do not. Null when there is
+ * nothing to hash, too much of it (a sparse file has any size for nothing), or something that cannot be read.
+ */
+async function treeHash(
+  upper: string,
+  changes: readonly Change[],
+  unreadable: string[],
+  signal: AbortSignal,
+): Promise<string | null> {
+  const bytes = changes.reduce((sum, { stat }) => sum + (stat.isFile() ? stat.size : 0), 0);
+  if (changes.length === 0 || bytes > MAX_HASHED) return null;
   const tree = createHash("sha256");
-  for (const change of changes) {
-    tree.update(
-      `${change.kind}\0${change.path}\0${change.stat.mode.toString(8)}\0${await contentHash(join(upper, change.path), change.stat)}\n`,
-    );
+  for (const { kind, path, stat } of changes) {
+    signal.throwIfAborted();
+    const content = await contentHash(join(upper, path), stat).catch(() => undefined);
+    if (content === undefined) unreadable.push(path);
+    tree.update(`${kind}\0${path}\0${stat.mode.toString(8)}\0${content}\n`);
   }
-  return `sha256:${tree.digest("hex")}`;
+  return unreadable.length > 0 ? null : `sha256:${tree.digest("hex")}`;
 }
 
+/** Never through a link and never waiting for a pipe that took the file's place: the name may be swapped meanwhile. */
 async function contentHash(path: string, stat: Stats): Promise<string> {
   if (stat.isSymbolicLink()) return await readlink(path);
   if (!stat.isFile()) return "";
   const hash = createHash("sha256");
-  const file = await open(path, "r");
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
-    for await (const chunk of file.createReadStream({ autoClose: false })) hash.update(chunk as Buffer);
+    for await (const chunk of file.createReadStream({ autoClose: false, end: MAX_HASHED }))
+      hash.update(chunk as Buffer);
   } finally {
     await file.close();
   }
@@ -90,8 +139,8 @@ function isWhiteout(stat: Stats): boolean {
   return stat.isCharacterDevice() && stat.rdev === 0;
 }
 
-function pathsOf(changes: readonly Change[], kind: Change["kind"]): string[] {
-  return changes.filter((change) => change.kind === kind).map((change) => change.path);
+function pathsOf(changes: readonly Change[], kind?: Change["kind"]): string[] {
+  return changes.filter((change) => kind === undefined || change.kind === kind).map((change) => change.path);
 }
 
 function byPath(a: Change, b: Change): number {

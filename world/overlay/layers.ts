@@ -21,25 +21,38 @@ export async function prepareLayers(layers: string): Promise<void> {
 }
 
 /**
- * Removes an overlay's folders. The kernel leaves `work/work` with mode 000, which an ordinary user cannot
- * list before changing it.
+ * Removes an overlay's folders. The kernel leaves `work/work` with mode 000, and a command may have done the same to
+ * its own: an ordinary user cannot look into such folders before changing them.
  */
 export async function removeLayers(layers: string): Promise<void> {
-  await chmod(join(layers, "work", "work"), 0o700).catch(() => {
-    // Never mounted, or removed already, ignoring: the removal below decides.
-  });
+  await openFolders(layers);
   await rm(layers, { recursive: true, force: true });
 }
 
-/** Removes the layers that nobody touched for `maxAgeMs`; returns how many. */
-export async function expireLayers(root: string, maxAgeMs: number, now: number): Promise<number> {
+async function openFolders(folder: string): Promise<void> {
+  await chmod(folder, 0o700).catch(() => {
+    // Gone already, ignoring: the removal decides.
+  });
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  for (const entry of entries) if (entry.isDirectory()) await openFolders(join(folder, entry.name));
+}
+
+/** Removes layers that were made more than `maxAgeMs` ago and are not `live`; returns how many. One that resists stays. */
+export async function expireLayers(
+  root: string,
+  maxAgeMs: number,
+  now: number,
+  live: ReadonlySet<string>,
+): Promise<number> {
   const names = await readdir(root).catch(() => []);
   let removed = 0;
-  for (const name of names.filter((entry) => entry.startsWith("spn_"))) {
-    const made = await stat(join(root, name)).catch(() => undefined);
-    if (made === undefined || now - made.mtimeMs < maxAgeMs) continue;
-    await removeLayers(join(root, name));
-    removed += 1;
+  for (const layers of names.filter((name) => name.startsWith("spn_")).map((name) => join(root, name))) {
+    const made = await stat(layers).catch(() => undefined);
+    if (live.has(layers) || made === undefined || now - made.mtimeMs < maxAgeMs) continue;
+    removed += await removeLayers(layers).then(
+      () => 1,
+      () => 0,
+    );
   }
   return removed;
 }

@@ -5,6 +5,15 @@
 import { basename, join } from "node:path";
 import type { WorldSpec } from "../backend.ts";
 import type { MountOperation } from "./operations.ts";
+import {
+  isPrivate,
+  isWithin,
+  isWritable,
+  PRIVATE,
+  readsEverything,
+  shallowFirst,
+  withoutStars,
+} from "./scopes.ts";
 
 /** What stands at a host path. `symlinked`: a symbolic link somewhere on the way there. */
 export type PathKind = "file" | "folder" | "other" | "missing" | "symlinked";
@@ -18,14 +27,11 @@ export type HostFacts = {
   readonly userxattr: boolean;
 };
 
-/** Folders that are always the world's own. */
-const PRIVATE = ["/tmp", "/var/tmp", "/run"] as const;
-
 /** Device nodes that cannot reach hardware, other programs' memory or the kernel's log. */
 const DEVICES = ["null", "zero", "full", "random", "urandom", "tty"] as const;
 
 /** Parts of a fresh procfs that act on the whole machine: uid 0 may write them without any capability. */
-const PROC_SEALED = ["sys", "sysrq-trigger", "irq", "bus", "fs"] as const;
+const PROC_SEALED = ["sys", "sysrq-trigger", "irq", "bus", "fs", "dynamic_debug", "mtrr"] as const;
 
 /** Parts of procfs and sysfs that show the machine's memory, keys and firmware. */
 const MASKED = [
@@ -55,8 +61,10 @@ export function mountPlan(spec: WorldSpec, facts: HostFacts): readonly MountOper
     ...devices(),
     ...processes(facts),
     ...privateFolders(spec, facts),
-    ...writablePaths(spec, facts),
+    ...writablePaths(spec, facts, (path) => !isWithin(path, spec.project)),
     ...project(spec, facts),
+    ...writablePaths(spec, facts, (path) => isWithin(path, spec.project)),
+    ...pinned(spec, facts),
     ...sealed(spec, facts),
     ...denied(spec, facts),
     ...hidden(spec, facts),
@@ -110,9 +118,19 @@ function privateFolders(spec: WorldSpec, facts: HostFacts): MountOperation[] {
   }));
 }
 
-function writablePaths(spec: WorldSpec, facts: HostFacts): MountOperation[] {
-  return shallowFirst(spec.files.write.filter((path) => withoutStars(path) !== spec.project))
-    .filter((path) => !isPrivate(withoutStars(path)) && mayBeWritable(path, facts))
+/**
+ * None for an overlay: a command whose changes are to be held may not make others elsewhere that are not.
+ */
+function writablePaths(
+  spec: WorldSpec,
+  facts: HostFacts,
+  chosen: (path: string) => boolean,
+): MountOperation[] {
+  if (spec.access.kind === "overlay") return [];
+  return shallowFirst(spec.files.write)
+    .filter((path) => withoutStars(path) !== spec.project && chosen(withoutStars(path)))
+    .filter((path) => isWithin(path, spec.project) || !isPrivate(withoutStars(path)))
+    .filter((path) => mayBeWritable(path, facts))
     .flatMap((path) => bindInPlace(withoutStars(path), "rw", facts, false));
 }
 
@@ -142,6 +160,26 @@ function overlay(path: string, layers: string, facts: HostFacts): MountOperation
     target: path,
     userxattr: facts.userxattr,
   };
+}
+
+/**
+ * A folder above what is taken away could be renamed, and another one put in its place. So each is bound onto itself:
+ * the kernel does not rename a mount point (EBUSY). In an overlay that is not needed: a rename there is held too.
+ */
+function pinned(spec: WorldSpec, facts: HostFacts): MountOperation[] {
+  if (spec.access.kind === "overlay") return [];
+  const taken = [...spec.sealed, ...spec.hidden, ...spec.files.denyWrite, ...spec.files.denyRead];
+  const above = present(taken, facts).flatMap((path) => foldersAbove(path));
+  return shallowFirst(above)
+    .filter(
+      (path) => path !== spec.project && !spec.files.write.includes(`${path}/**`) && isWritable(path, spec),
+    )
+    .map((path) => ({ op: "bind", source: path, target: path, access: "rw" }));
+}
+
+function foldersAbove(path: string): readonly string[] {
+  const parts = path.split("/").slice(1, -1);
+  return parts.map((_part, at) => `/${parts.slice(0, at + 1).join("/")}`);
 }
 
 function sealed(spec: WorldSpec, facts: HostFacts): MountOperation[] {
@@ -185,38 +223,7 @@ function linkInPlace(path: string, facts: HostFacts): MountOperation[] {
   return [{ op: "symlink", text: real, target: path }];
 }
 
-function readsEverything(spec: WorldSpec): boolean {
-  return spec.files.read.includes("/**");
-}
-
-/** Whether a path can be seen and written inside: below the project, or below a writable path that is bound. */
-function isWritable(path: string, spec: WorldSpec): boolean {
-  if (isWithin(path, spec.project)) return spec.access.kind === "overlay" || isInScope(path, spec);
-  return !isPrivate(path) && isInScope(path, spec);
-}
-
-function isInScope(path: string, spec: WorldSpec): boolean {
-  return spec.files.write.some((scope) => scope.endsWith("/**") && isWithin(path, withoutStars(scope)));
-}
-
-function isPrivate(path: string): boolean {
-  return [...PRIVATE, "/dev"].some((folder) => isWithin(path, folder));
-}
-
-function isWithin(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`);
-}
-
-function withoutStars(path: string): string {
-  if (path === "/**") return "/";
-  return path.endsWith("/**") ? path.slice(0, -3) : path;
-}
-
 function exists(path: string, facts: HostFacts): boolean {
   const kind = facts.kind(path);
   return kind !== "missing" && kind !== "symlinked";
-}
-
-function shallowFirst(paths: readonly string[]): readonly string[] {
-  return [...new Set(paths)].sort((a, b) => a.split("/").length - b.split("/").length || (a < b ? -1 : 1));
 }

@@ -1,0 +1,38 @@
+/** Questions about paths and scopes that every part of a plan asks. Pure; paths are absolute and normal. */
+import type { WorldSpec } from "../backend.ts";
+
+/** Folders that are always the world's own. */
+export const PRIVATE = ["/tmp", "/var/tmp", "/run"] as const;
+
+export function readsEverything(spec: WorldSpec): boolean {
+  return spec.files.read.includes("/**");
+}
+
+/** Whether a path can be seen and written inside: in the project, or in a writable path that is bound. */
+export function isWritable(path: string, spec: WorldSpec): boolean {
+  if (spec.access.kind === "overlay") return isWithin(path, spec.project);
+  return (isWithin(path, spec.project) || !isPrivate(path)) && isInScope(path, spec);
+}
+
+function isInScope(path: string, spec: WorldSpec): boolean {
+  return spec.files.write.some((scope) =>
+    scope.endsWith("/**") ? isWithin(path, withoutStars(scope)) : isWithin(scope, path),
+  );
+}
+
+export function isPrivate(path: string): boolean {
+  return [...PRIVATE, "/dev"].some((folder) => isWithin(path, folder));
+}
+
+export function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`);
+}
+
+export function withoutStars(path: string): string {
+  if (path === "/**") return "/";
+  return path.endsWith("/**") ? path.slice(0, -3) : path;
+}
+
+export function shallowFirst(paths: readonly string[]): readonly string[] {
+  return [...new Set(paths)].sort((a, b) => a.split("/").length - b.split("/").length || (a < b ? -1 : 1));
+}
