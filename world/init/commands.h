@@ -18,7 +18,7 @@ enum armed { DISARMED, ARMED_FOR_END, ARMED_FOR_DATA };
 
 /* One of the two pipes out of a command. */
 struct output {
-  int fd; /* open until the command is removed */
+  int fd; /* open until the command is removed; -1: it could not be read */
   enum armed armed;
   bool hung_up; /* nobody writes to it any more, but bytes may stand in it */
   bool eof;

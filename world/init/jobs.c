@@ -37,8 +37,11 @@ int job_send(int socket, const void *head, size_t head_length, const void *body,
 ssize_t job_receive(int socket, void *data, size_t length, int *fds, int *fd_count, int flags) {
   struct iovec part = {data, length};
   union control control;
-  struct msghdr message = {
-      .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.space, .msg_controllen = sizeof control};
+  /* Not all of the space: that is rounded up, and the kernel would fill it with more than JOB_FDS. */
+  struct msghdr message = {.msg_iov = &part,
+                           .msg_iovlen = 1,
+                           .msg_control = control.space,
+                           .msg_controllen = CMSG_LEN(JOB_FDS * sizeof(int))};
   ssize_t count;
   do {
     count = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | flags);
@@ -48,11 +51,13 @@ ssize_t job_receive(int socket, void *data, size_t length, int *fds, int *fd_cou
   for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header != NULL;
        header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    received = (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-    memcpy(fds, CMSG_DATA(header), (size_t)received * sizeof(int));
+    for (size_t at = CMSG_LEN(0); at + sizeof(int) <= header->cmsg_len && received < JOB_FDS; at += sizeof(int)) {
+      memcpy(&fds[received++], (const uint8_t *)header + at, sizeof(int));
+    }
   }
   *fd_count = received;
   if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+    while (*fd_count > 0) close(fds[--*fd_count]);
     errno = EMSGSIZE;
     return -1;
   }

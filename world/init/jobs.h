@@ -55,7 +55,8 @@ struct birth {
 /* One message with descriptors. 0, or -1 with errno. */
 int job_send(int socket, const void *head, size_t head_length, const void *body, size_t body_length,
              const int *fds, int fd_count, int flags);
-/* Bytes received (0: the other side is gone), -1 with errno. Surplus descriptors are an error. */
+/* Bytes received (0: the other side is gone), -1 with errno. `fds` has room for JOB_FDS. A message with more
+   of them, or longer than `length`, is EMSGSIZE, and what came with it is closed. */
 ssize_t job_receive(int socket, void *data, size_t length, int *fds, int *fd_count, int flags);
 
 #endif

@@ -82,14 +82,16 @@ static void begin_end(void) {
   if (end_deadline == 0) end_deadline = now_ms() + END_WITHIN_MS;
 }
 
-static void take_order(void) {
+/* False when no more orders will come: the end of a socket is readable for ever. */
+static bool take_order(void) {
   struct order order;
   int fds[JOB_FDS];
   int count = 0;
   ssize_t length = job_receive(channel, &order, sizeof order, fds, &count, MSG_DONTWAIT);
-  if (length < 0 && errno == EAGAIN) return;
+  if (length < 0 && errno == EAGAIN) return true;
   if (length != sizeof order || order.kind != ORDER_SIGNAL || order.signal == SIGKILL) begin_end();
   else tree_signal(proc_fd, getpid(), 1, (int)order.signal);
+  return length > 0;
 }
 
 /* True when no child is left. */
@@ -141,7 +143,7 @@ void leader_run(int socket, const int outputs[2], int proc) {
   for (;;) {
     int ready = poll(sources, 2, end_deadline != 0 ? END_RETRY_MS : -1);
     if (ready < 0 && errno != EINTR) _exit(1);
-    if (sources[1].revents != 0) take_order();
+    if (sources[1].revents != 0 && !take_order()) sources[1].fd = -1;
     /* First what there is to reap: mostly it is all, and the signal need not even be read. */
     settle();
     struct signalfd_siginfo info;

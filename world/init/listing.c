@@ -18,7 +18,8 @@
 
 #define COMMAND_LINE_MAX 4096
 
-/* The arguments joined by spaces. A process that ended meanwhile has none. */
+/* The arguments joined by spaces. A process that ended meanwhile has none. They stand in memory of the process:
+   this read waits for whatever backs it (README.md, "What it does not do"). */
 static size_t read_command_line(int proc, pid_t pid, char *text) {
   char path[32];
   snprintf(path, sizeof path, "%d/cmdline", pid);

@@ -83,7 +83,8 @@ static int do_device(const struct stage *stage, const char *name) {
   if (tree < 0) return -1;
   if (fstat(tree, &status) < 0 || !S_ISCHR(status.st_mode)) return close_keeping_errno(tree, refuse(ENODEV));
   if (target_make_file(stage->world, path) < 0) return close_keeping_errno(tree, -1);
-  return place_tree(stage, tree, path, ATTR_NOSUID | ATTR_NOEXEC);
+  /* Read-only keeps the node's mode and times as the host has them; devices are read and written all the same. */
+  return place_tree(stage, tree, path, ATTR_NOSUID | ATTR_NOEXEC | ATTR_RDONLY);
 }
 
 static int do_mask(const struct stage *stage, const char *target) {

@@ -55,6 +55,13 @@ static void finish(struct output *output) {
   output->owed = 0;
 }
 
+/* Of a pipe that cannot be read: the command is told by EPIPE, instead of waiting for a reader for ever. */
+static void give_up(struct output *output) {
+  close(output->fd);
+  output->fd = -1;
+  finish(output);
+}
+
 /* What a pipe without credit can tell: that nobody writes to it any more, and that it is empty. */
 static void look_for_end(struct output *output) {
   struct pollfd state = {.fd = output->fd, .events = POLLIN};
@@ -75,9 +82,9 @@ static bool transfer(struct command *command, int which) {
   size_t most = command->discard || command->credit > CHUNK ? CHUNK : (size_t)command->credit;
   ssize_t count = read(output->fd, chunk, most);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  if (count < 0) fail_world("read", "output", errno);
-  if (count == 0) {
-    finish(output);
+  if (count <= 0) {
+    if (count < 0) give_up(output);
+    else finish(output);
     return false;
   }
   output->owed -= output->owed < (uint64_t)count ? output->owed : (uint64_t)count;
@@ -105,7 +112,10 @@ void outputs_settle(struct command *command) {
     struct output *output = &command->outputs[i];
     if (output->eof) continue;
     int standing = 0;
-    if (ioctl(output->fd, FIONREAD, &standing) < 0) fail_world("FIONREAD", "output", errno);
+    if (ioctl(output->fd, FIONREAD, &standing) < 0) {
+      give_up(output);
+      continue;
+    }
     output->owed = (uint64_t)standing;
     while (output->owed > 0 && transfer(command, i)) continue;
     /* Once more for the end of file, so that an ordinary command needs no frame after its EXIT. */

@@ -52,7 +52,7 @@ static uint8_t *map_payload(int fd, size_t length) {
 
 /* The descriptors are a copy of the leader's, so this changes nothing for it. */
 static void prepare(void) {
-  setsid();
+  if (setsid() < 0) _exit(1);
   /* Everything is close-on-exec anyway; this holds when something one day is not. */
   if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) < 0) _exit(1);
   for (int i = 0; i < 2; i++) {
@@ -117,19 +117,26 @@ pid_t runner_start(int channel, const int outputs[2]) {
   output_fds[1] = outputs[1];
   warm();
   pid_t pid = clone(run, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL);
-  int error = errno;
+  if (pid < 0) {
+    int error = errno;
+    close(ends[0]);
+    close(ends[1]);
+    errno = error;
+    return -1;
+  }
   close(ends[1]);
-  errno = error;
   return pid;
 }
 
+/* The runner's errno is this one, and only a call that fails writes it. So nothing is called here that can
+   fail while the runner lives: no read of what is not there, no signal to what is reaped. */
 const struct runner *runner_wait(pid_t pid, int signals) {
   struct pollfd sources[2] = {{.fd = watch_fd, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
   struct signalfd_siginfo info;
   siginfo_t state;
   while (poll(sources, 2, -1) >= 0 && sources[0].revents == 0) {
     /* Stopped from inside (kill -STOP -1 of another command): it must be able to take its job. */
-    if (read(signals, &info, sizeof info) < 0) continue;
+    if ((sources[1].revents & POLLIN) == 0 || read(signals, &info, sizeof info) < 0) continue;
     if (waitid(P_PID, (id_t)pid, &state, WSTOPPED | WNOHANG) == 0 && state.si_pid == pid) kill(pid, SIGCONT);
   }
   close(watch_fd);
