@@ -9,6 +9,7 @@ import type { Lease } from "./worlds.ts";
 /** A world as the policy wants it, or why there is none. Nothing of the command has run. */
 export async function borrowWorld(broker: Broker, job: Job): Promise<Lease | Refusal> {
   const { policies } = job.effective;
+  if (isIsolated(job) && job.request.background === "keep") return cannotKeep();
   const spec = specFor(broker, job);
   const fresh = isIsolated(job) || policies.some((policy) => policy.document.world?.reuse_session === false);
   try {
@@ -17,11 +18,11 @@ export async function borrowWorld(broker: Broker, job: Job): Promise<Lease | Ref
       : await broker.worlds.lease(job.session.id, spec);
     const missing = missingParts(job, lease);
     if (missing.length === 0) return lease;
-    lease.release();
+    lease.release(false);
     return unavailable(
       job,
       `The policy requires what this host cannot do: ${missing.join("; ")}`,
-      "Run 'substrate world doctor', or take it off 'world.require'",
+      "Take it off 'world.require', or use a host that can: GET /v1/health says what this one achieves",
     );
   } catch (error) {
     if (error instanceof WorldUnavailable) return unavailable(job, error.message, error.hint);
@@ -31,10 +32,9 @@ export async function borrowWorld(broker: Broker, job: Job): Promise<Lease | Ref
 
 function specFor(broker: Broker, job: Job): WorldSpec {
   const { policies, hash } = job.effective;
-  const { project } = job.place;
-  if (!isIsolated(job)) return broker.warmSpecs.of(hash, policies, project);
+  if (!isIsolated(job)) return broker.warmSpecs.of(hash, policies, job.site);
   const access = { kind: "overlay", layers: join(broker.home.overlay, job.span) } as const;
-  return worldSpec(policies, project, access, broker.around);
+  return worldSpec(policies, job.site, access, broker.around);
 }
 
 /** What `world.require` names and the world has not achieved, each with the world's own word for it. */
@@ -52,4 +52,12 @@ function isAchieved(part: string, word: string): boolean {
 
 function unavailable(job: Job, message: string, hint: string): Refusal {
   return refusal("isolation_unavailable", message, hint, { policy_id: job.effective.id });
+}
+
+function cannotKeep(): Refusal {
+  return refusal(
+    "invalid_request",
+    "background: an isolated command's world ends with it, received 'keep'",
+    "Leave 'background' out, or start what shall stay with a command that is not isolated",
+  );
 }

@@ -1,9 +1,11 @@
 import type { ConfigDocument, WorldImage } from "../schemas/generated/types.ts";
 import type { WorldBackend } from "../world/backend.ts";
+import type { Activity } from "./activity.ts";
 import type { Decisions } from "./decisions.ts";
 import type { BaseEnvironments } from "./environment.ts";
 import type { Home } from "./home.ts";
 import type { Policies } from "./policies.ts";
+import type { Profiles } from "./profiles.ts";
 import type { ProjectRules } from "./projects.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Trace } from "./spans/trace.ts";
@@ -17,7 +19,9 @@ export type Broker = {
   readonly backend: WorldBackend;
   readonly worlds: Worlds;
   readonly sessions: Sessions;
+  readonly activity: Activity;
   readonly policies: Policies;
+  readonly profiles: Profiles;
   readonly trace: Trace;
   readonly around: Surroundings;
   readonly decisions: Decisions;

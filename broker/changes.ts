@@ -17,8 +17,11 @@ const NOT_LISTED: FsDiff = {
   tree_hash: null,
 };
 
+/** A diff of the largest listing takes a second or two. */
+const DIFF_PATIENCE_MS = 30_000;
+
 /** What a command changed, as far as it was seen. */
 export async function changesOf(job: Job, world: World, ran: Ran): Promise<FsDiff> {
   if (!isIsolated(job) || ran.ending.kind === "not_started") return NOT_LISTED;
-  return await world.fsDiff();
+  return await world.fsDiff(AbortSignal.timeout(DIFF_PATIENCE_MS));
 }

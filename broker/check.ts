@@ -1,6 +1,6 @@
 import type { CheckReply, CheckRequest } from "../schemas/generated/types.ts";
 import type { Broker } from "./broker.ts";
-import { effectivePolicy, judge } from "./judge.ts";
+import { groundOf, judge } from "./judge.ts";
 import type { Refusal } from "./refusal.ts";
 import { placeOf } from "./request.ts";
 
@@ -8,8 +8,9 @@ import { placeOf } from "./request.ts";
 export function check(broker: Broker, agent: string, request: CheckRequest): CheckReply | Refusal {
   const place = placeOf(broker, request.cwd);
   if ("code" in place) return place;
-  const effective = effectivePolicy(broker, agent, place, request.profile);
-  if ("code" in effective) return effective;
+  const ground = groundOf(broker, agent, place, request.profile);
+  if ("code" in ground) return ground;
+  const { effective } = ground;
   const { verdict, mode, rule } = judge(broker, request, place, effective);
   return { decision: { verdict, mode, rule }, policy_id: effective.id, policy_hash: effective.hash };
 }

@@ -52,7 +52,11 @@ export class Config {
   }
 
   #read(identity: string): readonly ConfigProblem[] {
+    const known = this.#identity;
     this.#identity = identity;
+    if (identity === MISSING && known !== "") {
+      return [{ text: `${this.#path}: it is gone; what it said holds until the broker starts again` }];
+    }
     const result = identity === MISSING ? { ok: {} } : readConfig(this.#path);
     if ("problems" in result) return result.problems;
     this.#current = result.ok;

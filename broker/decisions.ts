@@ -10,6 +10,8 @@ export type Question = {
   readonly policy: string;
   readonly shell: string;
   readonly command: string;
+  /** The request's variables, sorted. */
+  readonly env: string;
   readonly cwd: string;
   readonly project: string;
 };
@@ -22,9 +24,9 @@ export class Decisions {
   readonly #kept = new Map<string, Decision>();
 
   of(question: Question, decide: () => Decision): Decision {
-    if (question.command.length > MAX_COMMAND) return decide();
-    const { policy, shell, project, cwd, command } = question;
-    const key = `${policy}\0${shell}\0${project}\0${cwd}\0${command}`;
+    if (question.command.length + question.env.length > MAX_COMMAND) return decide();
+    const { policy, shell, project, cwd, command, env } = question;
+    const key = `${policy}\0${shell}\0${project}\0${cwd}\0${env}\0${command}`;
     const decision = this.#kept.get(key) ?? decide();
     this.#kept.delete(key);
     this.#kept.set(key, decision);

@@ -3,7 +3,6 @@
  * refusal that ends the journey. Nothing throws on the way but a bug.
  */
 import type { ExecuteRequest } from "../schemas/generated/types.ts";
-import type { World } from "../world/backend.ts";
 import { borrowWorld } from "./borrow-world.ts";
 import type { Broker } from "./broker.ts";
 import { changesOf } from "./changes.ts";
@@ -11,15 +10,26 @@ import { commandEnvironment } from "./environment.ts";
 import type { Job } from "./job.ts";
 import type { Outcome } from "./outcome.ts";
 import { prepareJob } from "./prepare-job.ts";
-import type { Refusal } from "./refusal.ts";
+import { type Refusal, refusal } from "./refusal.ts";
 import { refuseByDecision } from "./refuse-by-decision.ts";
 import { replyOf } from "./reply-of.ts";
 import { runInWorld } from "./run.ts";
 import type { SpanRecord } from "./spans/trace.ts";
 import { completedSpan, refusedSpan, startedSpan, warningSpans } from "./spans/span-records.ts";
+import type { Lease } from "./worlds.ts";
 
 /** Decides, runs and records one command. `signal` aborts when nobody waits for the answer any more. */
 export async function execute(
+  broker: Broker,
+  agent: string,
+  request: ExecuteRequest,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const outcome = broker.activity.during(() => journey(broker, agent, request, signal));
+  return outcome === undefined ? refused(stopping()) : await outcome;
+}
+
+async function journey(
   broker: Broker,
   agent: string,
   request: ExecuteRequest,
@@ -33,28 +43,48 @@ export async function execute(
 
   const lease = await borrowWorld(broker, job);
   if ("code" in lease) return recordRefusal(broker, job, lease);
+  if (signal.aborted) {
+    lease.release(false);
+    return recordRefusal(broker, job, nobodyWaits());
+  }
+  return await runAndRecord(broker, job, lease, signal);
+}
+
+async function runAndRecord(broker: Broker, job: Job, lease: Lease, signal: AbortSignal): Promise<Outcome> {
+  const { world } = lease;
+  const started = startedSpan(job, world);
+  let held = false;
   try {
-    const started = startedSpan(job, lease.world);
-    await broker.trace.start(started);
-    for (const warning of warningSpans(job)) broker.trace.event(warning);
-    return await runAndRecord(broker, job, lease.world, started, signal);
+    const unrecorded = await recordStart(broker, started);
+    if (unrecorded !== undefined) return refused(unrecorded);
+    for (const warning of warningSpans(job, started)) broker.trace.event(warning);
+    const ran = await runInWorld(world, runRequest(job), signal);
+    const changes = await changesOf(job, world, ran);
+    held = changes.held;
+    const outcome = replyOf(job, world, ran, changes);
+    broker.trace.close(completedSpan(started, job, ran, outcome, changes));
+    return outcome;
+  } catch (error) {
+    broker.trace.closeFailed(started, error);
+    throw error;
   } finally {
-    lease.release();
+    lease.release(held);
   }
 }
 
-async function runAndRecord(
-  broker: Broker,
-  job: Job,
-  world: World,
-  started: SpanRecord,
-  signal: AbortSignal,
-): Promise<Outcome> {
-  const ran = await runInWorld(world, runRequest(job), signal);
-  const changes = await changesOf(job, world, ran);
-  const outcome = replyOf(job, world, ran, changes);
-  broker.trace.close(completedSpan(started, job, ran, outcome, changes));
-  return outcome;
+/** Without its line on record no command begins. */
+async function recordStart(broker: Broker, started: SpanRecord): Promise<Refusal | undefined> {
+  try {
+    await broker.trace.start(started);
+    return undefined;
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return refusal(
+      "busy",
+      `Nothing ran: its span cannot be recorded (${why})`,
+      "Free space where SUBSTRATE_HOME lies, then try again",
+    );
+  }
 }
 
 function runRequest(job: Job): Parameters<typeof runInWorld>[1] {
@@ -78,4 +108,12 @@ function recordRefusal(broker: Broker, job: Job, error: Refusal): Outcome {
 
 function refused(error: Refusal): Outcome {
   return { kind: "refused", error };
+}
+
+function stopping(): Refusal {
+  return refusal("busy", "The broker is stopping", "Try again once it runs", { retry_after_ms: 1000 });
+}
+
+function nobodyWaits(): Refusal {
+  return refusal("busy", "The client went away before its command began", "Ask again");
 }

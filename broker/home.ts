@@ -1,10 +1,11 @@
-import { chmodSync, mkdirSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { chmodSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 
 /** `sun_path` is 108 bytes with its NUL (unix(7)); Node cuts longer ones without a word. */
 const MAX_SOCKET_PATH = 107;
 
-/** Longest name of a socket that may have to fit: `sock/agents/` and an agent of 40 characters. */
+/** The longest of the sockets that every home has; a named agent's is checked when it is opened. */
 const LONGEST_SOCKET = "sock/control.sock";
 
 /** SUBSTRATE_HOME cannot be used as it is. */
@@ -48,7 +49,11 @@ export function homeLayout(root: string, overlay: string | undefined): Home {
     policies: join(root, "policies"),
     trace: join(root, "trace/trace.jsonl"),
     database: join(root, "db"),
-    overlay: overlay ?? join(root, "overlay"),
+    // Brokers with other homes have a folder of their own there: none sweeps what another one holds.
+    overlay:
+      overlay === undefined
+        ? join(root, "overlay")
+        : join(overlay, createHash("sha256").update(root).digest("hex").slice(0, 16)),
     brokerFile: join(root, "run/broker.json"),
     startLock: join(root, "run/start.lock"),
     log: join(root, "log/broker.log"),
@@ -64,12 +69,31 @@ export function agentSocketPath(home: Home, agent: string): string {
   );
 }
 
-/** Makes the folders, for the owner's eyes only. Safe to repeat. */
-export function prepareHome(home: Home): void {
-  mkdirSync(home.root, { recursive: true, mode: 0o700 });
+/**
+ * Makes the folders, for the owner's eyes only. Safe to repeat. Throws {@link HomeRefused} for a folder that is
+ * somebody else's or has another use: closing it to everybody else would break that.
+ */
+export function prepareHome(home: Home, uid: number): void {
+  try {
+    mkdirSync(home.root, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new HomeRefused(`Cannot make '${home.root}': ${(error as Error).message}`, { cause: error });
+  }
+  const why = unfitBecause(home.root, uid);
+  if (why !== undefined) throw new HomeRefused(`Cannot use '${home.root}' as SUBSTRATE_HOME: ${why}`);
   chmodSync(home.root, 0o700);
   for (const name of ["sock", "sock/agents", "policies", "trace", "db", "homes", "shims", "run", "log"]) {
     mkdirSync(join(home.root, name), { recursive: true, mode: 0o700 });
   }
   mkdirSync(home.overlay, { recursive: true, mode: 0o700 });
+}
+
+const OWN_NAMES = ["sock", "run", "policies", "config.yaml"];
+
+function unfitBecause(root: string, uid: number): string | undefined {
+  const stat = statSync(root);
+  if (stat.uid !== uid) return `it belongs to user ${stat.uid}, and this is user ${uid}`;
+  const names = readdirSync(root);
+  if (names.length === 0 || names.some((name) => OWN_NAMES.includes(name))) return undefined;
+  return "it holds other files. Choose a new folder, or an empty one";
 }

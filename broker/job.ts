@@ -4,6 +4,7 @@ import type { Effective } from "./policies.ts";
 import type { Decision } from "./policy/index.ts";
 import type { Place } from "./projects.ts";
 import type { Session } from "./sessions.ts";
+import type { Site } from "./world-spec.ts";
 
 /** A call that makes sense: where, under which rules, and what was decided. Nothing has run. */
 export type Job = {
@@ -14,6 +15,7 @@ export type Job = {
   readonly place: Place;
   readonly session: Session;
   readonly effective: Effective;
+  readonly site: Site;
   readonly decision: Decision;
   readonly environment: BaseEnvironment;
   readonly worldImage: WorldImage;

@@ -2,40 +2,65 @@
 import type { CheckRequest, ExecuteRequest } from "../schemas/generated/types.ts";
 import { assignedPolicy } from "./assignment.ts";
 import type { Broker } from "./broker.ts";
-import { type Decision, decide, decideBoth, readArgv, readShell } from "./policy/index.ts";
-import { type Effective, profileOfFolder } from "./policies.ts";
+import { type Decision, decideAll, readArgv, readShell, type Where, withVariables } from "./policy/index.ts";
+import type { Effective } from "./policies.ts";
 import type { Place } from "./projects.ts";
 import type { Refusal } from "./refusal.ts";
+import type { Site } from "./world-spec.ts";
 
-export function effectivePolicy(
+/** What holds for a call, and where its world is for. */
+export type Ground = { readonly effective: Effective; readonly site: Site };
+
+export function groundOf(
   broker: Broker,
   agent: string,
   place: Place,
   profile: string | undefined,
-): Effective | Refusal {
+): Ground | Refusal {
+  const folder = broker.profiles.of(place);
+  if ("code" in folder) return folder;
   const assigned = assignedPolicy(broker.config(), agent, place.project, broker.around.home);
-  return broker.policies.effective(assigned, profile ?? profileOfFolder(place.cwd));
+  const effective = broker.policies.effective(assigned, profile ?? folder.name);
+  if ("code" in effective) return effective;
+  return { effective, site: { project: place.project, identity: place.identity, profiles: folder.files } };
 }
 
+/** The variables of a request count: they can load code into whatever runs, and move the home folder. */
 export function judge(
   broker: Broker,
   request: ExecuteRequest | CheckRequest,
   place: Place,
   effective: Effective,
 ): Decision {
-  const { argv, cmd = "" } = request;
+  const { argv, cmd = "", env = {} } = request;
   const shell = "shell" in request ? (request.shell ?? "sh") : "sh";
   const question = {
     policy: effective.hash,
     // Words of an argv cannot be taken for the text of a command that spells the same JSON.
     shell: argv === undefined ? shell : "none",
     command: argv === undefined ? cmd : JSON.stringify(argv),
-    ...place,
+    env: JSON.stringify(
+      Object.keys(env)
+        .sort()
+        .map((name) => [name, env[name]]),
+    ),
+    project: place.project,
+    cwd: place.cwd,
   };
   return broker.decisions.of(question, () => {
     const read = argv === undefined ? readShell(cmd, shell) : readArgv(argv);
-    const where = { ...place, home: broker.around.home };
-    const [base, narrowing] = effective.policies;
-    return narrowing === undefined ? decide(base, read, where) : decideBoth(base, narrowing, read, where);
+    return decideAll(effective.policies, withVariables(read, env), wheresOf(place, broker.around.home, env));
   });
+}
+
+function wheresOf(
+  { project, cwd }: Place,
+  home: string,
+  env: Readonly<Record<string, string>>,
+): readonly [Where, ...Where[]] {
+  const usual = { project, cwd, home };
+  const moved = env["HOME"];
+  return moved === undefined || moved === home || !moved.startsWith("/")
+    ? [usual]
+    : [usual, { ...usual, home: moved }];
 }

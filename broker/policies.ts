@@ -1,6 +1,6 @@
 /** Which policy holds, and that it is the one on the disk now. */
-import { existsSync, readFileSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { createHash } from "node:crypto";
 import { type CompiledPolicy, loadPolicy, type PolicyProblem } from "./policy/index.ts";
 import { quoted, type Refusal, refusal } from "./refusal.ts";
@@ -13,6 +13,7 @@ export type Effective = {
 };
 
 type Loaded = {
+  readonly file: string;
   readonly identity: string;
   readonly policy: CompiledPolicy | undefined;
   readonly problems: readonly PolicyProblem[];
@@ -25,7 +26,6 @@ export type OnReload = (
   problems: readonly PolicyProblem[],
 ) => void;
 
-const PROFILE_FILE = ".substrate-profile";
 const NAME = /^[a-z0-9-]+$/;
 
 export class Policies {
@@ -79,38 +79,29 @@ export class Policies {
 
   #current(name: string): Loaded {
     const known = this.#loaded.get(name);
-    const identity = identityOf(this.#file(name));
+    const file = this.#file(name, known?.file);
+    const identity = identityOf(file);
     if (known?.identity === identity) return known;
-    const result = loadPolicy(this.#file(name));
+    const result = loadPolicy(file);
     const loaded: Loaded =
       "ok" in result
-        ? { identity, policy: result.ok, problems: [] }
-        : { identity, policy: known?.policy, problems: result.problems };
+        ? { file, identity, policy: result.ok, problems: [] }
+        : { file, identity, policy: known?.policy, problems: result.problems };
     this.#loaded.set(name, loaded);
     this.#onReload(name, "ok" in result ? result.ok : undefined, loaded.problems);
     return loaded;
   }
 
-  #file(name: string): string {
+  /**
+   * The operator's file before the shipped one. Once it was the operator's, it stays that one even when it is gone: the
+   * shipped policy of the same name may say less. The default is always the operator's.
+   */
+  #file(name: string, loadedFrom?: string): string {
     const own = join(this.#folder, `${name}.yaml`);
     const shipped = join(this.#shipped, `${name}.yaml`);
-    // The default is always the operator's: a deleted one must not come back as something else than nothing.
-    return name === "default" || existsSync(own) || !existsSync(shipped) ? own : shipped;
+    const isOwn = name === "default" || loadedFrom === own || existsSync(own) || !existsSync(shipped);
+    return isOwn ? own : shipped;
   }
-}
-
-/** The profile that a request's folder names: the nearest `.substrate-profile` at or above it, one word. */
-export function profileOfFolder(cwd: string): string | undefined {
-  for (let folder = cwd; ; folder = dirname(folder)) {
-    const word = readWord(join(folder, PROFILE_FILE));
-    if (word !== undefined) return word;
-    if (folder === "/") return undefined;
-  }
-}
-
-function readWord(path: string): string | undefined {
-  if (!existsSync(path) || !statSync(path).isFile()) return undefined;
-  return readFileSync(path, "utf8").slice(0, 256).trim();
 }
 
 /** Device, inode, size and both times: an edit in place, a rename and a copy over each change one of them. */

@@ -2,7 +2,7 @@ import type { ExecuteRequest } from "../schemas/generated/types.ts";
 import type { Broker } from "./broker.ts";
 import { newId } from "./ids.ts";
 import type { Job } from "./job.ts";
-import { effectivePolicy, judge } from "./judge.ts";
+import { groundOf, judge } from "./judge.ts";
 import type { Place } from "./projects.ts";
 import { quoted, type Refusal, refusal } from "./refusal.ts";
 import { argvOf, placeOf, refuseMissingParts } from "./request.ts";
@@ -18,8 +18,9 @@ export function prepareJob(broker: Broker, agent: string, request: ExecuteReques
   if ("code" in place) return place;
   const session = sessionOf(broker, agent, place, request.session_id);
   if ("code" in session) return session;
-  const effective = effectivePolicy(broker, agent, place, request.profile);
-  if ("code" in effective) return effective;
+  const ground = groundOf(broker, agent, place, request.profile);
+  if ("code" in ground) return ground;
+  const { effective, site } = ground;
   if (request.expect_policy !== undefined && request.expect_policy !== effective.hash) {
     return policyChanged(request.expect_policy, effective.hash, effective.id);
   }
@@ -31,6 +32,7 @@ export function prepareJob(broker: Broker, agent: string, request: ExecuteReques
     place,
     session,
     effective,
+    site,
     decision: judge(broker, request, place, effective),
     environment: broker.environments.of(effective.hash, () => passedVariables(effective.policies)),
     worldImage: broker.worldImage,

@@ -9,19 +9,29 @@ import { quoted, type Refusal, refusal } from "./refusal.ts";
 export type ProjectRules = {
   /** The home folder of the broker's user. */
   readonly home: string;
-  readonly substrateHome: string;
+  /** SUBSTRATE_HOME, and where held changes lie: no project may contain one or lie in one. */
+  readonly hidden: readonly string[];
   readonly uid: number;
+  /** Real path of the running installation: it may be a project, and no project may contain it. */
+  readonly installation: string;
   /** Roots under which projects may lie; empty means anywhere. */
   readonly roots: readonly string[];
 };
 
-export type Place = { readonly project: string; readonly cwd: string };
+export type Place = {
+  readonly project: string;
+  readonly cwd: string;
+  /** Device and inode of the project folder. */
+  readonly identity: string;
+};
 
 /** On merged systems `/bin` and `/lib` lead below `/usr`. */
 const SYSTEM = /^(\/usr)?\/(etc|usr|bin|sbin|lib[^/]*|boot|dev|proc|sys|run|var)$/;
 
-/** File systems of the kernel's own: nothing below them is anybody's project. */
-const KERNEL = /^\/(proc|sys)\//;
+/** Nothing below these is anybody's project: the kernel's own file systems, and what the machine starts programs from. */
+const BELOW_SYSTEM = /^(\/usr)?\/(proc|sys|etc|boot|bin|sbin|lib[^/]*)\/|^\/dev\/(?!shm\/)/;
+
+const GIT_FOLDER = /\/\.git(\/|$)/;
 
 /** The project of a working directory, or why it cannot have one. */
 export function locateProject(cwd: string, rules: ProjectRules): Place | Refusal {
@@ -39,7 +49,7 @@ export function locateProject(cwd: string, rules: ProjectRules): Place | Refusal
   const reasons = candidates.map((folder) => neverBecause(folder, rules));
   const index = reasons.indexOf(undefined);
   const project = candidates[index];
-  if (project !== undefined) return { project, cwd: real };
+  if (project !== undefined) return { project, cwd: real, identity: identityOf(project) };
   return refusal(
     "project_not_allowed",
     `Cannot work in ${quoted(real)}: ${reasons.at(-1)}`,
@@ -64,9 +74,18 @@ function realFolder(cwd: string): string | Refusal {
 
 function nearestMarked(from: string): string | undefined {
   for (let folder = from; ; folder = dirname(folder)) {
-    if (existsSync(join(folder, ".git")) || existsSync(join(folder, ".substrate-profile"))) return folder;
+    if (isMarked(folder)) return folder;
     if (folder === "/") return undefined;
   }
+}
+
+function isMarked(folder: string): boolean {
+  if (GIT_FOLDER.test(folder)) return false;
+  return existsSync(join(folder, ".git")) || existsSync(join(folder, ".substrate-profile"));
+}
+
+function isBelowSettings(folder: string, home: string): boolean {
+  return isWithin(folder, home) && folder.slice(home.length + 1).startsWith(".");
 }
 
 /** The reason why a real path can never be a project; undefined when it can. */
@@ -76,9 +95,18 @@ function neverBecause(folder: string, rules: ProjectRules): string | undefined {
   if (dirname(folder) === rules.home && folder.slice(rules.home.length + 1).startsWith(".")) {
     return "it is a settings folder (it begins with a dot, directly in the home folder)";
   }
-  if (SYSTEM.test(folder) || KERNEL.test(folder)) return "it is a system folder";
-  if (isWithin(rules.substrateHome, folder)) return "it contains SUBSTRATE_HOME";
-  if (isWithin(folder, rules.substrateHome)) return "it lies in SUBSTRATE_HOME";
+  if (SYSTEM.test(folder) || BELOW_SYSTEM.test(folder)) return "it is a system folder";
+  if (GIT_FOLDER.test(folder)) return "it is git's own folder, where hooks and settings are programs";
+  if (isBelowSettings(folder, rules.home) && !isMarked(folder)) {
+    return "it lies in a settings folder of the home folder, and holds no .git or .substrate-profile";
+  }
+  if (isWithin(rules.installation, folder) && folder !== rules.installation) {
+    return `it contains the running installation ('${rules.installation}')`;
+  }
+  for (const path of rules.hidden) {
+    if (isWithin(path, folder)) return `it contains SUBSTRATE_HOME ('${path}')`;
+    if (isWithin(folder, path)) return `it lies in SUBSTRATE_HOME ('${path}')`;
+  }
   if (!rules.roots.some((root) => isWithin(folder, root)) && rules.roots.length > 0) {
     return "it lies under none of the roots in config.yaml 'projects'";
   }
@@ -86,6 +114,11 @@ function neverBecause(folder: string, rules: ProjectRules): string | undefined {
   return owner === rules.uid
     ? undefined
     : `it belongs to user ${owner} and the broker runs as user ${rules.uid}`;
+}
+
+function identityOf(folder: string): string {
+  const stat = statSync(folder, { throwIfNoEntry: false });
+  return stat === undefined ? "gone" : `${stat.dev}:${stat.ino}`;
 }
 
 function ownerOf(folder: string): number | undefined {

@@ -3,12 +3,12 @@ import { type Refusal, refusal } from "./refusal.ts";
 
 /** The refusal of a command that the policy stops; undefined when it may run. */
 export function refuseByDecision(job: Job): Refusal | undefined {
-  const { verdict, rule } = job.decision;
-  const facts = { policy_id: job.effective.id, rule };
+  const { verdict, rule, policyId } = job.decision;
+  const facts = { policy_id: policyId, rule };
   if (verdict === "deny") {
     const hint =
       "Do the task another way, or ask the operator to change the policy; trying other spellings of the same command gives the same answer";
-    return refusal("policy_denied", `Policy '${job.effective.id}' denies this command${because(job)}`, hint, {
+    return refusal("policy_denied", `Policy '${policyId}' denies this command${because(job)}`, hint, {
       ...facts,
       exit: 126,
     });

@@ -11,6 +11,9 @@ import type { Ran } from "./run.ts";
 const NOT_FOUND = 127;
 const NOT_EXECUTABLE = 126;
 
+/** 128 + SIGKILL. */
+const KILLED = 137;
+
 type End = { readonly exit: number; readonly signal: string | null; readonly complaint: string };
 
 /** The reply of a command that ran, or the refusal of one that could not be started or lost its world. */
@@ -80,11 +83,8 @@ function endOf(ending: Ending): End | Refusal {
     case "not_started":
       return notStarted(ending.step, ending.path, ending.errno);
     case "world_lost":
-      return refusal(
-        "internal",
-        `The world ended while the command ran: ${ending.cause}`,
-        "Run it again: the next command gets a new world",
-      );
+      // Everything in a world is killed when it ends, whoever ended it: the command itself, a limit, or an operator.
+      return { exit: KILLED, signal: "SIGKILL", complaint: `substrate: the world ended: ${ending.cause}\n` };
   }
 }
 

@@ -23,11 +23,6 @@ export function argvOf(request: ExecuteRequest | CheckRequest): readonly string[
   );
 }
 
-/** The command as text: what was sent, or the words of argv as JSON, so that no quoting is guessed. */
-export function commandText(request: ExecuteRequest | CheckRequest): string {
-  return request.cmd ?? JSON.stringify(request.argv);
-}
-
 /** Project and working directory of a call; without `cwd`, the broker's own. */
 export function placeOf(broker: Broker, cwd: string | undefined): Place | Refusal {
   if (cwd !== undefined) return locateProject(cwd, broker.projectRules());

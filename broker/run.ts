@@ -39,6 +39,7 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
   const stderr = new BoundedOutput(request.maxOutputBytes);
   const started = performance.now();
   let owed = 0;
+  let answered = false;
   const run: CommandRun = world.exec({
     argv: request.argv,
     cwd: request.cwd,
@@ -47,6 +48,8 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
     background: request.background,
     window: WINDOW,
     onOutput: (stream, bytes) => {
+      // What a kept process writes after the reply is nobody's: it may be on its way when `discard` is sent.
+      if (answered) return;
       (stream === "stdout" ? stdout : stderr).push(bytes);
       owed += bytes.length;
       if (owed < WINDOW / 2) return;
@@ -65,6 +68,7 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
   stop.finish();
   const durationMs = performance.now() - started;
   await settle(world, run, ending, stop.cause === undefined ? request.background : "stopped");
+  answered = true;
   return {
     ending,
     timedOut: stop.cause === "timeout",

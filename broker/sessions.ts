@@ -1,18 +1,24 @@
 import { createHash } from "node:crypto";
 import type { Database, RootDatabase } from "lmdb";
 import { newId } from "./ids.ts";
+import type { OnFault } from "./spans/span-index.ts";
 
 export type Session = { readonly id: string; readonly agent: string; readonly project: string };
+
+/** No id is longer; LMDB throws at keys of more than 1,978 bytes. */
+const MAX_ID = 128;
 
 /** The sessions of this broker: one for each (agent, project), kept over restarts so that an id stays good. */
 export class Sessions {
   readonly #byId: Database<Session, string>;
   readonly #current: Database<string, string>;
+  readonly #onFault: OnFault;
   readonly #warm = new Map<string, Session>();
   /** Those of this process by id: LMDB shows a write only once it is committed. */
   readonly #made = new Map<string, Session>();
 
-  constructor(database: RootDatabase) {
+  constructor(database: RootDatabase, onFault: OnFault) {
+    this.#onFault = onFault;
     this.#byId = database.openDB({ name: "sessions" });
     this.#current = database.openDB({ name: "current-sessions" });
   }
@@ -26,7 +32,7 @@ export class Sessions {
   }
 
   find(id: string): Session | undefined {
-    return this.#made.get(id) ?? this.#byId.get(id);
+    return id.length > MAX_ID ? undefined : (this.#made.get(id) ?? this.#byId.get(id));
   }
 
   #stored(key: string): Session | undefined {
@@ -37,8 +43,9 @@ export class Sessions {
   #make(key: string, agent: string, project: string): Session {
     const session = { id: newId("ses"), agent, project };
     this.#made.set(session.id, session);
-    void this.#byId.put(session.id, session);
-    void this.#current.put(databaseKey(key), session.id);
+    const writes = [this.#byId.put(session.id, session), this.#current.put(databaseKey(key), session.id)];
+    for (const write of writes)
+      write.catch((error: unknown) => this.#onFault("A session cannot be kept", error));
     return session;
   }
 }

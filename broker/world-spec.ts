@@ -4,17 +4,24 @@ import type { FileScope, ProjectAccess, WorldSpec } from "../world/backend.ts";
 import type { CompiledPolicy } from "./policy/index.ts";
 import { isWithin } from "./projects.ts";
 
+/** Where a world is for. */
+export type Site = {
+  readonly project: string;
+  /** Device and inode: a folder that was made anew under the same name is another project. */
+  readonly identity: string;
+  /** Files that name a policy: whoever could write them inside would choose their own rules outside. */
+  readonly profiles: readonly string[];
+};
+
 export type Surroundings = {
   readonly home: string;
-  readonly substrateHome: string;
+  /** SUBSTRATE_HOME, and where held changes lie when that is elsewhere. */
+  readonly hidden: readonly string[];
   /** The running installation's build and packages. */
   readonly installation: readonly string[];
 };
 
 const MAX_MADE = 256;
-
-/** A file that names a policy: whoever may write it inside would choose their own rules outside. */
-const PROFILE_FILE = ".substrate-profile";
 
 /** Specs of warm worlds, made once per policy and project: each command asks for one. */
 export class WarmSpecs {
@@ -26,12 +33,12 @@ export class WarmSpecs {
   }
 
   /** `hash` is that of the policies together. */
-  of(hash: string, policies: readonly CompiledPolicy[], project: string): WorldSpec {
-    const key = `${hash} ${project}`;
+  of(hash: string, policies: readonly CompiledPolicy[], site: Site): WorldSpec {
+    const key = [hash, site.identity, site.project, ...site.profiles].join("\0");
     const known = this.#made.get(key);
     if (known !== undefined) return known;
     if (this.#made.size >= MAX_MADE) this.#made.clear();
-    const made = worldSpec(policies, project, { kind: "direct" }, this.#around);
+    const made = worldSpec(policies, site, { kind: "direct" }, this.#around);
     this.#made.set(key, made);
     return made;
   }
@@ -39,29 +46,31 @@ export class WarmSpecs {
 
 export function worldSpec(
   policies: readonly CompiledPolicy[],
-  project: string,
+  site: Site,
   access: ProjectAccess,
   around: Surroundings,
 ): WorldSpec {
-  const scopes = policies.map((policy) => fileScope(policy, project, around.home));
+  const { project, identity, profiles } = site;
+  const files = policies.map((policy) => fileScope(policy, project, around.home)).reduce(narrower);
   return {
     project,
+    identity,
     access,
-    files: withProfileSealed(scopes.reduce(narrower), project),
-    hidden: [around.substrateHome],
+    files: { ...files, denyWrite: [...files.denyWrite, ...profiles] },
+    hidden: around.hidden,
     sealed: around.installation,
   };
 }
 
 /** `*` before the end of a path cannot be carried out by mounts; `broker/policy/not-yet.ts` says so at load. */
-export function isLiteralScope(path: string): boolean {
+function isLiteralScope(path: string): boolean {
   return !/[*?[\]{}]/.test(path.replace(/\/\*\*$/, ""));
 }
 
 function fileScope(policy: CompiledPolicy, project: string, home: string): FileScope {
   const files = policy.document.fs ?? {};
   const place = (paths: readonly string[] | undefined): readonly string[] =>
-    (paths ?? []).map((path) => absolute(path, project, home)).filter(isLiteralScope);
+    (paths ?? []).filter(isLiteralScope).map((path) => absolute(path, project, home));
   return {
     read: place(files.read ?? ["/**"]),
     denyRead: place(files.deny_read),
@@ -96,8 +105,4 @@ function covers(scopes: readonly string[], path: string): boolean {
   return scopes.some(
     (scope) => scope === path || (scope.endsWith("/**") && isWithin(folder, scope.slice(0, -3) || "/")),
   );
-}
-
-function withProfileSealed(files: FileScope, project: string): FileScope {
-  return { ...files, denyWrite: [...files.denyWrite, join(project, PROFILE_FILE)] };
 }

@@ -1,5 +1,5 @@
 /** The worlds of this broker: one warm world for each session, shared by its commands and ended when idle. */
-import type { World, WorldBackend, WorldSpec } from "../world/backend.ts";
+import { type World, type WorldBackend, type WorldSpec, WorldUnavailable } from "../world/backend.ts";
 import { newId } from "./ids.ts";
 
 type Warm = {
@@ -12,8 +12,11 @@ type Warm = {
 /** A world is ready in some 20 ms; a host under load may take a hundred times as long. */
 const START_PATIENCE_MS = 15_000;
 
-/** A world lent to one command. */
-export type Lease = { readonly world: World; readonly release: () => void };
+/** How many warm worlds a broker holds at once: each label of each project is one more. */
+const MAX_WARM = 512;
+
+/** A world lent to one command; `held` says that changes in its overlay are to be kept. */
+export type Lease = { readonly world: World; readonly release: (held: boolean) => void };
 
 export class Worlds {
   readonly #backend: WorldBackend;
@@ -48,7 +51,14 @@ export class Worlds {
   /** A world for one command alone; releasing it ends it. Throws `WorldUnavailable`. */
   async leaseFresh(spec: WorldSpec): Promise<Lease> {
     const world = await this.#backend.start(newId("wld"), spec, AbortSignal.timeout(START_PATIENCE_MS));
-    return { world, release: () => void world.end("its command has ended") };
+    return {
+      world,
+      release: (held) => {
+        void world
+          .end("its command has ended")
+          .then(() => (held ? undefined : this.#backend.dropHeld(world)));
+      },
+    };
   }
 
   /** The warm worlds by session. */
@@ -58,12 +68,14 @@ export class Worlds {
     return settled.flatMap((entry) => (entry.status === "fulfilled" ? [entry.value] : []));
   }
 
-  get count(): number {
-    return this.#warm.size;
-  }
-
   /** Not bound to the first command's life: others may be waiting for the same world. */
   #start(session: string, spec: WorldSpec): Warm {
+    if (this.#warm.size >= MAX_WARM) {
+      throw new WorldUnavailable(
+        `There are ${MAX_WARM} warm worlds already`,
+        "Wait until some are idle, or use fewer names for agents",
+      );
+    }
     const world = this.#backend.start(newId("wld"), spec, AbortSignal.timeout(START_PATIENCE_MS));
     const warm: Warm = { spec, world, users: 0, idle: undefined };
     this.#warm.set(session, warm);
@@ -78,8 +90,7 @@ export class Worlds {
     warm.users -= 1;
     if (warm.users > 0) return;
     if (this.#retired.has(warm)) return this.#end(warm, "its policy has changed");
-    warm.idle = setTimeout(() => void this.#endIfIdle(session, warm), this.#idleMs());
-    warm.idle.unref();
+    this.#watchIdle(session, warm);
   }
 
   /** A world with kept processes is in use, although no command runs in it. */
@@ -91,6 +102,11 @@ export class Worlds {
       this.#forget(session, warm);
       return this.#end(warm, "it was idle");
     }
+    this.#watchIdle(session, warm);
+  }
+
+  #watchIdle(session: string, warm: Warm): void {
+    clearTimeout(warm.idle);
     warm.idle = setTimeout(() => void this.#endIfIdle(session, warm), this.#idleMs());
     warm.idle.unref();
   }

@@ -12,17 +12,23 @@ export function expressApp(broker: Broker, caller: () => Caller, log: Log): Expr
   const app = express();
   app.disable("x-powered-by");
   app.disable("etag");
-  for (const { method, path, operatorOnly, handle } of ROUTES) {
+  for (const { method, path, handle } of ROUTES) {
     app[method](path, async (request, response) => {
-      const context = { broker, caller: caller(), log };
-      if (operatorOnly && context.caller.kind !== "operator") return sendUnknown(request, response);
-      await handle(context, request, response);
+      await handle({ broker, caller: caller(), log }, request, response);
     });
   }
   app.use(sendUnknown);
-  app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) =>
-    sendBug(response, log, error),
-  );
+  app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
+    if (!isCallersFault(error)) return sendBug(response, log, error);
+    sendRefusal(
+      response,
+      refusal(
+        "invalid_request",
+        `Cannot read ${quoted(request.url)}: ${error.message}`,
+        "Mend the path or the query",
+      ),
+    );
+  });
   return app;
 }
 
@@ -36,5 +42,12 @@ function sendUnknown(request: Request, response: Response): void {
       `There is no ${quoted(`${request.method} ${request.path}`)} here`,
       `This version answers ${all}`,
     ),
+  );
+}
+
+/** Express marks what the caller did wrong (a path that is no valid escape) with a status below 500. */
+function isCallersFault(error: unknown): error is Error {
+  return (
+    error instanceof Error && "status" in error && typeof error.status === "number" && error.status < 500
   );
 }

@@ -5,9 +5,9 @@ import type { Log } from "./context.ts";
 
 /** What nobody foresaw: the log has the cause, the client an id to find it by. */
 export function sendBug(response: ServerResponse, log: Log, error: unknown): void {
-  if (response.destroyed) return;
   const id = String(response.getHeader("x-request-id"));
-  log.error({ error, request: id }, "A request failed for a reason that is a bug");
+  log.error({ err: error, request: id }, "A request failed for a reason that is a bug");
+  if (response.destroyed) return;
   sendRefusal(
     response,
     refusal(

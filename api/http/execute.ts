@@ -25,16 +25,28 @@ export async function handleExecute(
       ),
     );
   }
-  const outcome = await execute(context.broker, body.valid.agent_id, body.valid, whenClientLeaves(response));
-  if (outcome.kind === "refused") return sendRefusal(response, outcome.error);
+  const outcome = await execute(
+    context.broker,
+    body.valid.agent_id,
+    body.valid,
+    whenClientLeaves(request, response),
+  );
+  if (outcome.kind === "refused") {
+    const { error } = outcome;
+    if (error.code === "internal")
+      context.log.error({ refusal: error }, "A command failed for a reason that is a bug");
+    return sendRefusal(response, error);
+  }
   sendJson(response, 200, outcome.reply);
 }
 
 /** Aborts when the connection closes before the answer was sent: a client that goes away ends its command. */
-function whenClientLeaves(response: ServerResponse): AbortSignal {
+function whenClientLeaves(request: IncomingMessage, response: ServerResponse): AbortSignal {
   const leaving = new AbortController();
-  response.once("close", () => {
-    if (!response.writableFinished) leaving.abort(new Error("The client went away"));
-  });
+  // The connection's end and not the response's: one that waits behind another in the pipeline never hears of it.
+  const { socket } = request;
+  const leave = (): void => leaving.abort(new Error("The client went away"));
+  socket.once("close", leave);
+  response.once("finish", () => socket.off("close", leave));
   return leaving.signal;
 }

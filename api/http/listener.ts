@@ -13,6 +13,7 @@ import { uuidv7 } from "uuidv7";
 import type { Broker } from "../../broker/broker.ts";
 import { expressApp } from "./app.ts";
 import type { Caller } from "./caller.ts";
+import { refusal } from "../../broker/refusal.ts";
 import { sendBug } from "./bug.ts";
 import type { Context, Log } from "./context.ts";
 import { handleCheck } from "./check.ts";
@@ -31,9 +32,8 @@ const DIRECT: Readonly<
 export function createListener(broker: Broker, caller: () => Caller, log: Log): Server {
   const app = expressApp(broker, caller, log);
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, directFirst(broker, caller, log, app));
-  server.on("clientError", (_error, socket) => {
-    if (socket.writable)
-      socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+  server.on("clientError", (error: Error, socket) => {
+    if (socket.writable) socket.end(answerToNoHttp(error));
   });
   return server;
 }
@@ -47,4 +47,21 @@ function directFirst(broker: Broker, caller: () => Caller, log: Log, rest: Reque
       sendBug(response, log, error),
     );
   };
+}
+
+/** What was sent cannot be read as HTTP, so there is no response to write it with. */
+function answerToNoHttp(error: Error): string {
+  const reason = refusal(
+    "invalid_request",
+    `Cannot read the request: ${error.message}`,
+    "Send HTTP/1.1, with headers of at most 16 KiB",
+  );
+  const body = JSON.stringify({ error: reason });
+  const head = [
+    "HTTP/1.1 400 Bad Request",
+    "connection: close",
+    "content-type: application/json; charset=utf-8",
+    `x-request-id: ${uuidv7()}`,
+  ];
+  return [...head, `content-length: ${Buffer.byteLength(body)}`, "", body].join("\r\n");
 }

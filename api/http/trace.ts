@@ -18,5 +18,8 @@ export function handleTrace({ broker, caller }: Context, request: Request, respo
       ),
     );
   }
-  sendJson(response, 200, { span, children: broker.trace.childrenOf(id) });
+  sendJson(response, 200, {
+    span,
+    children: broker.trace.childrenOf(id).filter((child) => maySee(caller, child.agent_id)),
+  });
 }

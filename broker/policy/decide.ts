@@ -1,4 +1,4 @@
-import type { ReadCommand } from "./command.ts";
+import type { CommandAssignment, ReadCommand } from "./command.ts";
 import type {
   CompiledPolicy,
   Decision,
@@ -23,21 +23,49 @@ export function decide(policy: CompiledPolicy, read: ReadCommand, where: Where):
   return asDecision(judge(policy, read, where), policy.mode);
 }
 
-/**
- * The assigned policy and the one that narrows it (a profile): the strictest verdict of the two holds, and enforce beats
- * observe. Of two equal verdicts the assigned policy's rule is named.
- */
+/** {@link decideAll} for two policies, or one, in one place. */
 export function decideBoth(
   assigned: CompiledPolicy,
   narrowing: CompiledPolicy | null,
   read: ReadCommand,
   where: Where,
 ): Decision {
-  if (narrowing === null) return decide(assigned, read, where);
-  const [first, second] = [judge(assigned, read, where), judge(narrowing, read, where)];
-  const stricter = STRICTNESS[second.verdict] > STRICTNESS[first.verdict] ? second : first;
-  const mode = assigned.mode === "enforce" || narrowing.mode === "enforce" ? "enforce" : "observe";
-  return asDecision({ ...stricter, warnings: [...first.warnings, ...second.warnings] }, mode);
+  return decideAll(narrowing === null ? [assigned] : [assigned, narrowing], read, [where]);
+}
+
+/**
+ * What several policies together say of a command that several readings of its surroundings fit (the home folder of the
+ * user, and the one that the caller gives it): the strictest verdict of all, and enforce beats observe.
+ */
+export function decideAll(
+  policies: readonly [CompiledPolicy, ...CompiledPolicy[]],
+  read: ReadCommand,
+  wheres: readonly [Where, ...Where[]],
+): Decision {
+  const [base] = policies;
+  const [usual] = wheres;
+  const first = judge(base, read, usual);
+  const others = policies.flatMap((policy) => wheres.map((where) => judge(policy, read, where))).slice(1);
+  const strictest = others.reduce(
+    (best, one) => (STRICTNESS[one.verdict] > STRICTNESS[best.verdict] ? one : best),
+    first,
+  );
+  const mode = policies.some((policy) => policy.mode === "enforce") ? "enforce" : "observe";
+  const warnings = policies.flatMap((policy) => judge(policy, read, usual).warnings);
+  return asDecision({ ...strictest, warnings }, mode);
+}
+
+/** The command as it is read when the caller gives it these variables: each part of it starts with them. */
+export function withVariables(read: ReadCommand, variables: Readonly<Record<string, string>>): ReadCommand {
+  const given = Object.entries(variables).map(
+    ([name, text]): CommandAssignment => ({ name, value: { kind: "literal", text, raw: text } }),
+  );
+  if (given.length === 0) return read;
+  const fragments = read.fragments.map((fragment) => ({
+    ...fragment,
+    assignments: [...given, ...fragment.assignments],
+  }));
+  return { ...read, fragments };
 }
 
 interface Judgement {

@@ -1,6 +1,6 @@
 /** The face of the policy engine: what the rest of the broker may use. Everything here but `loadPolicy` is pure. */
 export type { CommandWord, OpaqueSpot, ReadCommand, SimpleCommand } from "./command.ts";
-export { decide, decideBoth } from "./decide.ts";
+export { decide, decideAll, decideBoth, withVariables } from "./decide.ts";
 export type {
   CompiledPolicy,
   Decision,

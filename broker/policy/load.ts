@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { basename } from "node:path";
 import { validatePolicyDocument } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
@@ -55,8 +55,10 @@ export function parsePolicy(text: string, file: string): PolicyLoad {
 }
 
 function readBounded(path: string): Buffer {
-  const file = openSync(path, "r");
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
+    if (!fstatSync(file).isFile())
+      throw Object.assign(new Error("it is no plain file"), { code: "it is no plain file" });
     const buffer = Buffer.alloc(MAX_POLICY_BYTES + 1);
     let length = 0;
     for (;;) {

@@ -1,6 +1,6 @@
 import type { Span } from "../../schemas/generated/types.ts";
 import { readLines } from "./lines.ts";
-import type { SpanIndex } from "./span-index.ts";
+import type { OnFault, SpanIndex } from "./span-index.ts";
 import type { TraceFile } from "./trace-file.ts";
 
 /** How many lines are indexed before the database may commit them. */
@@ -8,10 +8,10 @@ const BATCH = 5000;
 
 /**
  * Reads what stands in the trace behind the index's watermark into the index. A watermark that the file does not
- * reach (the file was cut, or another one was put there) makes the index begin anew.
+ * hold (it was cut, or another one was put there) makes the index begin anew, and its head is kept for `trace verify`.
  */
-export async function catchUp(file: TraceFile, index: SpanIndex): Promise<void> {
-  const from = await startingPoint(file, index);
+export async function catchUp(file: TraceFile, index: SpanIndex, onFault: OnFault): Promise<void> {
+  const from = await startingPoint(file, index, onFault);
   if (from === file.size) return;
   let count = 0;
   for await (const { offset, length, text } of readLines(file.path, from)) {
@@ -30,10 +30,16 @@ export async function catchUp(file: TraceFile, index: SpanIndex): Promise<void> 
   await index.flush({ size: file.size, head: file.head });
 }
 
-async function startingPoint(file: TraceFile, index: SpanIndex): Promise<number> {
+async function startingPoint(file: TraceFile, index: SpanIndex, onFault: OnFault): Promise<number> {
   const mark = index.watermark();
   if (mark === undefined) return 0;
-  if (mark.size <= file.size) return mark.size;
+  if (file.endsWith(mark.head, mark.size)) return mark.size;
+  const lost = mark.head.hash ?? "none";
+  onFault(
+    "The trace is not the one that was indexed: it was cut, changed or replaced",
+    new Error(`Lost head ${lost}`),
+  );
   await index.clear();
+  if (mark.head.hash !== null) await index.addLostHead(mark.head.hash);
   return 0;
 }

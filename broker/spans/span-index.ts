@@ -34,6 +34,11 @@ type Recent = {
   readonly ends: boolean;
 };
 
+const MAX_LOST_HEADS = 16;
+
+/** Told of a fault that costs no span: the trace itself is written. */
+export type OnFault = (what: string, error: unknown) => void;
+
 /**
  * What is added waits in memory until `flush`, which hands it all to LMDB in one turn of the event loop, as one
  * transaction. A transaction for each command cost the broker's thread a quarter of a millisecond, and its journal
@@ -46,14 +51,17 @@ export class SpanIndex {
   readonly #children: Database<string, string>;
   readonly #open: Database<true, string>;
   readonly #state: Database<Watermark, string>;
+  readonly #lost: Database<readonly string[], string>;
   /** What LMDB does not show yet: entries by span, first lines in their order, and the writes to come. */
   readonly #pending = new Map<string, SpanEntry>();
   readonly #recent: Recent[] = [];
-  #ended: string[] = [];
+  readonly #ended: string[] = [];
   #flushing = Promise.resolve();
+  readonly #onFault: OnFault;
 
   /** `overlappingSync: false`: with it, a writer that is killed can leave the environment broken. */
-  constructor(folder: string, options: { readonly readOnly?: boolean } = {}) {
+  constructor(folder: string, options: { readonly readOnly?: boolean; readonly onFault?: OnFault } = {}) {
+    this.#onFault = options.onFault ?? (() => {});
     this.root = open({
       path: folder,
       overlappingSync: false,
@@ -65,6 +73,7 @@ export class SpanIndex {
     this.#children = this.root.openDB({ name: "children", dupSort: true, encoding: "ordered-binary" });
     this.#open = this.root.openDB({ name: "open" });
     this.#state = this.root.openDB({ name: "state" });
+    this.#lost = this.root.openDB({ name: "lost-heads" });
   }
 
   /** A new span's first line. `ends` says that no second one will follow. */
@@ -90,6 +99,15 @@ export class SpanIndex {
 
   watermark(): Watermark | undefined {
     return this.#state.get("watermark");
+  }
+
+  /** Heads that the trace had and has no more: somebody cut it or put another one there. Kept for `trace verify`. */
+  lostHeads(): readonly string[] {
+    return this.#lost.get("heads") ?? [];
+  }
+
+  async addLostHead(head: string): Promise<void> {
+    await this.#lost.put("heads", [...new Set([...this.lostHeads(), head])].slice(-MAX_LOST_HEADS));
   }
 
   find(span: string): SpanEntry | undefined {
@@ -133,24 +151,32 @@ export class SpanIndex {
     await this.root.close();
   }
 
+  /** A commit that fails (a full disk) is tried again with the next flush: nothing is forgotten before it is committed. */
   async #write(watermark: Watermark): Promise<void> {
     const entries = [...this.#pending];
-    const rows = this.#recent.length;
-    for (const [span, entry] of entries) void this.#spans.put(span, entry);
-    for (const row of this.#recent) this.#writeRow(row);
-    for (const span of this.#ended) void this.#open.remove(span);
-    this.#ended = [];
-    await this.#state.put("watermark", watermark);
+    const rows = [...this.#recent];
+    const ended = [...this.#ended];
+    const writes = [
+      ...entries.map(([span, entry]) => this.#spans.put(span, entry)),
+      ...rows.flatMap((row) => this.#writeRow(row)),
+      ...ended.map((span) => this.#open.remove(span)),
+      this.#state.put("watermark", watermark),
+    ];
+    const failed = (await Promise.allSettled(writes)).find((write) => write.status === "rejected");
+    if (failed !== undefined) return this.#onFault("The index of the trace cannot be written", failed.reason);
     for (const [span, entry] of entries) if (this.#pending.get(span) === entry) this.#pending.delete(span);
-    this.#recent.splice(0, rows);
+    this.#recent.splice(0, rows.length);
+    this.#ended.splice(0, ended.length);
   }
 
-  #writeRow({ seq, span, entry, parent, ends }: Recent): void {
-    void this.#order.put(["*", seq], span);
-    if (entry.agent !== null) void this.#order.put([`agent ${entry.agent}`, seq], span);
-    if (entry.session !== null) void this.#order.put([`session ${entry.session}`, seq], span);
-    if (parent !== null) void this.#children.put(parent, span);
-    if (!ends) void this.#open.put(span, true);
+  #writeRow({ seq, span, entry, parent, ends }: Recent): readonly Promise<boolean>[] {
+    return [
+      this.#order.put(["*", seq], span),
+      ...(entry.agent === null ? [] : [this.#order.put([`agent ${entry.agent}`, seq], span)]),
+      ...(entry.session === null ? [] : [this.#order.put([`session ${entry.session}`, seq], span)]),
+      ...(parent === null ? [] : [this.#children.put(parent, span)]),
+      ...(ends ? [] : [this.#open.put(span, true)]),
+    ];
   }
 }
 

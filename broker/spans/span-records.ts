@@ -1,5 +1,5 @@
 /** The lines that one call leaves in the trace. */
-import type { FsDiff } from "../../schemas/generated/types.ts";
+import type { DecisionRule, FsDiff } from "../../schemas/generated/types.ts";
 import type { World } from "../../world/backend.ts";
 import { environmentHash } from "../environment.ts";
 import { newId } from "../ids.ts";
@@ -7,9 +7,8 @@ import type { Job } from "../job.ts";
 import type { Outcome } from "../outcome.ts";
 import type { Refusal } from "../refusal.ts";
 import { scopesOf, usageOf } from "../reply-of.ts";
-import { commandText } from "../request.ts";
 import type { Ran } from "../run.ts";
-import { redact } from "./redact.ts";
+import { redact, redactWords } from "./redact.ts";
 import type { SpanRecord } from "./trace.ts";
 
 /** The line that stands before the command has any effect. */
@@ -57,23 +56,27 @@ export function refusedSpan(job: Job, error: Refusal): SpanRecord {
   };
 }
 
-/** One line for each `commands.warn` rule that the running command met. */
-export function warningSpans(job: Job): readonly SpanRecord[] {
+/** One line for each `commands.warn` rule that the running command met; `started` is the command's own line. */
+export function warningSpans(job: Job, started: SpanRecord): readonly SpanRecord[] {
   return job.decision.warnings.map((rule) => ({
-    ...common(job),
+    ...started,
     span_id: newId("spn"),
     parent_span: job.span,
     event_type: "violation" as const,
     component: "broker" as const,
-    decision: { verdict: job.decision.verdict, mode: job.decision.mode, rule },
+    decision: { verdict: job.decision.verdict, mode: job.decision.mode, rule: cleanRule(rule) },
     replayable: false,
   }));
 }
 
+function cleanRule(rule: DecisionRule | null): DecisionRule | null {
+  return rule === null ? null : { ...rule, fragment: redact(rule.fragment, "rule").text };
+}
+
 function common(job: Job): SpanRecord {
-  const { text, redacted } = redact(commandText(job.request), "cmd");
+  const { cmd, argv } = job.request;
+  const { text, redacted } = argv === undefined ? redact(cmd ?? "", "cmd") : redactWords(argv, "cmd");
   const { verdict, mode, rule } = job.decision;
-  const cleanRule = rule === null ? null : { ...rule, fragment: redact(rule.fragment, "rule").text };
   return {
     ts: new Date().toISOString(),
     event_type: "command_start",
@@ -97,7 +100,7 @@ function common(job: Job): SpanRecord {
     fs_diff: null,
     usage: null,
     isolation: null,
-    decision: { verdict, mode, rule: cleanRule },
+    decision: { verdict, mode, rule: cleanRule(rule) },
     stdout_sha256: null,
     stderr_sha256: null,
     redacted: [...redacted],

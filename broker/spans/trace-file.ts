@@ -24,6 +24,7 @@ export class TraceFile {
   readonly path: string;
   readonly #file: number;
   #size: number;
+  #closed = false;
   #head: Head;
   #sync: Promise<void> | undefined;
   #nextSync: Promise<void> | undefined;
@@ -46,6 +47,7 @@ export class TraceFile {
 
   /** Writes one line. Throws the kernel's error (a full disk) with nothing half-written left behind. */
   append(record: Readonly<Record<string, unknown>>): Extent {
+    if (this.#closed) throw new Error(`The trace '${this.path}' is closed`);
     const { line, head } = linkLine(record, this.#head);
     const bytes = Buffer.from(`${line}\n`, "utf8");
     this.#write(bytes);
@@ -62,6 +64,14 @@ export class TraceFile {
     return this.#nextSync;
   }
 
+  /** Whether the line that ends at an offset is the one that made this head. */
+  endsWith(head: Head, offset: number): boolean {
+    if (head.hash === null) return offset === 0;
+    const tail = `,"hash":"${head.hash}"}\n`;
+    if (offset < tail.length || offset > this.#size) return false;
+    return this.read({ offset: offset - tail.length, length: tail.length }) === tail;
+  }
+
   read(extent: Extent): string {
     const bytes = Buffer.allocUnsafe(extent.length);
     let done = 0;
@@ -75,6 +85,7 @@ export class TraceFile {
   }
 
   close(): void {
+    this.#closed = true;
     closeSync(this.#file);
   }
 

@@ -4,9 +4,10 @@
  * the two finds the span again when it starts and closes it as `lost`.
  */
 import type { Span } from "../../schemas/generated/types.ts";
+import { redact } from "./redact.ts";
 import { checkLine, EMPTY_HEAD, type Head } from "./chain.ts";
 import { catchUp } from "./catch-up.ts";
-import { SpanIndex, type SpanQuery } from "./span-index.ts";
+import { type OnFault, SpanIndex, type SpanQuery } from "./span-index.ts";
 import { TraceFile } from "./trace-file.ts";
 
 /** A span as its owner hands it in: what the chain adds is missing. */
@@ -16,6 +17,9 @@ export type SpanPage = { readonly spans: readonly Span[]; readonly next: number 
 
 /** How far the database's copy of the chain's head may be behind the file, in milliseconds. */
 const MARK_DELAY_MS = 500;
+
+/** No id is longer; LMDB throws at keys of more than 1,978 bytes. */
+const MAX_ID = 128;
 
 export class Trace {
   readonly #file: TraceFile;
@@ -33,10 +37,10 @@ export class Trace {
    * Opens the trace at `path` with its index. Reads what the index lacks and closes what an earlier broker left
    * open. `sync` makes every start durable against a power cut.
    */
-  static async open(path: string, database: string, sync: boolean): Promise<Trace> {
+  static async open(path: string, database: string, sync: boolean, onFault: OnFault): Promise<Trace> {
     const file = new TraceFile(path, headOfLastLine);
-    const index = new SpanIndex(database);
-    await catchUp(file, index);
+    const index = new SpanIndex(database, { onFault });
+    await catchUp(file, index, onFault);
     const trace = new Trace(file, index, sync);
     trace.#closeLost();
     await trace.#mark();
@@ -70,7 +74,27 @@ export class Trace {
     this.#scheduleMark();
   }
 
+  /** Closes a span whose command broke for a reason that is a bug, if it was opened; the reason goes to the caller. */
+  closeFailed(started: SpanRecord, error: unknown): void {
+    if (this.#index.find(started.span_id) === undefined) return;
+    const message = error instanceof Error ? error.message : String(error);
+    try {
+      this.close({
+        ...started,
+        ts: new Date().toISOString(),
+        event_type: "command_complete",
+        outcome: "failed",
+        code: "internal",
+        message: redact(message, "message").text,
+        replayable: false,
+      });
+    } catch {
+      // The trace cannot be written, ignoring: the caller throws the first error, and the next broker closes the span.
+    }
+  }
+
   find(span: string): Span | undefined {
+    if (span.length > MAX_ID) return undefined;
     const entry = this.#index.find(span);
     return entry === undefined ? undefined : this.#read(entry.end ?? entry.start);
   }
@@ -79,13 +103,14 @@ export class Trace {
     return this.#index.childrenOf(span).flatMap((child) => this.find(child) ?? []);
   }
 
-  /** A page of spans, newest first, at most `limit`. `since` is an ISO time; older spans end the listing. */
+  /** A page of spans, newest first, at most `limit`. `since` is an ISO time; spans whose last
+   * line is older are left out. */
   list(query: SpanQuery, since: string | undefined): SpanPage {
     const rows = this.#index.list(query);
     const spans = rows.flatMap((row) => this.find(row.span) ?? []);
     const recent = since === undefined ? spans : spans.filter((span) => span.ts >= since);
     const last = rows.at(-1);
-    const more = rows.length === query.limit && recent.length === spans.length;
+    const more = rows.length === query.limit;
     return { spans: recent, next: more && last !== undefined ? last.seq : null };
   }
 

@@ -1,0 +1,70 @@
+/** `.substrate-profile` files: the nearest at or above a working directory names a policy that narrows. */
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { isWithin, type Place } from "./projects.ts";
+import { quoted, type Refusal, refusal } from "./refusal.ts";
+
+const FILE = ".substrate-profile";
+
+/** One word and its line end; what is longer is none. */
+const MAX_BYTES = 129;
+
+const WORD = /^\s*([a-z0-9-]+)\s*$/;
+
+export type FolderProfile = {
+  /** The policy that the nearest file names; undefined without a file. */
+  readonly name: string | undefined;
+  /** All the project's files of this kind that were met so far: none may be written inside a world. */
+  readonly files: readonly string[];
+};
+
+export class Profiles {
+  readonly #met = new Map<string, readonly string[]>();
+
+  /** Reads from the host, now. A file that is no plain file with one word refuses: to pass it over would widen. */
+  of({ project, cwd }: Place): FolderProfile | Refusal {
+    let name: string | undefined;
+    for (let folder = cwd; ; folder = dirname(folder)) {
+      const path = join(folder, FILE);
+      const word = readWord(path);
+      if (typeof word === "object") return word;
+      if (word !== undefined) this.#meet(project, path);
+      name ??= word;
+      if (folder === "/") return { name, files: this.#met.get(project) ?? [] };
+    }
+  }
+
+  #meet(project: string, path: string): void {
+    const met = this.#met.get(project) ?? [];
+    if (isWithin(path, project) && !met.includes(path)) this.#met.set(project, [...met, path].sort());
+  }
+}
+
+/** Never follows a link and never waits for a pipe: whoever works in the project may have put either there. */
+function readWord(path: string): string | undefined | Refusal {
+  let file: number;
+  try {
+    file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    return code === "ENOENT" || code === "ENOTDIR"
+      ? undefined
+      : unusable(path, `it cannot be opened (${code})`);
+  }
+  try {
+    if (!fstatSync(file).isFile()) return unusable(path, "it is no plain file");
+    const bytes = Buffer.alloc(MAX_BYTES);
+    const length = readSync(file, bytes, 0, MAX_BYTES, 0);
+    return WORD.exec(bytes.toString("utf8", 0, length))?.[1] ?? unusable(path, "it does not hold one word");
+  } finally {
+    closeSync(file);
+  }
+}
+
+function unusable(path: string, why: string): Refusal {
+  return refusal(
+    "unknown_profile",
+    `Cannot use the profile file ${quoted(path)}: ${why}`,
+    "Write the name of a selectable policy into it, or ask the operator to remove it",
+  );
+}
