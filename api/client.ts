@@ -28,9 +28,13 @@ export function call(
         const parts: Buffer[] = [];
         response.on("data", (chunk: Buffer) => parts.push(chunk));
         response.on("error", reject);
-        response.on("end", () =>
-          resolve({ status: response.statusCode ?? 0, document: parse(Buffer.concat(parts)) }),
-        );
+        response.on("end", () => {
+          try {
+            resolve({ status: response.statusCode ?? 0, document: parse(Buffer.concat(parts)) });
+          } catch (error) {
+            reject(error instanceof Error ? error : new Error(String(error)));
+          }
+        });
       },
     );
     outgoing.on("error", (error: NodeJS.ErrnoException) => {

@@ -6,6 +6,8 @@ export type Installation = {
   readonly root: string;
   readonly version: string;
   readonly init: string;
+  /** What the build makes: a broker that is older runs other code. */
+  readonly built: readonly string[];
   readonly policies: string;
   /** The launcher that starts this program again. */
   readonly launcher: string;
@@ -23,8 +25,9 @@ export function installationAt(folder: string): Installation {
     root,
     version,
     init,
+    built: [init, join(root, ".build/substrate.mjs")],
     policies: join(root, "policies"),
     launcher: join(root, "api/bin/substrate.mjs"),
-    sealed: [join(root, ".build"), join(root, "node_modules"), join(root, "api/bin")],
+    sealed: [join(root, ".build"), join(root, "node_modules"), join(root, "api/bin"), join(root, "policies")],
   };
 }

@@ -1,6 +1,6 @@
 /** The entry point: reads the process's surroundings once, and hands them on. */
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { HomeRefused, homeLayout } from "../broker/home.ts";
 import { runCli } from "./cli/program.ts";
@@ -9,6 +9,11 @@ import { installationAt } from "./installation.ts";
 
 /** Where a privileged broker keeps upper and work folders (CONTRACT §2): homes are often on file systems without room. */
 const ROOT_OVERLAY = "/var/lib/substrate/overlay";
+
+// Whoever reads our output may stop (`| head`): that is no failure of ours.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+});
 
 try {
   process.exitCode = await runCli(terminalOf(process), process.argv.slice(2));
@@ -24,7 +29,7 @@ function terminalOf(host: NodeJS.Process): Terminal {
   const root = host.env["SUBSTRATE_HOME"];
   return {
     home: homeLayout(
-      root === undefined || root === "" ? join(homedir(), ".substrate") : root,
+      root === undefined || root === "" ? join(homedir(), ".substrate") : resolve(root),
       uid === 0 ? ROOT_OVERLAY : undefined,
     ),
     installation,

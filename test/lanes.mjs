@@ -7,17 +7,10 @@ import { journey } from "../api/setup/journey.mjs";
 import { lastLines, run } from "../api/setup/programs.mjs";
 import { SetUpError } from "../api/setup/say.mjs";
 import { EVERYTHING, setUp } from "../api/setup/set-up.mjs";
+import { VITEST } from "../api/setup/vitest.mjs";
 
 const VERSION = "24";
 const TESTS = ["test/unit", "test/integration"];
-const VITEST = [
-  "node_modules/vitest/vitest.mjs",
-  "run",
-  "--config",
-  "test/vitest.config.ts",
-  "--configLoader",
-  "runner",
-];
 
 const [version = VERSION, ...files] = process.argv.slice(2);
 

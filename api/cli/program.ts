@@ -47,10 +47,9 @@ function describeBroker(program: Command, choose: (action: Action) => void): voi
     .command("start")
     .description("Start the broker; nothing happens if it runs already")
     .option("--foreground", "stay in this process, for service managers")
-    .action((options: { foreground?: boolean }) =>
-      choose(async (at) =>
-        (await import("./commands/broker.ts")).startBroker(at, options.foreground === true),
-      ),
+    .option("--current", "replace a broker that was started before the last build")
+    .action((options: { foreground?: boolean; current?: boolean }) =>
+      choose(async (at) => (await import("./commands/broker.ts")).startBroker(at, options)),
     );
   broker
     .command("stop")

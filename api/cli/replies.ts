@@ -10,7 +10,7 @@ export async function ask<T>(terminal: Terminal, path: string): Promise<T> {
 }
 
 /** The error in an answer that is none of success. */
-export function errorOf(answer: Answer): ErrorReply["error"] {
+function errorOf(answer: Answer): ErrorReply["error"] {
   return (answer.document as ErrorReply).error;
 }
 
@@ -20,7 +20,16 @@ export function wordsOf(answer: Answer): string {
   return harmless(`${message}\n  ${hint}`);
 }
 
+/** Codes that say that a policy or a person said no. */
+const BY_POLICY: ReadonlySet<string> = new Set([
+  "policy_denied",
+  "approval_required",
+  "approval_denied",
+  "scope_denied",
+]);
+
 /** Exit code for a call that was refused: 126 when a policy said no, 125 for everything else. */
 export function exitOfRefusal(answer: Answer): number {
-  return errorOf(answer).exit ?? (answer.status === 403 ? EXIT_DENIED : EXIT_SUBSTRATE);
+  const { exit, code } = errorOf(answer);
+  return exit ?? (BY_POLICY.has(code) ? EXIT_DENIED : EXIT_SUBSTRATE);
 }

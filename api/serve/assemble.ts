@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { copyFileSync, existsSync, readFileSync, realpathSync } from "node:fs";
 import { homedir, release } from "node:os";
 import { join } from "node:path";
+import { Activity } from "../../broker/activity.ts";
 import { inHome } from "../../broker/assignment.ts";
 import type { Broker, WorldBackend } from "../../broker/broker.ts";
 import { Config } from "../../broker/config.ts";
@@ -10,6 +11,7 @@ import { Decisions } from "../../broker/decisions.ts";
 import { BaseEnvironments, hostEnvironment } from "../../broker/environment.ts";
 import { type Home, prepareHome } from "../../broker/home.ts";
 import { Policies } from "../../broker/policies.ts";
+import { Profiles } from "../../broker/profiles.ts";
 import { Sessions } from "../../broker/sessions.ts";
 import { Trace } from "../../broker/spans/trace.ts";
 import { WarmSpecs } from "../../broker/world-spec.ts";
@@ -31,7 +33,7 @@ export type Parts = {
 
 export async function assembleBroker(parts: Parts): Promise<Broker> {
   const { home, installation, log } = parts;
-  prepareHome(home);
+  prepareHome(home, parts.uid);
   writeDefaultPolicy(home, installation);
   const config = new Config(home.config, (problems) => {
     if (problems.length === 0) log.info({ file: home.config }, "Settings read");
@@ -41,6 +43,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
         "Settings do not load; the last good ones stay",
       );
   });
+  const onFault = (what: string, error: unknown): void => log.error({ err: error }, what);
   const decisions = new Decisions();
   const policies = new Policies(home.policies, installation.policies, (name, policy, problems) => {
     decisions.clear();
@@ -52,10 +55,11 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
         "Policy does not load; the last good one stays",
       );
   });
-  const trace = await Trace.open(home.trace, home.database, config.current().trace?.sync ?? false);
+  const trace = await Trace.open(home.trace, home.database, config.current().trace?.sync ?? false, onFault);
+  const hidden = [realpathSync(home.root), realpathSync(home.overlay)];
   const around = {
     home: realpathSync(homedir()),
-    substrateHome: realpathSync(home.root),
+    hidden,
     installation: installation.sealed,
   };
   return {
@@ -63,8 +67,10 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     version: installation.version,
     backend: parts.backend,
     worlds: new Worlds(parts.backend, () => (config.current().worlds?.idle_secs ?? DEFAULT_IDLE_SECS) * 1000),
-    sessions: new Sessions(trace.database),
+    sessions: new Sessions(trace.database, onFault),
+    activity: new Activity(),
     policies,
+    profiles: new Profiles(),
     trace,
     around,
     decisions,
@@ -75,8 +81,9 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     config: () => config.current(),
     projectRules: () => ({
       home: around.home,
-      substrateHome: around.substrateHome,
+      hidden,
       uid: parts.uid,
+      installation: installation.root,
       roots: (config.current().projects ?? []).map((path) => inHome(path, around.home)),
     }),
   };

@@ -4,17 +4,18 @@ import type { Log } from "../http/context.ts";
 const HOUR_MS = 3_600_000;
 const DEFAULT_MAX_AGE_HOURS = 168;
 
-/** Discards held changes past their age, now and every hour; returns the timer. */
-export async function expireLayers(broker: Broker, log: Log): Promise<NodeJS.Timeout> {
+/** Discards held changes past their age, now and every hour; returns the timer. What fails is logged and tried again. */
+export function expireHeldChanges(broker: Broker, log: Log): NodeJS.Timeout {
   const sweep = async (): Promise<void> => {
     const hours = broker.config().held?.max_age_hours ?? DEFAULT_MAX_AGE_HOURS;
     const removed = await broker.backend.expireHeld(broker.home.overlay, hours * HOUR_MS);
     if (removed > 0) log.info({ removed, hours }, "Held changes have expired");
   };
-  await sweep();
-  const timer = setInterval(() => {
-    sweep().catch((error: unknown) => log.error({ error: String(error) }, "Held changes cannot be swept"));
-  }, HOUR_MS);
+  const sweepOrSay = (): void => {
+    sweep().catch((error: unknown) => log.error({ err: error }, "Held changes cannot be swept"));
+  };
+  sweepOrSay();
+  const timer = setInterval(sweepOrSay, HOUR_MS);
   timer.unref();
   return timer;
 }

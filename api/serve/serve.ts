@@ -2,6 +2,7 @@
 import { readdirSync, renameSync, writeFileSync } from "node:fs";
 import type { Server } from "node:http";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Broker } from "../../broker/broker.ts";
 import { agentSocketPath, type Home } from "../../broker/home.ts";
 import type { BrokerFile } from "../../schemas/generated/types.ts";
@@ -39,11 +40,24 @@ export async function serve(broker: Broker, log: Log): Promise<Running> {
   return { stop: () => stop(broker, open, log) };
 }
 
-/** Order: no new calls, then no worlds (which ends every command and answers its caller), then the record. */
+/** How long answers to ended commands may take to be written; they are ready within milliseconds. */
+const LAST_ANSWERS_MS = 5000;
+
+/**
+ * Order: no new calls, then no worlds (which ends every command), then the last answers and lines of the commands that
+ * were ended, then the record. A caller that does not read its answer is not waited for.
+ */
 async function stop(broker: Broker, open: readonly Open[], log: Log): Promise<void> {
   for (const { server, path } of open) close(server, path);
+  const answered = broker.activity.close();
   await broker.backend.close();
-  await new Promise((resolve) => setImmediate(resolve));
+  const patience = new AbortController();
+  await Promise.race([
+    answered,
+    sleep(LAST_ANSWERS_MS, undefined, { signal: patience.signal }).catch(() => {}),
+  ]);
+  patience.abort();
+  await sleep(0);
   for (const { server } of open) server.closeAllConnections();
   await broker.trace.end();
   removeFile(broker.home.brokerFile);

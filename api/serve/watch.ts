@@ -14,7 +14,7 @@ export async function watchPolicies(broker: Broker, log: Log): Promise<() => Pro
   };
   watcher.on("add", load).on("change", load);
   watcher.on("error", (error) =>
-    log.warn({ error: String(error) }, "Policies are not watched; each command still compares them"),
+    log.warn({ err: error }, "Policies are not watched; each command still compares them"),
   );
   await new Promise<void>((resolve) => watcher.once("ready", () => resolve()));
   return () => watcher.close();

@@ -22,17 +22,17 @@ export function findProgram(name) {
 /**
  * Runs a program without stdin and keeps the end of what it prints.
  * @param {readonly [string, ...string[]]} argv
- * @param {{ env?: Record<string, string>, timeoutMs?: number, holding?: number }} [options]
- *   `holding`: a descriptor that the program keeps open as its 3
+ * @param {{ env?: Record<string, string>, timeoutMs?: number, killSignal?: NodeJS.Signals, holding?: number }} [options]
+ *   `killSignal`: what it gets after `timeoutMs`; `holding`: a descriptor that it keeps open as its 3
  * @returns {Promise<{ ok: boolean, ending: string, tail: string }>} never rejects
  */
-export function run([program, ...args], { env = {}, timeoutMs, holding } = {}) {
+export function run([program, ...args], { env = {}, timeoutMs, killSignal = "SIGKILL", holding } = {}) {
   return new Promise((resolve) => {
     const child = spawn(program, args, {
       cwd: CHECKOUT,
       env: { ...process.env, ...env },
       stdio: ["ignore", "pipe", "pipe", holding ?? "ignore"],
-      ...(timeoutMs === undefined ? {} : { timeout: timeoutMs, killSignal: "SIGKILL" }),
+      ...(timeoutMs === undefined ? {} : { timeout: timeoutMs, killSignal }),
     });
     let tail = "";
     const keep = (/** @type {Buffer} */ bytes) => {

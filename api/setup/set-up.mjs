@@ -5,13 +5,15 @@ import { requireNode } from "./node-version.mjs";
 import { packages } from "./packages.mjs";
 import { say } from "./say.mjs";
 import { readStamp } from "./stamp.mjs";
-import { adviceOnTools, tools } from "./tools.mjs";
+import { tools } from "./tools.mjs";
 
 /**
- * A part of set-up. `isCurrent` looks and changes nothing; `make` may run again at any time.
+ * A part of set-up. `isCurrent` looks and changes nothing; `make` may run again at any time. `advice` is one line on
+ * what is left for a person to do, also when `isCurrent` because nobody here may do it.
  * @typedef {{
  *   isCurrent(stamp: import("./stamp.mjs").Stamp): boolean,
  *   make(lock: number | undefined): Promise<void>,
+ *   advice?(): string | undefined,
  * }} Step
  */
 
@@ -28,12 +30,13 @@ export const BUILD_ONLY = [init, bundle];
 export async function setUp(steps) {
   requireNode(process.versions.node);
   // Looking needs no lock, so a checkout that another user owns and has built can be used.
-  if (pending(steps).length === 0) return sayNothingToDo(steps);
+  if (pending(steps).length === 0) return sayWhatIsLeft(steps, "nothing to do");
   await withLock(async (lock) => {
     for (const step of steps) {
       if (!step.isCurrent(readStamp())) await step.make(lock);
     }
   });
+  sayWhatIsLeft(steps);
 }
 
 /** @param {readonly Step[]} steps */
@@ -42,8 +45,12 @@ function pending(steps) {
   return steps.filter((step) => !step.isCurrent(stamp));
 }
 
-/** @param {readonly Step[]} steps */
-function sayNothingToDo(steps) {
-  const advice = steps.includes(tools) ? adviceOnTools() : undefined;
-  say(advice === undefined ? "nothing to do" : `nothing to do, but ${advice}`);
+/**
+ * @param {readonly Step[]} steps
+ * @param {string} [done] what there is to say without advice
+ */
+function sayWhatIsLeft(steps, done) {
+  const advice = steps.flatMap((step) => step.advice?.() ?? []).join("; ");
+  const words = [done, advice].filter((part) => part !== undefined && part !== "");
+  if (words.length > 0) say(words.join(", but "));
 }

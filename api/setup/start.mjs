@@ -6,6 +6,7 @@ const LAUNCHER = "api/bin/substrate.mjs";
 
 await journey(async () => {
   await setUp(EVERYTHING);
-  const started = await runNode([LAUNCHER, "broker", "start"]);
+  // A broker that was started before this build would go on answering with the old program.
+  const started = await runNode([LAUNCHER, "broker", "start", "--current"]);
   return started === 0 ? runNode([LAUNCHER, "tour"]) : started;
 });

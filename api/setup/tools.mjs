@@ -11,7 +11,10 @@ const TOOLS = [
 
 /** After a failed attempt, a person has the line that says what to run; the next starts do not wait for apt again. */
 const RETRY_AFTER_MS = 60 * 60 * 1000;
-const APT_LIMIT_MS = 180_000;
+/** An update can be cut off anywhere. */
+const UPDATE_LIMIT = /** @type {const} */ ({ timeoutMs: 3 * 60 * 1000, killSignal: "SIGKILL" });
+/** Killed in the middle of an install, dpkg leaves packages half configured, and every later install fails. */
+const INSTALL_LIMIT = /** @type {const} */ ({ timeoutMs: 10 * 60 * 1000, killSignal: "SIGTERM" });
 const APT_OPTIONS = [
   "-o",
   "Acquire::http::Timeout=20",
@@ -34,42 +37,40 @@ export const tools = {
   async make() {
     const prefix = await privilege();
     const missing = missingPackages();
-    const complaint = prefix === undefined ? "apt needs root" : await install(prefix, missing);
+    if (prefix !== undefined) await install(prefix, missing);
     updateStamp({ tools: { missing: missingPackages(), at: Date.now() } });
-    const advice = adviceOnTools();
-    if (advice !== undefined) say(`${advice} (${complaint})`);
+  },
+
+  advice() {
+    const missing = missingPackages();
+    if (missing.length === 0) return undefined;
+    const sudo = process.getuid?.() !== 0 && mayAsk() ? "sudo " : "";
+    const who = mayAsk() ? "run" : "run as root";
+    return `${missing.join(", ")} missing; ${who}: ${sudo}apt-get update && ${sudo}apt-get install -y ${missing.join(" ")}`;
   },
 };
-
-/** @returns {string | undefined} one line that says what is missing and what to run */
-export function adviceOnTools() {
-  const missing = missingPackages();
-  if (missing.length === 0) return undefined;
-  const sudo = process.getuid?.() === 0 ? "" : "sudo ";
-  return `${missing.join(", ")} missing; run: ${sudo}apt-get update && ${sudo}apt-get install -y ${missing.join(" ")}`;
-}
 
 /**
  * @param {readonly string[]} prefix
  * @param {readonly string[]} missing
- * @returns {Promise<string>} how it ended
  */
 async function install(prefix, missing) {
   say(`installing ${missing.join(", ")} with apt-get`);
   // An update may fail for one source of many; the install then tells.
-  await aptGet(prefix, ["update"]);
-  const { ending, tail } = await aptGet(prefix, ["install", "-y", "--no-install-recommends", ...missing]);
-  return `apt-get ended with ${ending}: ${lastLines(tail, 1).trim()}`;
+  await aptGet(prefix, ["update"], UPDATE_LIMIT);
+  const apt = await aptGet(prefix, ["install", "-y", "--no-install-recommends", ...missing], INSTALL_LIMIT);
+  if (!apt.ok) say(`apt-get ended with ${apt.ending}: ${lastLines(apt.tail, 1).trim()}`);
 }
 
 /**
  * @param {readonly string[]} prefix
  * @param {readonly string[]} step
+ * @param {typeof UPDATE_LIMIT | typeof INSTALL_LIMIT} limit
  */
-function aptGet(prefix, step) {
+function aptGet(prefix, step, limit) {
   // `env` because sudo drops the caller's variables.
   const argv = [...prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", ...APT_OPTIONS, ...step];
-  return run(/** @type {[string, ...string[]]} */ (argv), { timeoutMs: APT_LIMIT_MS });
+  return run(/** @type {[string, ...string[]]} */ (argv), limit);
 }
 
 /** @returns {Promise<string[] | undefined>} what to put before apt-get; undefined when it may not run */

@@ -14,8 +14,9 @@ beforeEach(() => {
   mkdirSync(join(base, "ann/code/app/.git"));
   rules = {
     home: join(base, "ann"),
-    substrateHome: join(base, "ann/.substrate"),
+    hidden: [join(base, "ann/.substrate")],
     uid: process.getuid?.() ?? 0,
+    installation: "/opt/substrate",
     roots: [],
   };
 });
@@ -59,11 +60,27 @@ describe("never a project is", () => {
     expect(locate("ann/plain/home")).toBe("project_not_allowed");
   });
   test("what contains SUBSTRATE_HOME", () =>
-    expect(locate("ann/code/app", { substrateHome: join(base, "ann/code/app/state") })).toBe(
+    expect(locate("ann/code/app", { hidden: [join(base, "ann/code/app/state")] })).toBe(
       "project_not_allowed",
     ));
   test("what lies in SUBSTRATE_HOME", () =>
-    expect(locate("ann/code/app", { substrateHome: join(base, "ann/code") })).toBe("project_not_allowed"));
+    expect(locate("ann/code/app", { hidden: [join(base, "ann/code")] })).toBe("project_not_allowed"));
+  test("a folder that contains the running installation, which may itself be one", () => {
+    const installation = join(base, "ann/code/app");
+    expect(locate("ann/code", { installation })).toBe("project_not_allowed");
+    expect(locate("ann/code/app", { installation })).toBe("ann/code/app");
+  });
+  test("git's own folder, even with a .git of its own", () => {
+    mkdirSync(join(base, "ann/code/app/.git/.git"));
+    expect(locate("ann/code/app/.git")).toBe("ann/code/app");
+    mkdirSync(join(base, "ann/bare/.git/.git"), { recursive: true });
+    expect(locate("ann/bare/.git")).not.toBe("ann/bare/.git");
+  });
+  test("a folder below a settings folder, unless it is marked as a project", () => {
+    expect(locate("ann/.config/tool")).toBe("project_not_allowed");
+    mkdirSync(join(base, "ann/.config/tool/.git"));
+    expect(locate("ann/.config/tool")).toBe("ann/.config/tool");
+  });
   test("somebody else's folder", () =>
     expect(locate("ann/code/app", { uid: 12345 })).toBe("project_not_allowed"));
   test("a folder outside the configured roots", () =>

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { requireNode } from "../../api/setup/node-version.mjs";
 import { isInstalled } from "../../api/setup/packages.mjs";
+import { run as runProgram } from "../../api/setup/programs.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 let checkout: string;
@@ -71,6 +72,29 @@ describe("a lock of a checkout", () => {
     await once(next, "close");
     expect(said).toBe("set-up: waiting for another set-up of this checkout to end\nmine\n");
   });
+});
+
+describe("what is left for a person to do", () => {
+  const steps = (others: string) => `
+    import { setUp } from "./api/setup/set-up.mjs";
+    const tools = { isCurrent: () => true, make: async () => {}, advice: () => "nftables missing; run: apt" };
+    await setUp([tools, ${others}]);`;
+
+  test("is said in one line after a set-up that had other things to do", () => {
+    const other = '{ isCurrent: () => false, make: async () => console.log("made") }';
+    expect(run(steps(other))).toBe("made\nset-up: nftables missing; run: apt\n");
+  });
+
+  test("is said in one line by a set-up that had nothing to do", () => {
+    const other = "{ isCurrent: () => true, make: async () => {} }";
+    expect(run(steps(other))).toBe("set-up: nothing to do, but nftables missing; run: apt\n");
+  });
+});
+
+test("a program that takes too long is asked with SIGTERM where that is wanted, and may put things in order", async () => {
+  const tidy = "trap 'echo in order; exit 3' TERM; while :; do sleep 0.05; done";
+  const ended = await runProgram(["sh", "-c", tidy], { timeoutMs: 500, killSignal: "SIGTERM" });
+  expect(ended).toEqual({ ok: false, ending: "exit code 3", tail: "in order\n" });
 });
 
 test("a checkout that is not built answers 125 and says what to run", () => {

@@ -16,7 +16,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 function openTrace(): Promise<Trace> {
-  return Trace.open(path, join(folder, "db"), false);
+  return Trace.open(path, join(folder, "db"), false, () => undefined);
 }
 
 function record(span: string, change: Partial<SpanRecord> = {}): SpanRecord {

@@ -3,6 +3,8 @@ import { closeSync, existsSync, openSync, readFileSync, statSync } from "node:fs
 import { setTimeout as sleep } from "node:timers/promises";
 import { prepareHome } from "../../../broker/home.ts";
 import type { BrokerFile } from "../../../schemas/generated/types.ts";
+import { validateBrokerFile } from "../../../schemas/generated/validators.js";
+import { claimedBy } from "../../serve/claim.ts";
 import { isAnswered } from "../../serve/sockets.ts";
 import { Complaint, printJson, printLine, type Terminal } from "../terminal.ts";
 
@@ -10,15 +12,22 @@ const START_PATIENCE_MS = 30_000;
 const STOP_PATIENCE_MS = 15_000;
 const POLL_MS = 25;
 
+export type StartOptions = { readonly foreground?: boolean; readonly current?: boolean };
+
 /** Starts the broker, in this process or in one of its own, and returns once it answers. Safe to repeat. */
-export async function startBroker(terminal: Terminal, foreground: boolean): Promise<number> {
-  if (foreground) return await runHere(terminal);
-  if (await isAnswered(terminal.home.agentSocket)) {
+export async function startBroker(terminal: Terminal, options: StartOptions): Promise<number> {
+  if (options.foreground === true) return await runHere(terminal);
+  const runs = await isAnswered(terminal.home.agentSocket);
+  if (runs && !isOlderThanBuild(terminal)) {
     printLine(terminal, `The broker runs already${pidWords(terminal)}`);
-    if (isOlderThanBuild(terminal))
-      printLine(terminal, "It was started before the last build: stop and start it to use that");
     return 0;
   }
+  if (runs && options.current !== true) {
+    printLine(terminal, `The broker runs already${pidWords(terminal)}, started before the last build`);
+    printLine(terminal, "'substrate broker start --current' replaces it, and ends its worlds");
+    return 0;
+  }
+  if (runs) await stopBroker(terminal);
   await startDetached(terminal);
   printLine(terminal, `The broker runs${pidWords(terminal)}: ${terminal.home.agentSocket}`);
   return 0;
@@ -34,7 +43,7 @@ async function runHere(terminal: Terminal): Promise<number> {
 
 async function startDetached(terminal: Terminal): Promise<void> {
   const { home, installation, environment } = terminal;
-  prepareHome(home);
+  prepareHome(home, terminal.uid);
   const log = openSync(`${home.log}.start`, "w", 0o600);
   const child = spawn(process.execPath, [installation.launcher, "broker", "start", "--foreground"], {
     detached: true,
@@ -65,10 +74,15 @@ async function startDetached(terminal: Terminal): Promise<void> {
 
 /** Stops the broker and waits until it is gone. Safe to repeat. */
 export async function stopBroker(terminal: Terminal): Promise<number> {
-  const file = readBrokerFile(terminal);
-  if (file === undefined || !(await isAnswered(terminal.home.controlSocket))) {
+  if (!(await isAnswered(terminal.home.controlSocket))) {
     printLine(terminal, "The broker does not run");
     return 0;
+  }
+  const file = readBrokerFile(terminal);
+  if (file === undefined || claimedBy(terminal.home.startLock) !== file.pid) {
+    throw new Complaint(
+      `A broker answers, and '${terminal.home.brokerFile}' does not say which process it is. Stop it by its pid`,
+    );
   }
   process.kill(file.pid, "SIGTERM");
   const end = Date.now() + STOP_PATIENCE_MS;
@@ -108,7 +122,8 @@ export function brokerLogs(terminal: Terminal, lines: string): number {
 
 function isOlderThanBuild(terminal: Terminal): boolean {
   const file = readBrokerFile(terminal);
-  return file !== undefined && statSync(terminal.installation.init).mtimeMs > Date.parse(file.started_at);
+  const built = terminal.installation.built.map((path) => statSync(path).mtimeMs);
+  return file !== undefined && Math.max(...built) > Date.parse(file.started_at);
 }
 
 function pidWords(terminal: Terminal): string {
@@ -116,9 +131,15 @@ function pidWords(terminal: Terminal): string {
   return file === undefined ? "" : ` (pid ${file.pid})`;
 }
 
+/** What the broker wrote; undefined when it is not there, or is not what a broker writes. */
 function readBrokerFile(terminal: Terminal): BrokerFile | undefined {
   if (!existsSync(terminal.home.brokerFile)) return undefined;
-  return JSON.parse(readFileSync(terminal.home.brokerFile, "utf8")) as BrokerFile;
+  try {
+    const file: unknown = JSON.parse(readFileSync(terminal.home.brokerFile, "utf8"));
+    return validateBrokerFile(file) ? file : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function isAlive(pid: number): boolean {

@@ -1,5 +1,6 @@
+import { constants } from "node:os";
 import type { ExecuteReply } from "../../../schemas/generated/types.ts";
-import { call } from "../../client.ts";
+import { type Answer, call } from "../../client.ts";
 import { exitOfRefusal, wordsOf } from "../replies.ts";
 import { Complaint, printJson, type Terminal } from "../terminal.ts";
 import { type CommandOptions, commandBody } from "./command-body.ts";
@@ -29,10 +30,8 @@ export async function execCommand(
     ...(options.timeout === undefined ? {} : { timeout_ms: milliseconds(options.timeout) }),
     ...(options.keep === true ? { background: "keep" } : {}),
   };
-  const leaving = new AbortController();
-  const leave = (): void => leaving.abort();
-  process.once("SIGINT", leave).once("SIGTERM", leave);
-  const answer = await call(terminal.home.agentSocket, "POST", "/v1/execute", body, leaving.signal);
+  const answer = await callUntilSignal(terminal, body);
+  if (typeof answer === "number") return answer;
   if (options.json === true) printJson(terminal, answer.document);
   if (answer.status !== 200) {
     if (options.json !== true) terminal.err.write(`substrate: ${wordsOf(answer)}\n`);
@@ -62,4 +61,22 @@ function milliseconds(text: string): number {
   const value = Number(text);
   if (Number.isInteger(value) && value >= 1) return value;
   throw new Complaint(`Cannot use '${text}' as --timeout: a whole number of milliseconds is wanted`);
+}
+
+/** The answer, or the exit code of whoever ended the wait; the broker then ends the command. */
+async function callUntilSignal(terminal: Terminal, body: object): Promise<Answer | number> {
+  const leaving = new AbortController();
+  let code: number | undefined;
+  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.once(name, () => {
+      code = 128 + constants.signals[name];
+      leaving.abort();
+    });
+  }
+  try {
+    return await call(terminal.home.agentSocket, "POST", "/v1/execute", body, leaving.signal);
+  } catch (error) {
+    if (code === undefined) throw error;
+    return code;
+  }
 }

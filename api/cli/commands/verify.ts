@@ -9,11 +9,10 @@ export async function verify(terminal: Terminal, head: string | undefined, json:
   if (!existsSync(trace)) throw new Complaint(`There is no trace at '${trace}'`);
   const index = new SpanIndex(database, { readOnly: true });
   const known = index.watermark()?.head;
+  const lost = index.lostHeads();
   await index.close();
-  const result = await verifyTrace(trace, [
-    ...(known === undefined ? [] : [known]),
-    ...(head === undefined ? [] : [head]),
-  ]);
+  const kept = [...(known === undefined ? [] : [known]), ...lost, ...(head === undefined ? [] : [head])];
+  const result = await verifyTrace(trace, kept);
   if (json) printJson(terminal, result);
   else if (result.ok) printLine(terminal, `The trace holds: ${result.lines} lines, head ${result.head}`);
   else printLine(terminal, `The trace does not hold at line ${result.line}: ${result.wrong}`);
