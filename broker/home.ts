@@ -24,6 +24,8 @@ export type Home = {
   readonly trace: string;
   readonly database: string;
   readonly overlay: string;
+  /** What no world may see: this home, and the held changes of every home. */
+  readonly hidden: readonly string[];
   readonly brokerFile: string;
   readonly startLock: string;
   readonly log: string;
@@ -54,6 +56,7 @@ export function homeLayout(root: string, overlay: string | undefined): Home {
       overlay === undefined
         ? join(root, "overlay")
         : join(overlay, createHash("sha256").update(root).digest("hex").slice(0, 16)),
+    hidden: overlay === undefined ? [root] : [root, overlay],
     brokerFile: join(root, "run/broker.json"),
     startLock: join(root, "run/start.lock"),
     log: join(root, "log/broker.log"),

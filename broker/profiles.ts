@@ -14,12 +14,12 @@ const WORD = /^\s*([a-z0-9-]+)\s*$/;
 export type FolderProfile = {
   /** The policy that the nearest file names; undefined without a file. */
   readonly name: string | undefined;
-  /** All the project's files of this kind that were met so far: none may be written inside a world. */
+  /** The files of this kind in the project that were met so far: none may be written inside a world. */
   readonly files: readonly string[];
 };
 
 export class Profiles {
-  readonly #met = new Map<string, readonly string[]>();
+  readonly #met = new Set<string>();
 
   /** Reads from the host, now. A file that is no plain file with one word refuses: to pass it over would widen. */
   of({ project, cwd }: Place): FolderProfile | Refusal {
@@ -28,15 +28,15 @@ export class Profiles {
       const path = join(folder, FILE);
       const word = readWord(path);
       if (typeof word === "object") return word;
-      if (word !== undefined) this.#meet(project, path);
+      if (word !== undefined) this.#met.add(path);
       name ??= word;
-      if (folder === "/") return { name, files: this.#met.get(project) ?? [] };
+      if (folder === "/") return { name, files: this.#within(project) };
     }
   }
 
-  #meet(project: string, path: string): void {
-    const met = this.#met.get(project) ?? [];
-    if (isWithin(path, project) && !met.includes(path)) this.#met.set(project, [...met, path].sort());
+  /** A folder with such a file is a project itself, and often lies in another one, whose commands could write it. */
+  #within(project: string): readonly string[] {
+    return [...this.#met].filter((path) => isWithin(path, project)).sort();
   }
 }
 

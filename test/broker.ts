@@ -1,10 +1,11 @@
 /** A real broker for a test: its own home, its own project, a user of the test's choice, nothing left behind. */
 import { type ChildProcess, spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Answer, call } from "../api/client.ts";
+import { homeLayout } from "../broker/home.ts";
 import type { ErrorReply, ExecuteReply, Span, TraceReply } from "../schemas/generated/types.ts";
 import type { Actor } from "./actors.ts";
 import { installationFor } from "./installation.ts";
@@ -138,12 +139,8 @@ export class TestBroker {
   /** Stops the broker and removes everything of this test. */
   async stop(): Promise<void> {
     await this.kill("SIGTERM");
-    for (const { span_id: span, decision } of existsSync(join(this.home, "trace/trace.jsonl"))
-      ? this.spans()
-      : []) {
-      if (this.actor.uid === 0 && decision?.verdict === "isolate")
-        rmSync(join(ROOT_OVERLAY, span), { recursive: true, force: true });
-    }
+    if (this.actor.uid === 0)
+      rmSync(homeLayout(this.home, ROOT_OVERLAY).overlay, { recursive: true, force: true });
     rmSync(this.folder, { recursive: true, force: true });
   }
 

@@ -56,7 +56,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
       );
   });
   const trace = await Trace.open(home.trace, home.database, config.current().trace?.sync ?? false, onFault);
-  const hidden = [realpathSync(home.root), realpathSync(home.overlay)];
+  const hidden = home.hidden.map((path) => realpathSync(path));
   const around = {
     home: realpathSync(homedir()),
     hidden,
