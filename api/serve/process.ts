@@ -6,6 +6,7 @@ import { expireHeldChanges } from "./held-changes.ts";
 import { assembleBroker, type Parts } from "./assemble.ts";
 import { claimStart } from "./claim.ts";
 import { serve } from "./serve.ts";
+import { surviveStorageFaults } from "./storage-faults.ts";
 import { watchPolicies } from "./watch.ts";
 
 export type ProcessOptions = Omit<Parts, "log">;
@@ -16,10 +17,15 @@ export type ProcessOptions = Omit<Parts, "log">;
  */
 export async function runBroker(options: ProcessOptions): Promise<void> {
   prepareHome(options.home, options.uid);
-  const log = pino(pino.destination({ dest: options.home.log, sync: true, mkdir: true }));
+  const lines = pino.destination({ dest: options.home.log, sync: true, mkdir: true });
+  lines.on("error", () => {
+    // A full disk takes lines of the log, ignoring: the trace refuses by itself, and ending here would end every world.
+  });
+  const log = pino(lines);
   chmodSync(options.home.log, 0o600);
   const claim = claimStart(options.home.startLock);
   const asked = untilSignal();
+  const unguard = surviveStorageFaults(log);
   try {
     const broker = await assembleBroker({ ...options, log });
     log.level = broker.config().log?.level ?? "info";
@@ -34,6 +40,7 @@ export async function runBroker(options: ProcessOptions): Promise<void> {
     log.error({ err: error }, "Broker cannot run");
     throw error;
   } finally {
+    unguard();
     claim.release();
   }
 }
