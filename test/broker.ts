@@ -141,6 +141,8 @@ export class TestBroker {
     await this.kill("SIGTERM");
     if (this.actor.uid === 0)
       rmSync(homeLayout(this.home, ROOT_OVERLAY).overlay, { recursive: true, force: true });
+    // Commands may have closed folders that they wrote, even to whoever runs the suite.
+    spawnSync("chmod", ["-R", "u+rwX", this.folder]);
     rmSync(this.folder, { recursive: true, force: true });
   }
 

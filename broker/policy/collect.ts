@@ -10,7 +10,7 @@ import {
   type SimpleCommand,
 } from "./command.ts";
 import { MAX_FRAGMENTS, MAX_TEXT_IN_ALL, MAX_WRAPPERS } from "./read-limits.ts";
-import type { InputText, ShellLanguage } from "./inner.ts";
+import type { Inner, InputText, ShellLanguage } from "./inner.ts";
 import { runsItsSubstitutions } from "./shell-input.ts";
 import { unwrap } from "./unwrap.ts";
 
@@ -23,6 +23,7 @@ export interface NewCommand {
   readonly end: number;
   readonly depth: number;
   readonly moves: readonly string[] | null;
+  readonly reduced?: true;
 }
 
 export interface CommandContext {
@@ -36,6 +37,7 @@ export interface ScriptSource {
   readonly shell: ShellLanguage;
   readonly depth: number;
   readonly moves: readonly string[] | null;
+  readonly reduced?: true;
 }
 
 export type ScriptReader = (collector: CommandCollector, source: ScriptSource) => void;
@@ -72,8 +74,17 @@ export class CommandCollector {
     return this.#fragments.length;
   }
 
-  /** Adds the command and everything it runs in turn. */
+  /** Adds the command and everything it runs in turn, as written and without the words that may vanish. */
   addCommand(command: NewCommand, context: CommandContext): void {
+    const known = new Set<string>();
+    this.#addReading(command, context, known);
+    const words = command.words.filter((word) => word.vanishes !== true);
+    if (words.length === command.words.length || words[0]?.kind !== "literal") return;
+    this.#addReading({ ...command, words, reduced: true }, context, known);
+  }
+
+  /** @param known what the other reading of the same command runs in turn: not read twice. */
+  #addReading(command: NewCommand, context: CommandContext, known: Set<string>): void {
     if (this.full) {
       this.overflow(command.text);
       return;
@@ -86,11 +97,14 @@ export class CommandCollector {
       this.addOpaque(text, `The program is only known when the command runs: '${clip(program.raw)}'`);
       return;
     }
-    this.#addInner(command, context);
+    this.#addInner(command, context, known);
   }
 
-  #addInner(command: NewCommand, context: CommandContext): void {
-    const found = unwrap(command.words, context.input, context.shell);
+  #addInner(command: NewCommand, context: CommandContext, known: Set<string>): void {
+    const found = unwrap(command.words, context.input, context.shell).filter((inner) => {
+      const key = JSON.stringify(inner);
+      return !known.has(key) && known.add(key);
+    });
     if (found.length > 0 && command.depth >= MAX_WRAPPERS) {
       this.addUnread(
         command.text,
@@ -99,15 +113,18 @@ export class CommandCollector {
       return;
     }
     for (const inner of found) {
+      const place = { ...command, moves: movesTo(inner, command.moves) };
       if (inner.kind === "opaque") this.addOpaque(command.text, inner.reason);
       else if (inner.kind === "script") {
         const { text, shell } = inner;
-        this.#readScript(this, { text, shell, depth: command.depth + 1, moves: command.moves });
+        const { moves } = place;
+        const reduced = command.reduced === true ? { reduced: command.reduced } : {};
+        this.#readScript(this, { text, shell, depth: command.depth + 1, moves, ...reduced });
       } else {
         const text = writtenText(inner.words);
         const { words } = inner;
         this.addCommand(
-          { ...command, words, assignments: [], redirects: [], text, depth: command.depth + 1 },
+          { ...place, words, assignments: [], redirects: [], text, depth: command.depth + 1 },
           context,
         );
       }
@@ -154,9 +171,10 @@ export class CommandCollector {
     const program = words[0]?.text;
     if (program === "popd") return null;
     if (moves === null || (program !== "cd" && program !== "pushd")) return moves;
-    const target = words.slice(1).find((word) => !/^-./.test(word.text));
-    if (target === undefined) return [...moves, HOME_MARK];
-    return target.kind === "literal" && target.text !== "-" ? [...moves, target.text] : null;
+    const known = words.slice(1).filter((word) => word.vanishes !== true);
+    const target = known.find((word) => !/^-./.test(word.text));
+    if (target === undefined) return known.length < words.length - 1 ? null : [...moves, HOME_MARK];
+    return target.text === "-" ? null : movedBy(moves, target);
   }
 
   addOperator(operator: string): void {
@@ -179,6 +197,15 @@ export class CommandCollector {
       incomplete: this.#incomplete,
     };
   }
+}
+
+/** Where a wrapper such as `env -C` runs its command. */
+function movesTo(inner: Inner, moves: readonly string[] | null): readonly string[] | null {
+  return inner.kind === "opaque" || inner.folder === undefined ? moves : movedBy(moves, inner.folder);
+}
+
+function movedBy(moves: readonly string[] | null, target: CommandWord): readonly string[] | null {
+  return moves !== null && target.kind === "literal" ? [...moves, target.text] : null;
 }
 
 /** As much of it as a fragment shows. */

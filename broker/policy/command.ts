@@ -11,6 +11,8 @@ export interface CommandWord {
   readonly text: string;
   /** As it was written. */
   readonly raw: string;
+  /** Nothing but unquoted expansions (`$x`, `$(…)`) or an empty part of a brace: may become no word, or several. */
+  readonly vanishes?: true;
 }
 
 /** The two marks begin with NUL, which cannot occur in a real word. */
@@ -44,6 +46,8 @@ export interface SimpleCommand {
   readonly depth: number;
   /** The literal `cd` targets that come before it in its shell; `null` when one of them cannot be known. */
   readonly moves: readonly string[] | null;
+  /** A second reading, without the words that may vanish: rules that refuse are asked about it, no others. */
+  readonly reduced?: true;
 }
 
 /** A place where something runs that cannot be known before it runs. */

@@ -51,6 +51,7 @@ function matchAll(policy: CompiledPolicy, read: ReadCommand, where: Where): Matc
   const rules = prepared.map(
     (command) => new Set(command === null ? [] : matchingRules(policy.rules, command)),
   );
+  tellOnce(read.fragments, rules);
   const matches =
     policy.rules.pipes.size === 0
       ? []
@@ -68,6 +69,19 @@ function matchAll(policy: CompiledPolicy, read: ReadCommand, where: Where): Matc
     };
   });
   return { commands: read.fragments, rules, pipes };
+}
+
+/** A second reading of a command says nothing that the first has said. */
+function tellOnce(commands: readonly SimpleCommand[], rules: readonly Set<Rule>[]): void {
+  const isSecond = (index: number): boolean => commands[index]?.reduced === true;
+  const told = new Set(rules.flatMap((matched, index) => (isSecond(index) ? [] : [...matched])));
+  for (const [index, matched] of rules.entries()) {
+    if (!isSecond(index)) continue;
+    for (const rule of matched) {
+      if (told.has(rule)) matched.delete(rule);
+      told.add(rule);
+    }
+  }
 }
 
 function byPattern(matched: Matched): Finding[] {
@@ -102,7 +116,7 @@ function byAllowedList(policy: CompiledPolicy, matched: Matched): Finding[] {
   if (policy.rules.count["commands.allowed"] === 0) return [];
   return matched.commands.flatMap((command, index) => {
     const [program] = command.words;
-    if (program === undefined || program.kind !== "literal") return [];
+    if (program === undefined || program.kind !== "literal" || command.reduced === true) return [];
     const listed = [...(matched.rules[index] ?? [])].some((rule) => LISTED.has(rule.list));
     const reason = "commands.allowed is not empty, and nothing in it matches this command";
     const rule = keyRule(policy, "allowed", policy.rules.allowedInWords, command.fragment, reason);
@@ -137,6 +151,7 @@ function byApproval(policy: CompiledPolicy, matched: Matched, read: ReadCommand)
   const unapproved = matched.commands.filter(
     (command, index) =>
       command.words.length > 0 &&
+      command.reduced !== true &&
       ![...(matched.rules[index] ?? [])].some((rule) => rule.list === "approval.auto_approve"),
   );
   return [...unapproved.map((command) => command.fragment), ...read.opaque.map((spot) => spot.fragment)].map(

@@ -4,8 +4,14 @@ export type ShellLanguage = "sh" | "bash";
 
 /** What a simple command runs besides its own program. */
 export type Inner =
-  | { readonly kind: "words"; readonly words: readonly CommandWord[] }
-  | { readonly kind: "script"; readonly text: string; readonly shell: ShellLanguage }
+  | { readonly kind: "words"; readonly words: readonly CommandWord[]; readonly folder?: CommandWord }
+  | {
+      readonly kind: "script";
+      readonly text: string;
+      readonly shell: ShellLanguage;
+      /** Where it runs (`env -C`), when not where it is written. */
+      readonly folder?: CommandWord;
+    }
   | { readonly kind: "opaque"; readonly reason: string };
 
 /** Text that arrives on standard input from a here-document or here-string. */

@@ -22,6 +22,7 @@ const SYSTEM_FOLDERS: ReadonlySet<string> = new Set([
 ]);
 
 export function stageMatches(stage: StagePattern, command: PreparedCommand, reading: Reading): boolean {
+  if (reading === "allowing" && command.command.reduced === true) return false;
   if (stage.anyShell && stage.words.length === 0 && runsItsInput(command.command)) return true;
   if (!programMatches(stage, command, reading)) return false;
   if (reading === "allowing" && command.tampered) return false;

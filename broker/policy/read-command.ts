@@ -50,7 +50,7 @@ function documentText(here: HereDoc): InputText {
 
 function assignmentWord(assignment: Assignment): CommandWord {
   const value = assignedValue(assignment);
-  return { ...value, text: `${assignment.name}=${value.text}`, raw: assignment.text };
+  return { kind: value.kind, text: `${assignment.name}=${value.text}`, raw: assignment.text };
 }
 
 function assignedValue(assignment: Assignment): CommandWord {

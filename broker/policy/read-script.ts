@@ -141,6 +141,7 @@ class ScriptWalk {
         end: node.end,
         depth: this.#source.depth,
         moves: frame.scope.moves,
+        ...(this.#source.reduced === true ? { reduced: this.#source.reduced } : {}),
       },
       { input: hereInput(node.redirects), shell: this.#source.shell },
     );

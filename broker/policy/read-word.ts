@@ -4,10 +4,16 @@ import { type CommandWord, HOME_MARK, UNKNOWN_MARK } from "./command.ts";
 /** A word before braces are expanded: choices multiply it, a split (`$IFS`) cuts it. */
 type Segment =
   | { readonly kind: "text" | "glob"; readonly text: string }
-  | { readonly kind: "unknown" | "split" }
+  /** `whole`: never no word at all, as `"$x"` and `$((x))`. */
+  | { readonly kind: "unknown"; readonly whole: boolean }
+  | { readonly kind: "split" }
+  /** The empty part of `{,a}`: no word unless something else stands beside it. */
+  | { readonly kind: "nothing" }
   | { readonly kind: "choice"; readonly texts: readonly string[] };
 
-const UNKNOWN: Segment = { kind: "unknown" };
+const UNKNOWN: Segment = { kind: "unknown", whole: true };
+const LOOSE: Segment = { kind: "unknown", whole: false };
+const NOTHING: Segment = { kind: "nothing" };
 const SPLIT: Segment = { kind: "split" };
 const MAX_BRACE_WORDS = 256;
 const TILDE_PREFIX = /^~[^/]*/;
@@ -67,14 +73,22 @@ function partSegment(part: WordPart): Segment[] {
     case "LocaleString":
       return [{ kind: "text", text: "" }, ...part.parts.map(quotedSegment)];
     case "SimpleExpansion":
-      return [part.text === "$IFS" ? SPLIT : variableSegment(part.text)];
+      return [part.text === "$IFS" ? SPLIT : unquoted(variableSegment(part.text))];
     case "ParameterExpansion":
-      return [part.parameter === "IFS" && part.prefix === undefined ? SPLIT : parameterSegment(part)];
+      return [
+        part.parameter === "IFS" && part.prefix === undefined ? SPLIT : unquoted(parameterSegment(part)),
+      ];
+    case "CommandExpansion":
+      return [LOOSE];
     case "BraceExpansion":
       return [braceSegment(part.text)];
     default:
       return [UNKNOWN];
   }
+}
+
+function unquoted(segment: Segment): Segment {
+  return segment.kind === "unknown" ? LOOSE : segment;
 }
 
 function quotedSegment(part: DoubleQuotedChild): Segment {
@@ -144,7 +158,7 @@ function expandChoices(segments: readonly Segment[]): Segment[][] {
       continue;
     }
     expanded = expanded.flatMap((list) =>
-      options.map((text): Segment[] => [...list, { kind: "text", text }]),
+      options.map((text): Segment[] => [...list, text === "" ? NOTHING : { kind: "text", text }]),
     );
   }
   return expanded;
@@ -167,9 +181,11 @@ function joinSegments(segments: readonly Segment[], raw: string): CommandWord {
   let text = "";
   let kind: CommandWord["kind"] = "literal";
   for (const segment of segments) {
+    if (segment.kind === "nothing") continue;
     if (segment.kind === "unknown") kind = "dynamic";
     if (segment.kind === "glob" && kind === "literal") kind = "glob";
     text += "text" in segment ? segment.text : UNKNOWN_MARK;
   }
-  return { kind, text, raw };
+  const vanishes = segments.every((one) => one.kind === "nothing" || (one.kind === "unknown" && !one.whole));
+  return vanishes ? { kind, text, raw, vanishes } : { kind, text, raw };
 }

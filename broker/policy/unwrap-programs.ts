@@ -13,7 +13,15 @@ interface WrapperEnd {
   /** The string that `xargs -I` replaces. */
   readonly replace: string | null;
   readonly lookup: boolean;
+  readonly folder: CommandWord | undefined;
+  /** An operand of the wrapper's own may be none, or several. */
+  readonly unsure: boolean;
 }
+
+const UNSURE: Inner = {
+  kind: "opaque",
+  reason: "Where the inner command begins is only known when the command runs",
+};
 
 export function unwrapWrapper(
   words: readonly CommandWord[],
@@ -23,22 +31,23 @@ export function unwrapWrapper(
   const end = endOfWrapper(words, options);
   if (end.lookup) return [];
   const rest = words.slice(end.program);
-  const scripts = end.scripts.flatMap((script) => scriptOf([script, ...rest], shell, "the option"));
-  if (end.scripts.length > 0) return scripts;
+  const place = end.folder === undefined ? {} : { folder: end.folder };
+  if (end.scripts.length > 0) {
+    const scripts = end.scripts.flatMap((script) => scriptOf([script, ...rest], shell, "the option"));
+    return scripts.map((inner) => (inner.kind === "opaque" ? inner : { ...inner, ...place }));
+  }
   const tail = options.appends === true ? [...rest, dynamicWord("…")] : rest;
   if (rest.length === 0) return [];
-  return [
-    {
-      kind: "words",
-      words: tail.map((word) => replaced(word, options.appends === true ? (end.replace ?? "") : "")),
-    },
-  ];
+  const inner = tail.map((word) => replaced(word, options.appends === true ? (end.replace ?? "") : ""));
+  return [{ kind: "words", words: inner, ...place }, ...(end.unsure ? [UNSURE] : [])];
 }
 
 function endOfWrapper(words: readonly CommandWord[], options: WrapperOptions): WrapperEnd {
   const scripts: CommandWord[] = [];
   let operands = options.operands ?? 0;
   let replace: string | null = null;
+  let folder: CommandWord | undefined;
+  let unsure = false;
   let at = 1;
   for (; at < words.length; at += 1) {
     const word = words[at];
@@ -49,14 +58,17 @@ function endOfWrapper(words: readonly CommandWord[], options: WrapperOptions): W
     }
     if (word.text.startsWith("-") || (word.text.startsWith("+") && operands > 0)) {
       const option = readOption(word, words[at + 1], options);
-      if (option.lookup) return { program: words.length, scripts: [], replace, lookup: true };
+      if (option.lookup) return { program: words.length, scripts: [], replace, lookup: true, folder, unsure };
       if (option.script !== null) scripts.push(option.script);
       replace = option.replace ?? replace;
+      folder = option.folder ?? folder;
       at += option.takesNext ? 1 : 0;
     } else if (options.assignments === true && ASSIGNMENT.test(word.text)) {
       // An assignment for the program: stepped over.
-    } else if (operands > 0) operands -= 1;
-    else break;
+    } else if (operands > 0) {
+      operands -= 1;
+      unsure ||= word.vanishes === true;
+    } else break;
   }
   // `timeout -- 5 rm`: operands that stand after the `--`.
   return {
@@ -64,6 +76,8 @@ function endOfWrapper(words: readonly CommandWord[], options: WrapperOptions): W
     scripts,
     replace,
     lookup: false,
+    folder,
+    unsure,
   };
 }
 
@@ -72,6 +86,7 @@ interface WrapperOption {
   readonly script: CommandWord | null;
   readonly replace: string | null;
   readonly lookup: boolean;
+  readonly folder?: CommandWord | undefined;
 }
 
 function readOption(
@@ -95,6 +110,7 @@ function readLong(word: CommandWord, next: CommandWord | undefined, options: Wra
     script,
     replace: name === "replace" ? (value?.text ?? "{}") : null,
     lookup: false,
+    folder: options.folderLong?.startsWith(name) === true ? value : undefined,
   };
 }
 
@@ -116,6 +132,7 @@ function readShort(word: CommandWord, next: CommandWord | undefined, options: Wr
       script: isScript ? (value ?? null) : null,
       replace: letter === "I" ? (value?.text ?? "{}") : null,
       lookup: false,
+      folder: options.folderShort === letter ? value : undefined,
     };
   }
   return none;
@@ -155,6 +172,9 @@ export function unwrapShell(
   const operand = words[at];
   if (command) return operand === undefined ? [] : shellString(operand, shell);
   const reads = operand === undefined || fromInput || operand.text === "-" || operand.text === "/dev/stdin";
+  // `sh $x -c …`: a file with a word `-c`, or a string.
+  if (operand?.vanishes === true && words.slice(at + 1).some((word) => /^-[a-zA-Z]*c/.test(word.text)))
+    return [UNSURE];
   if (operand?.kind === "dynamic" && operand.raw === "…") {
     return [{ kind: "opaque", reason: "The shell's script is only known when it runs" }];
   }

@@ -18,6 +18,9 @@ export interface WrapperOptions {
   /** Short options whose value is a command string (`env -S`, `su -c`). */
   readonly scriptShort?: string;
   readonly scriptLong?: readonly string[];
+  /** Options whose value is the folder that the program runs in; they are among those with values too. */
+  readonly folderShort?: string;
+  readonly folderLong?: string;
   /** The words after the program come from elsewhere too (`xargs`): one unknown word is added. */
   readonly appends?: boolean;
 }
@@ -39,6 +42,8 @@ const SUDO: WrapperOptions = {
   ],
   assignments: true,
   lookups: "lvVK",
+  folderShort: "D",
+  folderLong: "chdir",
 };
 
 export const WRAPPERS: ReadonlyMap<string, WrapperOptions> = new Map<string, WrapperOptions>([
@@ -50,12 +55,22 @@ export const WRAPPERS: ReadonlyMap<string, WrapperOptions> = new Map<string, Wra
       assignments: true,
       scriptShort: "S",
       scriptLong: ["split-string"],
+      folderShort: "C",
+      folderLong: "chdir",
     },
   ],
   ["sudo", SUDO],
   ["doas", { shortValues: "uC", assignments: true }],
   ["pkexec", { longValues: ["user"] }],
-  ["run0", { shortValues: "ugD", longValues: ["user", "group", "chdir", "setenv", "property", "unit"] }],
+  [
+    "run0",
+    {
+      shortValues: "ugD",
+      longValues: ["user", "group", "chdir", "setenv", "property", "unit"],
+      folderShort: "D",
+      folderLong: "chdir",
+    },
+  ],
   [
     "runuser",
     {
