@@ -9,7 +9,7 @@ import type { BrokerFile } from "../../schemas/generated/types.ts";
 import type { Caller } from "../http/caller.ts";
 import type { Log } from "../http/context.ts";
 import { createListener } from "../http/listener.ts";
-import { listenOn, removeFile } from "./sockets.ts";
+import { listenOn, removeEmptyFolder, removeFile } from "./sockets.ts";
 
 /** A running broker. `stop` ends its commands and worlds, closes the trace and removes its sockets. */
 export type Running = { readonly stop: () => Promise<void> };
@@ -61,6 +61,7 @@ async function stop(broker: Broker, open: readonly Open[], log: Log): Promise<vo
   for (const { server } of open) server.closeAllConnections();
   await broker.trace.end();
   removeFile(broker.home.brokerFile);
+  removeEmptyFolder(broker.home.overlay);
   log.info({ pid: process.pid }, "Broker has stopped");
 }
 

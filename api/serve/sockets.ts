@@ -1,4 +1,4 @@
-import { chmodSync, unlinkSync } from "node:fs";
+import { chmodSync, rmdirSync, unlinkSync } from "node:fs";
 import type { Server } from "node:http";
 import { connect } from "node:net";
 
@@ -45,5 +45,14 @@ export function removeFile(path: string): void {
     unlinkSync(path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+}
+
+/** Removes a folder that holds nothing; one that does stays. */
+export function removeEmptyFolder(path: string): void {
+  try {
+    rmdirSync(path);
+  } catch (error) {
+    if (!["ENOENT", "ENOTEMPTY"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
   }
 }
