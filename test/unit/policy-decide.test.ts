@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { decide, decideBoth, parsePolicy, readArgv, readShell } from "../../broker/policy/index.ts";
 
-const WHERE = { project: "/work/app", home: "/home/ann", cwd: "/work/app" };
+const WHERE = { project: "/projects/app", home: "/home/ann", cwd: "/projects/app" };
 
 function policyOf(commands: string, rest = "mode: enforce") {
   const loaded = parsePolicy(`{ id: p, name: P, ${rest}, commands: ${commands} }`, "p.yaml");

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { decide, loadPolicy, parsePolicy, readShell } from "../../broker/policy/index.ts";
 
-const WHERE = { project: "/work/app", home: "/home/ann", cwd: "/work/app" };
+const WHERE = { project: "/projects/app", home: "/home/ann", cwd: "/projects/app" };
 
 function problemsOf(text: string): readonly string[] {
   const loaded = parsePolicy(text, "bad.yaml");

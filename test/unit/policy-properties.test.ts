@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { decide, parsePolicy, readArgv, readShell } from "../../broker/policy/index.ts";
 
-const WHERE = { project: "/work/app", home: "/home/ann", cwd: "/work/app" };
+const WHERE = { project: "/projects/app", home: "/home/ann", cwd: "/projects/app" };
 const STRICTNESS = { allow: 0, isolate: 1, ask: 2, deny: 3 } as const;
 
 function policyOf(commands: object) {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { decide, parsePolicy, readShell } from "../../broker/policy/index.ts";
 
-const WHERE = { project: "/work/app", home: "/home/ann", cwd: "/work/app" };
+const WHERE = { project: "/projects/app", home: "/home/ann", cwd: "/projects/app" };
 
 function policyOf(commands: string, rest = "") {
   const loaded = parsePolicy(`{ id: p, name: P, mode: enforce, commands: ${commands} ${rest} }`, "p.yaml");

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { decide, parsePolicy, readArgv, readShell } from "../../broker/policy/index.ts";
 
-const WHERE = { project: "/work/app", home: "/home/ann", cwd: "/work/app/src" };
+const WHERE = { project: "/projects/app", home: "/home/ann", cwd: "/projects/app/src" };
 
 const POLICY = `
 id: table
