@@ -126,6 +126,8 @@ export class WorldUnavailable extends Error {
 
 export interface WorldBackend {
   readonly name: string;
+  /** `sha256:` and hex of what refuses system calls in its worlds; null when nothing does. */
+  readonly filterHash: string | null;
   /** What a world on this host achieves, found out by making one. Throws {@link WorldUnavailable}. */
   probe(signal: AbortSignal): Promise<Isolation>;
   /**

@@ -76,7 +76,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     decisions,
     warmSpecs: new WarmSpecs(around),
     environments: new BaseEnvironments(hostEnvironment(parts.host)),
-    worldImage: worldImage(installation.init),
+    worldImage: worldImage(installation.init, parts.backend.filterHash),
     startedIn: parts.cwd,
     config: () => config.current(),
     projectRules: () => ({
@@ -95,10 +95,10 @@ function writeDefaultPolicy(home: Home, installation: Installation): void {
   if (!existsSync(own)) copyFileSync(join(installation.policies, "default.yaml"), own);
 }
 
-function worldImage(init: string): Broker["worldImage"] {
+function worldImage(init: string, filterHash: string | null): Broker["worldImage"] {
   return {
     init_hash: `sha256:${createHash("sha256").update(readFileSync(init)).digest("hex")}`,
-    filter_hash: null,
+    filter_hash: filterHash,
     os_release: osRelease(),
     kernel: release(),
   };

@@ -69,10 +69,9 @@ const ROWS: readonly NotYetRow[] = [
   },
   {
     key: "world.seccomp",
-    effect: "vector",
-    asked: ({ world }) => world?.seccomp !== undefined,
-    sentence:
-      "world.seccomp: the isolation vector says whether a filter is there; world.require: [seccomp] insists",
+    effect: "stricter",
+    asked: ({ world }) => world?.seccomp === "log",
+    sentence: "world.seccomp: log is carried out as enforce: what it would only report is refused",
   },
   {
     key: "world.limits",

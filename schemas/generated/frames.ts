@@ -24,6 +24,10 @@ export interface SetupFrame {
    * Host name inside.
    */
   readonly hostname?: string;
+  /**
+   * The filter of every command: a classic BPF program, eight bytes an instruction. Loaded once, before the first command; a world whose filter does not load is not made.
+   */
+  readonly seccomp?: Uint8Array;
 }
 /**
  * Starts a command.
@@ -203,6 +207,8 @@ export const TAG = {
   MOUNT: 4,
   /** text: Host name inside. */
   HOSTNAME: 5,
+  /** bytes: The filter of every command: a classic BPF program, eight bytes an instruction. Loaded once, before the first command; a world whose filter does not load is not made. */
+  SECCOMP: 6,
   /** repeated text: Program and arguments, at least one. */
   ARG: 16,
   /** repeated text: The whole environment, each NAME=value. */

@@ -188,7 +188,7 @@ describe.each(actors().slice(0, 1))("a broker without a usable policy, as $kind"
 
   test("refuses with 503 what the host cannot isolate as required, before anything runs", async () => {
     const broker = await TestBroker.start(actor, {
-      policies: { default: "id: default\nname: x\nworld:\n  require: [mount, pid, seccomp]\n" },
+      policies: { default: "id: default\nname: x\nworld:\n  require: [mount, pid, cgroup]\n" },
     });
     try {
       expect(await broker.refused({ cmd: "touch file" })).toMatchObject({
@@ -198,7 +198,7 @@ describe.each(actors().slice(0, 1))("a broker without a usable policy, as $kind"
       expect(readdirSync(broker.project)).toEqual([]);
       writeFileSync(
         join(broker.home, "policies/default.yaml"),
-        "id: default\nname: x\nworld:\n  require: [mount, pid, no_new_privs, capabilities]\n",
+        "id: default\nname: x\nworld:\n  require: [mount, pid, seccomp, no_new_privs, capabilities]\n",
       );
       expect(await broker.run("touch file")).toMatchObject({ exit: 0 });
     } finally {

@@ -14,6 +14,7 @@
 #include "channel.h"
 #include "credentials.h"
 #include "failure.h"
+#include "filter.h"
 #include "jobs.h"
 #include "leader.h"
 
@@ -33,6 +34,8 @@ static void prepare(int null) {
   umask(022);
   credentials_drop();
   credentials_hide();
+  /* Last: what is done above needs calls that it refuses. */
+  filter_load();
 }
 
 /* What belongs to one leader: PID 1's ends go to PID 1, the others to the leader, none stays here. */

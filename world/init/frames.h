@@ -52,6 +52,8 @@
 #define TAG_MOUNT 4
 /* text: Host name inside. */
 #define TAG_HOSTNAME 5
+/* bytes: The filter of every command: a classic BPF program, eight bytes an instruction. Loaded once, before the first command; a world whose filter does not load is not made. */
+#define TAG_SECCOMP 6
 /* repeated text: Program and arguments, at least one. */
 #define TAG_ARG 16
 /* repeated text: The whole environment, each NAME=value. */

@@ -13,6 +13,7 @@
 #include "channel.h"
 #include "credentials.h"
 #include "failure.h"
+#include "filter.h"
 #include "frames.h"
 #include "namespaces.h"
 #include "setup.h"
@@ -59,6 +60,7 @@ int main(void) {
   if (frame.type != FRAME_SETUP || frame.id != 0) fail_protocol("the first frame must be SETUP");
   const char *wrong = setup_parse(frame.payload, frame.length, &setup);
   if (wrong != NULL) fail_protocol(wrong);
+  filter_keep(setup.filter, setup.filter_length);
   /* Refused when we lead a process group already, which is as good. */
   if (setsid() < 0 && errno != EPERM) fail_world("setsid", "", errno);
   namespaces_enter(&setup);

@@ -34,6 +34,13 @@ static bool take_hostname(struct field *field, struct setup *setup) {
   return true;
 }
 
+static bool take_filter(const struct field *field, struct setup *setup) {
+  if (setup->filter != NULL || field->length == 0 || field->length % FILTER_INSTRUCTION != 0) return false;
+  setup->filter = field->data;
+  setup->filter_length = field->length / FILTER_INSTRUCTION;
+  return setup->filter_length <= FILTER_MAX;
+}
+
 const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
   *setup = (struct setup){.mounts = payload, .mounts_length = length};
   struct field_reader reader = {payload, payload + length};
@@ -54,6 +61,9 @@ const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
         break;
       case TAG_HOSTNAME:
         if (!take_hostname(&field, setup)) return "SETUP: bad HOSTNAME";
+        break;
+      case TAG_SECCOMP:
+        if (!take_filter(&field, setup)) return "SETUP: bad SECCOMP";
         break;
       case TAG_MOUNT:
         if (field.length == 0) return "SETUP: empty MOUNT";

@@ -8,6 +8,9 @@
 
 #define MOUNT_PARTS_MAX 8
 #define HOSTNAME_MAX 64
+/* What the kernel takes (BPF_MAXINSNS). */
+#define FILTER_MAX 4096
+#define FILTER_INSTRUCTION 8
 
 struct mount_step {
   int count; /* parts[0] is the operation's name */
@@ -20,6 +23,8 @@ struct setup {
   uint32_t gid;
   bool has_uid, has_gid;
   const char *hostname; /* NULL: keep the one that the namespace began with */
+  const uint8_t *filter; /* instructions of a BPF program, unaligned; NULL: none */
+  size_t filter_length;  /* of them */
   uint8_t *mounts;      /* the payload again, for setup_next_mount */
   size_t mounts_length;
 };

@@ -6,6 +6,9 @@ import { type World, type WorldBackend, type WorldSpec, WorldUnavailable } from 
 import { expireLayers, prepareLayers, removeLayers } from "../overlay/layers.ts";
 import { mountPlan } from "../plan/mounts.ts";
 import { operationWords } from "../plan/operations.ts";
+import { assembleFilter, filterHash } from "../seccomp/assemble.ts";
+import { architectureOf } from "../seccomp/numbers.ts";
+import { DENIED } from "../seccomp/table.ts";
 import { hostFacts } from "./host-facts.ts";
 import { isolationVector } from "./isolation.ts";
 import { LaunchFailed, launchInit } from "./launch.ts";
@@ -24,6 +27,7 @@ export type LinuxOptions = {
 export class LinuxBackend implements WorldBackend {
   readonly name = "linux";
   readonly #options: LinuxOptions;
+  readonly #filter = assembleFilter(DENIED, architectureOf(process.arch));
   readonly #worlds = new Set<LinuxWorld>();
   readonly #starting = new Set<Promise<World>>();
   readonly #closing = new AbortController();
@@ -33,6 +37,10 @@ export class LinuxBackend implements WorldBackend {
 
   constructor(options: LinuxOptions) {
     this.#options = options;
+  }
+
+  get filterHash(): string {
+    return filterHash(this.#filter);
   }
 
   probe(signal: AbortSignal): Promise<Isolation> {
@@ -119,7 +127,12 @@ export class LinuxBackend implements WorldBackend {
   ): Promise<LinuxWorld> {
     const mounts = mountPlan(spec, hostFacts(userNamespace));
     const launched = await launchInit(
-      { ...this.#options, namespaces: userNamespace ? ["user", ...ALWAYS] : ALWAYS, mounts },
+      {
+        ...this.#options,
+        namespaces: userNamespace ? ["user", ...ALWAYS] : ALWAYS,
+        mounts,
+        filter: this.#filter,
+      },
       signal,
     );
     this.#userNamespace = userNamespace;

@@ -3,7 +3,7 @@ import { hasNamespace, type NamespaceName } from "./namespaces.ts";
 
 /**
  * The isolation vector of a running world, from the namespaces that init reports it has unshared.
- * init drops every capability and sets no_new_privs or does not become ready, so those two are facts of READY.
+ * init drops every capability and sets no_new_privs or does not become ready, so those two are facts of READY, and so is the filter: a world whose filter does not load is not made.
  * What this version does not build is said here, in words, and nowhere claimed.
  */
 export function isolationVector(achieved: number, overlay: boolean): Isolation {
@@ -16,7 +16,7 @@ export function isolationVector(achieved: number, overlay: boolean): Isolation {
     ipc: namespace(achieved, "ipc"),
     uts: namespace(achieved, "uts"),
     cgroup: "off: this version sets no limits",
-    seccomp: "off: this version loads no filter",
+    seccomp: "on",
     no_new_privs: "on",
     capabilities: "none",
     exec_gate: "off: this version judges the command line only",

@@ -16,6 +16,8 @@ export type LaunchPlan = {
   readonly uid: number;
   readonly gid: number;
   readonly mounts: readonly MountOperation[];
+  /** A BPF program; init makes no world when the kernel does not take it. */
+  readonly filter: Uint8Array;
 };
 
 /** A world's init that has answered READY. */
@@ -121,6 +123,7 @@ function encodeSetup(plan: LaunchPlan): Buffer {
     [TAG.NAMESPACES, namespaceBits(plan.namespaces)],
     [TAG.UID, plan.uid],
     [TAG.GID, plan.gid],
+    [TAG.SECCOMP, plan.filter],
     ...mounts,
   ]);
 }

@@ -1,0 +1,113 @@
+import { constants } from "node:os";
+import { describe, expect, test } from "vitest";
+import { assembleFilter } from "../../world/seccomp/assemble.ts";
+import { type Architecture, callNumber } from "../../world/seccomp/numbers.ts";
+import { DENIED } from "../../world/seccomp/table.ts";
+
+const ALLOW = 0x7fff_0000;
+const KILL = 0x8000_0000;
+const AUDIT = { x64: 0xc000_003e, arm64: 0xc000_00b7 } as const;
+
+type Call = { readonly number: number; readonly audit?: number; readonly arguments?: readonly bigint[] };
+
+/** The kernel's interpreter of classic BPF, as far as such filters go. */
+function run(filter: Uint8Array, architecture: Architecture, call: Call): number {
+  const data = Buffer.alloc(64);
+  data.writeUInt32LE(call.number >>> 0, 0);
+  data.writeUInt32LE(call.audit ?? AUDIT[architecture], 4);
+  for (const [at, value] of (call.arguments ?? []).entries()) data.writeBigUInt64LE(value, 16 + 8 * at);
+  const code = Buffer.from(filter);
+  let accumulator = 0;
+  for (let at = 0; at * 8 < code.length; at += 1) {
+    const [kind, whenTrue, whenFalse, k] = [
+      code.readUInt16LE(at * 8),
+      code.readUInt8(at * 8 + 2),
+      code.readUInt8(at * 8 + 3),
+      code.readUInt32LE(at * 8 + 4),
+    ];
+    if (kind === 0x06) return k;
+    if (kind === 0x20) accumulator = data.readUInt32LE(k);
+    else if (kind === 0x15) at += accumulator === k ? whenTrue : whenFalse;
+    else if (kind === 0x35) at += accumulator >= k ? whenTrue : whenFalse;
+    else if (kind === 0x45) at += (accumulator & k) !== 0 ? whenTrue : whenFalse;
+    else throw new Error(`Instruction ${kind} at ${at} is unknown`);
+  }
+  throw new Error("The filter ends without an answer");
+}
+
+function errno(name: keyof typeof constants.errno): number {
+  return 0x0005_0000 | constants.errno[name];
+}
+
+describe.each(["x64", "arm64"] as const)("the filter for %s", (architecture) => {
+  const filter = assembleFilter(DENIED, architecture);
+  const ask = (name: string, ...words: bigint[]): number =>
+    run(filter, architecture, { number: callNumber(name, architecture) ?? -1, arguments: words });
+
+  test("answers each unconditional row of the table as the row says", () => {
+    for (const rule of DENIED.filter(
+      ({ when, call }) => when === undefined && callNumber(call, architecture) !== null,
+    )) {
+      expect(ask(rule.call), rule.call).toBe(errno(rule.action));
+    }
+  });
+
+  test("allows every number that no row names", () => {
+    const named = new Set(DENIED.map(({ call }) => callNumber(call, architecture)));
+    for (let number = 0; number < 600; number += 1) {
+      if (!named.has(number)) expect(run(filter, architecture, { number }), String(number)).toBe(ALLOW);
+    }
+  });
+
+  test("refuses namespaces by clone and lets threads and processes pass", () => {
+    for (const flag of [
+      0x2_0000n,
+      0x200_0000n,
+      0x400_0000n,
+      0x800_0000n,
+      0x1000_0000n,
+      0x2000_0000n,
+      0x4000_0000n,
+      0x80n,
+    ]) {
+      expect(ask("clone", flag | 17n)).toBe(errno("EPERM"));
+    }
+    for (const flags of [17n, 0x3d_0f00n, 0x4100n | 17n, 0x120_0011n])
+      expect(ask("clone", flags)).toBe(ALLOW);
+  });
+
+  test("sees a terminal's ioctl through high bits that the kernel does not look at", () => {
+    for (const high of [0n, 1n << 32n, 0xffff_ffffn << 32n]) {
+      expect(ask("ioctl", 0n, high | 0x5412n)).toBe(errno("EPERM"));
+      expect(ask("ioctl", 0n, high | 0x541cn)).toBe(errno("EPERM"));
+      expect(ask("ioctl", 0n, high | 0x5413n)).toBe(ALLOW);
+    }
+  });
+
+  test("opens sockets of four families, and netlink for two purposes", () => {
+    for (const family of [1n, 2n, 10n]) expect(ask("socket", family, 1n, 0n)).toBe(ALLOW);
+    for (const family of [3n, 17n, 38n, 40n, 44n])
+      expect(ask("socket", family, 1n, 0n)).toBe(errno("EAFNOSUPPORT"));
+    for (const protocol of [0n, 4n]) expect(ask("socket", 16n, 3n, protocol)).toBe(ALLOW);
+    for (const protocol of [9n, 12n, 15n])
+      expect(ask("socket", 16n, 3n, protocol)).toBe(errno("EAFNOSUPPORT"));
+  });
+
+  test("tells a personality that is asked for from one that undoes hardening", () => {
+    for (const harmless of [0xffff_ffffn, 0n, 8n, 0x4_0000n])
+      expect(ask("personality", harmless)).toBe(ALLOW);
+    expect(ask("personality", 0x40_0000n)).toBe(errno("EPERM"));
+  });
+
+  test("ends a process that calls by another architecture's numbers", () => {
+    expect(run(filter, architecture, { number: 1, audit: 0x4000_0003 })).toBe(KILL);
+  });
+});
+
+test("the x32 interface is refused", () => {
+  expect(run(assembleFilter(DENIED, "x64"), "x64", { number: 39 | 0x4000_0000 })).toBe(errno("ENOSYS"));
+});
+
+test("every row gives a reason", () => {
+  for (const { call, reason } of DENIED) expect(reason.length, call).toBeGreaterThan(10);
+});

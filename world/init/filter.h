@@ -1,0 +1,15 @@
+/* The system calls that no command may make: one filter, loaded once in the forker and inherited by all it starts. */
+#ifndef SUBSTRATE_FILTER_H
+#define SUBSTRATE_FILTER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Keeps a copy: the frame it came in is gone when the forker starts. Ends the world when there is no room. */
+void filter_keep(const uint8_t *instructions, size_t count);
+
+/* Loads what was kept, for this process and all it starts. Needs no_new_privs. A filter that the kernel does not take
+   ends the world: nothing runs without it. Does nothing when none was sent. */
+void filter_load(void);
+
+#endif

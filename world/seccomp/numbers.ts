@@ -1,0 +1,71 @@
+/**
+ * Numbers of the system calls in the table, per architecture; null where an architecture has none.
+ * From the kernel's `arch/x86/entry/syscalls/syscall_64.tbl` and `include/uapi/asm-generic/unistd.h` (arm64).
+ */
+export type Architecture = "x64" | "arm64";
+
+const NUMBERS: Readonly<Record<string, readonly [x64: number | null, arm64: number | null]>> = {
+  acct: [163, 89],
+  add_key: [248, 217],
+  bpf: [321, 280],
+  chroot: [161, 51],
+  clock_adjtime: [305, 266],
+  clock_settime: [227, 112],
+  clone: [56, 220],
+  clone3: [435, 435],
+  delete_module: [176, 106],
+  fanotify_init: [300, 262],
+  finit_module: [313, 273],
+  fsconfig: [431, 431],
+  fsmount: [432, 432],
+  fsopen: [430, 430],
+  fspick: [433, 433],
+  init_module: [175, 105],
+  io_uring_enter: [426, 426],
+  io_uring_register: [427, 427],
+  io_uring_setup: [425, 425],
+  ioctl: [16, 29],
+  ioperm: [173, null],
+  iopl: [172, null],
+  kexec_file_load: [320, 294],
+  kexec_load: [246, 104],
+  keyctl: [250, 219],
+  modify_ldt: [154, null],
+  mount: [165, 40],
+  mount_setattr: [442, 442],
+  move_mount: [429, 429],
+  open_by_handle_at: [304, 265],
+  open_tree: [428, 428],
+  perf_event_open: [298, 241],
+  personality: [135, 92],
+  pivot_root: [155, 41],
+  quotactl: [179, 60],
+  quotactl_fd: [443, 443],
+  reboot: [169, 142],
+  request_key: [249, 218],
+  setdomainname: [171, 162],
+  sethostname: [170, 161],
+  setns: [308, 268],
+  settimeofday: [164, 170],
+  socket: [41, 198],
+  swapoff: [168, 225],
+  swapon: [167, 224],
+  syslog: [103, 116],
+  umount2: [166, 39],
+  unshare: [272, 97],
+  userfaultfd: [323, 282],
+  vhangup: [153, 58],
+};
+
+/** The number of a system call; null where the architecture has no such call. Throws on a name that is not in the table. */
+export function callNumber(name: string, architecture: Architecture): number | null {
+  const row = NUMBERS[name];
+  if (row === undefined) throw new RangeError(`No number is known for the system call '${name}'`);
+  return architecture === "x64" ? row[0] : row[1];
+}
+
+/** The architecture that a filter is for. Throws on one that has no table: without a filter there is no world. */
+export function architectureOf(name: string): Architecture {
+  if (name === "x64" || name === "arm64") return name;
+  throw new RangeError(`No system call table for the architecture '${name}': worlds need x64 or arm64`);
+}

@@ -1,0 +1,116 @@
+/**
+ * What no command may ask the kernel for. Data: a filter is assembled from it (`assemble.ts`) and loaded once per world.
+ *
+ * Deliberately left, each with its reason:
+ * - ptrace, process_vm_readv, process_vm_writev, pidfd_getfd: debuggers and crash handlers need them among a command's
+ *   own processes; the supervisor and the leaders are not dumpable, so the kernel refuses there.
+ * - seccomp, landlock_*: they only take away.
+ * - mknod, chown, setuid and their like: capabilities decide, and there are none.
+ * - inotify_*: watchers of every build tool. memfd_create: JIT compilers. AF_NETLINK with NETLINK_ROUTE: getaddrinfo.
+ */
+
+/** The kernel's answer: an errno for what programs probe for and live without, or the end of the process. */
+export type SeccompAction = "EPERM" | "ENOSYS" | "EAFNOSUPPORT";
+
+/** A condition on one argument's low 32 bits; that is all the kernel looks at for these arguments. */
+export type ArgumentTest =
+  /** Any of these bits is set. */
+  | { readonly argument: number; readonly anyOf: number }
+  /** It is one of these values. */
+  | { readonly argument: number; readonly isIn: readonly number[] }
+  /** It is none of these values. */
+  | { readonly argument: number; readonly notIn: readonly number[] };
+
+export type SeccompRule = {
+  readonly call: string;
+  readonly action: SeccompAction;
+  readonly reason: string;
+  /** All must hold for the rule to apply; none: it always applies. */
+  readonly when?: readonly ArgumentTest[];
+};
+
+/** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME (include/uapi/linux/sched.h). */
+const NAMESPACE_FLAGS = 0x7e02_0080;
+
+const MOUNTS = "mounts are the world's, and a new one could uncover what a mask hides";
+const KERNEL = "it changes or reads the kernel itself";
+const CLOCK = "the clock is the machine's";
+const KEYS = "keyrings are not namespaced";
+
+export const DENIED: readonly SeccompRule[] = [
+  ...deny(
+    ["mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "fsopen", "fsconfig"],
+    MOUNTS,
+  ),
+  ...deny(["fsmount", "fspick", "mount_setattr"], MOUNTS),
+  ...deny(
+    ["unshare", "setns"],
+    "a nested user namespace gives capabilities, and with them the kernel's least tested code",
+  ),
+  {
+    call: "clone",
+    action: "EPERM",
+    reason: "the same as unshare",
+    when: [{ argument: 0, anyOf: NAMESPACE_FLAGS }],
+  },
+  {
+    call: "clone3",
+    action: "ENOSYS",
+    reason: "its flags lie in memory, where no filter can look; C libraries fall back to clone",
+  },
+  ...deny(["bpf", "perf_event_open"], KERNEL),
+  ...deny(["userfaultfd"], "it holds the kernel in the middle of a page fault, which exploits are built on"),
+  ...["io_uring_setup", "io_uring_enter", "io_uring_register"].map(
+    (call): SeccompRule => ({
+      call,
+      action: "ENOSYS",
+      reason: "its requests are system calls that no filter sees",
+    }),
+  ),
+  ...deny(
+    ["kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "syslog"],
+    KERNEL,
+  ),
+  ...deny(["iopl", "ioperm", "modify_ldt"], "it reaches hardware or rarely tested processor state"),
+  ...deny(
+    ["reboot", "swapon", "swapoff", "acct", "quotactl", "quotactl_fd", "vhangup"],
+    "the machine's, not the world's",
+  ),
+  ...deny(["settimeofday", "clock_settime", "clock_adjtime"], CLOCK),
+  ...deny(["add_key", "request_key", "keyctl"], KEYS),
+  ...deny(["open_by_handle_at", "fanotify_init"], "it reaches files past the world's mounts"),
+  ...deny(["sethostname", "setdomainname"], "the world's name is not its commands' to change"),
+  {
+    call: "ioctl",
+    action: "EPERM",
+    reason: "TIOCSTI types into, and TIOCLINUX pastes into, the terminal of whoever watches",
+    when: [{ argument: 1, isIn: [0x5412, 0x541c] }],
+  },
+  {
+    call: "socket",
+    action: "EAFNOSUPPORT",
+    reason:
+      "of the address families only UNIX, INET, INET6 and NETLINK are needed; the others are kernel code nobody asked for",
+    when: [{ argument: 0, notIn: [1, 2, 10, 16] }],
+  },
+  {
+    call: "socket",
+    action: "EAFNOSUPPORT",
+    reason: "of netlink, NETLINK_ROUTE (0) and NETLINK_SOCK_DIAG (4) serve getaddrinfo and ss",
+    when: [
+      { argument: 0, isIn: [16] },
+      { argument: 2, notIn: [0, 4] },
+    ],
+  },
+  {
+    call: "personality",
+    action: "EPERM",
+    reason:
+      "READ_IMPLIES_EXEC and its like undo hardening; asking, PER_LINUX32, UNAME26 and ADDR_NO_RANDOMIZE are harmless",
+    when: [{ argument: 0, notIn: [0, 0x8, 0x2_0000, 0x2_0008, 0x4_0000, 0xffff_ffff] }],
+  },
+];
+
+function deny(calls: readonly string[], reason: string): readonly SeccompRule[] {
+  return calls.map((call) => ({ call, action: "EPERM", reason }));
+}
