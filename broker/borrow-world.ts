@@ -9,9 +9,9 @@ import type { Lease } from "./worlds.ts";
 /** A world as the policy wants it, or why there is none. Nothing of the command has run. */
 export async function borrowWorld(broker: Broker, job: Job): Promise<Lease | Refusal> {
   const { policies } = job.effective;
-  if (isIsolated(job) && job.request.background === "keep") return cannotKeep();
-  const spec = specFor(broker, job);
   const fresh = isIsolated(job) || policies.some((policy) => policy.document.world?.reuse_session === false);
+  if (fresh && job.request.background === "keep") return cannotKeep();
+  const spec = specFor(broker, job);
   try {
     const lease = fresh
       ? await broker.worlds.leaseFresh(spec)
@@ -57,7 +57,7 @@ function unavailable(job: Job, message: string, hint: string): Refusal {
 function cannotKeep(): Refusal {
   return refusal(
     "invalid_request",
-    "background: an isolated command's world ends with it, received 'keep'",
-    "Leave 'background' out, or start what shall stay with a command that is not isolated",
+    "background: this command gets a world of its own that ends with it, received 'keep'",
+    "Leave 'background' out, or start what shall stay with a command that is not isolated, under a policy that reuses worlds",
   );
 }

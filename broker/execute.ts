@@ -7,7 +7,7 @@ import { borrowWorld } from "./borrow-world.ts";
 import type { Broker } from "./broker.ts";
 import { changesOf } from "./changes.ts";
 import { commandEnvironment } from "./environment.ts";
-import type { Job } from "./job.ts";
+import { isIsolated, type Job } from "./job.ts";
 import type { Outcome } from "./outcome.ts";
 import { prepareJob } from "./prepare-job.ts";
 import { type Refusal, refusal } from "./refusal.ts";
@@ -59,6 +59,8 @@ async function runAndRecord(broker: Broker, job: Job, lease: Lease, signal: Abor
     if (unrecorded !== undefined) return refused(unrecorded);
     for (const warning of warningSpans(job, started)) broker.trace.event(warning);
     const ran = await runInWorld(world, runRequest(job), signal);
+    // Until it is known that nothing changed, what may be in the overlay is kept.
+    held = isIsolated(job);
     const changes = await changesOf(job, world, ran);
     held = changes.held;
     const outcome = replyOf(job, world, ran, changes);
@@ -78,6 +80,8 @@ async function recordStart(broker: Broker, started: SpanRecord): Promise<Refusal
     await broker.trace.start(started);
     return undefined;
   } catch (error) {
+    // The line may stand there and only not be durable.
+    broker.trace.closeFailed(started, error);
     const why = error instanceof Error ? error.message : String(error);
     return refusal(
       "busy",

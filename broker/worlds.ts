@@ -54,9 +54,13 @@ export class Worlds {
     return {
       world,
       release: (held) => {
-        void world
-          .end("its command has ended")
-          .then(() => (held ? undefined : this.#backend.dropHeld(world)));
+        const over = world.end("its command has ended");
+        if (held) return;
+        over
+          .then(() => this.#backend.dropHeld(world))
+          .catch(() => {
+            // Layers that resist stay, ignoring: they expire with their age.
+          });
       },
     };
   }

@@ -56,6 +56,14 @@ describe.each(actors())("in trouble, as $kind", (actor) => {
     });
   });
 
+  test("nor can a command whose policy gives each its own world", async () => {
+    const policies = { default: "id: default\nname: x\nworld:\n  reuse_session: false\n" };
+    await withBroker(actor, { policies }, async (broker) => {
+      expect(await broker.refused({ cmd: "true", background: "keep" })).toMatchObject({ status: 400 });
+      expect(await broker.run("true")).toMatchObject({ exit: 0 });
+    });
+  });
+
   test("a command that ends its own world is answered as killed", async () => {
     await withBroker(actor, {}, async (broker) => {
       expect(await broker.run("kill -9 -1; sleep 5")).toMatchObject({ signal: "SIGKILL", exit: 137 });

@@ -120,6 +120,22 @@ describe.each(actors())("ways around a policy, as $kind", (actor) => {
     );
   });
 
+  test("a policy that reads a part of the host shows that part and nothing else", async () => {
+    const reads = "['/usr/**', '/bin/**', '/lib/**', '/lib64/**']";
+    const scopes = `  read: ${reads}\n  write: ['$PROJECT/**']\n`;
+    await withBroker(actor, `id: default\nname: x\nmode: enforce\nfs:\n${scopes}`, async (broker) => {
+      broker.write(join(broker.folder, "beside"), "beside");
+      const reply = await broker.run(
+        "cat /etc/passwd ../beside; ls -d /etc /opt /var/lib; echo seen > file; cat file; ls /usr/bin/env",
+      );
+      expect(reply.stdout).toBe("seen\n/usr/bin/env\n");
+    });
+    const closed = `  read: ${reads}\n  write: []\n`;
+    await withBroker(actor, `id: default\nname: x\nmode: enforce\nfs:\n${closed}`, async (broker) => {
+      expect(await broker.refused({ cmd: "true" })).toMatchObject({ status: 400, code: "invalid_request" });
+    });
+  });
+
   test("git's own folder is no project, and nothing that contains the installation is", async () => {
     await withBroker(actor, "id: default\nname: x\n", async (broker) => {
       broker.write(join(broker.project, ".git/.git/HEAD"), "");

@@ -133,6 +133,13 @@ describe("the mount plan", () => {
     expect(plan).not.toContain("root");
   });
 
+  test("a project outside what may be read and written is not there, and a bare folder gives nothing to read", () => {
+    const files = { ...spec().files, read: ["/usr/**", "/srv"], write: [] };
+    const plan = lines(mountPlan(spec({ files }), host())).join("\n");
+    expect(plan).not.toContain(PROJECT);
+    expect(plan).not.toContain("/srv");
+  });
+
   test("the machine-wide switches of procfs are sealed after procfs is mounted", () => {
     const plan = lines(mountPlan(spec(), host()));
     const proc = plan.indexOf("proc /proc");

@@ -88,7 +88,11 @@ export class LinuxBackend implements WorldBackend {
       void world.ended.then(() => this.#worlds.delete(world));
       return world;
     } catch (error) {
-      if (access.kind === "overlay") await removeLayers(access.layers);
+      if (access.kind === "overlay") {
+        await removeLayers(access.layers).catch(() => {
+          // They stay until they expire, ignoring: why there is no world must not be lost for it.
+        });
+      }
       throw error;
     }
   }

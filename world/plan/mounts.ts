@@ -7,6 +7,7 @@ import type { WorldSpec } from "../backend.ts";
 import type { MountOperation } from "./operations.ts";
 import {
   isPrivate,
+  isReadable,
   isWithin,
   isWritable,
   PRIVATE,
@@ -73,7 +74,9 @@ export function mountPlan(spec: WorldSpec, facts: HostFacts): readonly MountOper
 
 function hostTrees(spec: WorldSpec, facts: HostFacts): MountOperation[] {
   if (readsEverything(spec)) return [{ op: "root" }];
-  const roots = shallowFirst(spec.files.read.map(withoutStars));
+  // A bare folder name gives nothing below it to read, as it gives nothing to write.
+  const named = spec.files.read.filter((path) => path.endsWith("/**") || facts.kind(path) !== "folder");
+  const roots = shallowFirst(named.map(withoutStars));
   return [
     { op: "tmpfs", target: "/", options: "mode=755" },
     ...["/dev", "/proc", ...PRIVATE].map((target) => ({ op: "dir", target, mode: "755" }) as const),
@@ -143,7 +146,9 @@ function mayBeWritable(path: string, facts: HostFacts): boolean {
   return path.endsWith("/**") ? kind === "folder" : kind === "file";
 }
 
+/** A project that may be neither read nor written is not there: its commands cannot enter it, and are told so. */
 function project(spec: WorldSpec, facts: HostFacts): MountOperation[] {
+  if (!isReadable(spec.project, spec)) return [];
   const below = isPrivate(spec.project) || !readsEverything(spec);
   const place: MountOperation[] = below ? [{ op: "dir", target: spec.project, mode: "755" }] : [];
   if (spec.access.kind === "overlay") return [...place, overlay(spec.project, spec.access.layers, facts)];
@@ -183,8 +188,8 @@ function foldersAbove(path: string): readonly string[] {
 }
 
 function sealed(spec: WorldSpec, facts: HostFacts): MountOperation[] {
-  return spec.sealed
-    .filter((path) => isWritable(path, spec) && exists(path, facts))
+  return present(spec.sealed, facts)
+    .filter((path) => isWritable(path, spec))
     .map((target) => ({ op: "readonly", target }));
 }
 

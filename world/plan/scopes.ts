@@ -14,6 +14,13 @@ export function isWritable(path: string, spec: WorldSpec): boolean {
   return (isWithin(path, spec.project) || !isPrivate(path)) && isInScope(path, spec);
 }
 
+/** Whether a path lies in what may be read, or in what may be written, which can be read too. */
+export function isReadable(path: string, spec: WorldSpec): boolean {
+  return [...spec.files.read, ...spec.files.write].some(
+    (scope) => scope.endsWith("/**") && isWithin(path, withoutStars(scope)),
+  );
+}
+
 function isInScope(path: string, spec: WorldSpec): boolean {
   return spec.files.write.some((scope) =>
     scope.endsWith("/**") ? isWithin(path, withoutStars(scope)) : isWithin(scope, path),
