@@ -3,6 +3,7 @@
  * refusal that ends the journey. Nothing throws on the way but a bug.
  */
 import type { ExecuteRequest } from "../schemas/generated/types.ts";
+import type { WorldViolation } from "../world/backend.ts";
 import { borrowWorld } from "./borrow-world.ts";
 import type { Broker } from "./broker.ts";
 import { changesOf } from "./changes.ts";
@@ -13,9 +14,15 @@ import { prepareJob } from "./prepare-job.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 import { refuseByDecision } from "./refuse-by-decision.ts";
 import { replyOf } from "./reply-of.ts";
-import { runInWorld } from "./run.ts";
+import { type RunRequest, runInWorld } from "./run.ts";
 import type { SpanRecord } from "./spans/trace.ts";
-import { completedSpan, refusedSpan, startedSpan, warningSpans } from "./spans/span-records.ts";
+import {
+  completedSpan,
+  refusedSpan,
+  startedSpan,
+  violationSpan,
+  warningSpans,
+} from "./spans/span-records.ts";
 import type { Lease } from "./worlds.ts";
 
 /** Decides, runs and records one command. `signal` aborts when nobody waits for the answer any more. */
@@ -58,7 +65,9 @@ async function runAndRecord(broker: Broker, job: Job, lease: Lease, signal: Abor
     const unrecorded = await recordStart(broker, started);
     if (unrecorded !== undefined) return refused(unrecorded);
     for (const warning of warningSpans(job, started)) broker.trace.event(warning);
-    const ran = await runInWorld(world, runRequest(job), signal);
+    const onViolation = (violation: WorldViolation): void =>
+      broker.trace.event(violationSpan(job, started, violation));
+    const ran = await runInWorld(world, { ...runRequest(job), onViolation }, signal);
     // Until it is known that nothing changed, what may be in the overlay is kept.
     held = isIsolated(job);
     const changes = await changesOf(job, world, ran);
@@ -91,7 +100,7 @@ async function recordStart(broker: Broker, started: SpanRecord): Promise<Refusal
   }
 }
 
-function runRequest(job: Job): Parameters<typeof runInWorld>[1] {
+function runRequest(job: Job): Omit<RunRequest, "onViolation"> {
   const { request } = job;
   return {
     argv: job.argv,

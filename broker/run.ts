@@ -1,5 +1,5 @@
 /** One command in a world, from its start to the first ending that wins. */
-import type { CommandRun, Ending, World } from "../world/backend.ts";
+import type { CommandRun, Ending, World, WorldViolation } from "../world/backend.ts";
 import { BoundedOutput } from "./output.ts";
 
 /** Output bytes in flight; half of it used up is granted again in one frame. */
@@ -22,6 +22,7 @@ export type RunRequest = {
   readonly background: "kill" | "keep";
   readonly timeoutMs: number;
   readonly maxOutputBytes: number;
+  readonly onViolation: (violation: WorldViolation) => void;
 };
 
 export type Ran = {
@@ -56,6 +57,7 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
       run.grant(owed);
       owed = 0;
     },
+    onViolation: request.onViolation,
   });
   const stop = new Stopper(world, run);
   const timer = setTimeout(() => stop.begin("timeout"), request.timeoutMs);

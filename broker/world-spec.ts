@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { FileScope, ProjectAccess, WorldSpec } from "../world/backend.ts";
 import type { CompiledPolicy } from "./policy/index.ts";
 import { isWithin } from "./projects.ts";
+import { lowerLimits, worldLimits } from "./world-limits.ts";
 
 /** Where a world is for. */
 export type Site = {
@@ -59,6 +60,8 @@ export function worldSpec(
     files: { ...files, denyWrite: [...files.denyWrite, ...profiles] },
     hidden: around.hidden,
     sealed: around.installation,
+    limits: policies.map((policy) => worldLimits(policy.document.world?.limits)).reduce(lowerLimits),
+    seccomp: policies.every((policy) => policy.document.world?.seccomp === "log") ? "log" : "enforce",
   };
 }
 

@@ -19,6 +19,18 @@ export type FileScope = {
   readonly denyWrite: readonly string[];
 };
 
+/** Upper bounds of one world and everything in it; an absent one is not set. */
+export type WorldLimits = {
+  /** CPUs: 0.5 is half of one. */
+  readonly cpu?: number;
+  /** Bytes. */
+  readonly memory?: number;
+  /** Processes and threads at once. */
+  readonly pids?: number;
+  /** Bytes of what the world keeps of its own: `/tmp` and the like, and stray writes. */
+  readonly disk?: number;
+};
+
 /** All that makes one world differ from another. Two equal specs may share a world. */
 export type WorldSpec = {
   readonly project: string;
@@ -30,6 +42,18 @@ export type WorldSpec = {
   readonly hidden: readonly string[];
   /** Visible and never writable, whatever `files.write` says: the running installation. */
   readonly sealed: readonly string[];
+  readonly limits: WorldLimits;
+  /** `log`: nothing is refused, and what would have been is told to `onViolation`. */
+  readonly seccomp: "enforce" | "log";
+};
+
+/** Something that a command did against the rules of its world: refused, undone, ended or (by policy) only noted. */
+export type WorldViolation = {
+  readonly kind: "system_call" | "denied_name" | "limit";
+  /** The system call's name, the path, or the limit's name. */
+  readonly subject: string;
+  /** A sentence for people: what happened, and what was done about it. */
+  readonly message: string;
 };
 
 export type ExecRequest = {
@@ -46,6 +70,8 @@ export type ExecRequest = {
   readonly window: number;
   /** The buffer is the caller's to keep only during the call. */
   readonly onOutput: (stream: "stdout" | "stderr", bytes: Uint8Array) => void;
+  /** Called before `ending` settles for all that is known by then. */
+  readonly onViolation: (violation: WorldViolation) => void;
 };
 
 /** What was measured of a command's whole tree of processes; null where this host cannot measure it. */

@@ -1,6 +1,6 @@
 /** The lines that one call leaves in the trace. */
 import type { DecisionRule, FsDiff } from "../../schemas/generated/types.ts";
-import type { World } from "../../world/backend.ts";
+import type { World, WorldViolation } from "../../world/backend.ts";
 import { environmentHash } from "../environment.ts";
 import { newId } from "../ids.ts";
 import type { Job } from "../job.ts";
@@ -67,6 +67,21 @@ export function warningSpans(job: Job, started: SpanRecord): readonly SpanRecord
     decision: { verdict: job.decision.verdict, mode: job.decision.mode, rule: cleanRule(rule) },
     replayable: false,
   }));
+}
+
+/** The line of something that the running command did against the rules of its world. */
+export function violationSpan(job: Job, started: SpanRecord, violation: WorldViolation): SpanRecord {
+  return {
+    ...started,
+    ts: new Date().toISOString(),
+    span_id: newId("spn"),
+    parent_span: job.span,
+    event_type: "violation",
+    component: "world",
+    message: violation.message,
+    violation: { kind: violation.kind, subject: redact(violation.subject, "violation").text },
+    replayable: false,
+  };
 }
 
 function cleanRule(rule: DecisionRule | null): DecisionRule | null {

@@ -1081,6 +1081,10 @@ export interface Span {
    */
   readonly hint?: string | null;
   /**
+   * What a running command did against the rules of its world; message says it in a sentence.
+   */
+  readonly violation?: SpanViolation | null;
+  /**
    * net:host:port, fs.write:/path.
    */
   readonly scopes_used: readonly string[] | null;
@@ -1132,6 +1136,13 @@ export interface Span {
    * Hash over this line without this field.
    */
   readonly hash: string;
+}
+export interface SpanViolation {
+  readonly kind: "system_call" | "denied_name" | "limit";
+  /**
+   * The system call's name, the path, or the limit's name.
+   */
+  readonly subject: string;
 }
 /**
  * One replacement.

@@ -8242,13 +8242,14 @@ return validate10;
 
 export const validateSpan = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
 const schema12 = {"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]};
 const schema14 = {"title":"ErrorCode","type":"string","enum":["invalid_request","agent_id_required","cwd_required","unknown_profile","policy_denied","approval_required","approval_denied","scope_denied","project_not_allowed","not_found","policy_changed","idempotency_conflict","apply_conflict","not_replayable","too_large","budget_exceeded","isolation_unavailable","busy","internal"]};
-const schema15 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
-const schema16 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
-const schema17 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
-const schema22 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
+const schema15 = {"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}};
+const schema16 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
+const schema17 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
+const schema18 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
+const schema23 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
 const func2 = Object.prototype.hasOwnProperty;
 const func5 = codePointLength;
 const pattern0 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$", "u");
@@ -8257,10 +8258,10 @@ const pattern2 = new RegExp("^spn_", "u");
 const pattern3 = new RegExp("^wld_", "u");
 const pattern4 = new RegExp("^sha256:", "u");
 const pattern5 = new RegExp("^[0-9a-f]{64}$", "u");
-const schema18 = {"title":"Decision","type":"object","additionalProperties":false,"required":["verdict","mode","rule"],"properties":{"verdict":{"$ref":"#/definitions/verdict"},"mode":{"$ref":"#/definitions/policy_mode"},"rule":{"anyOf":[{"$ref":"#/definitions/decision_rule"},{"type":"null"}]}}};
-const schema19 = {"title":"Verdict","type":"string","enum":["allow","isolate","ask","deny","would_deny","would_ask","would_isolate"]};
-const schema20 = {"title":"PolicyMode","type":"string","enum":["observe","enforce"]};
-const schema21 = {"title":"DecisionRule","type":"object","additionalProperties":false,"required":["list","pattern","fragment","source"],"properties":{"list":{"type":"string"},"pattern":{"type":"string"},"fragment":{"type":"string"},"source":{"type":"string"},"reason":{"type":"string"}}};
+const schema19 = {"title":"Decision","type":"object","additionalProperties":false,"required":["verdict","mode","rule"],"properties":{"verdict":{"$ref":"#/definitions/verdict"},"mode":{"$ref":"#/definitions/policy_mode"},"rule":{"anyOf":[{"$ref":"#/definitions/decision_rule"},{"type":"null"}]}}};
+const schema20 = {"title":"Verdict","type":"string","enum":["allow","isolate","ask","deny","would_deny","would_ask","would_isolate"]};
+const schema21 = {"title":"PolicyMode","type":"string","enum":["observe","enforce"]};
+const schema22 = {"title":"DecisionRule","type":"object","additionalProperties":false,"required":["list","pattern","fragment","source"],"properties":{"list":{"type":"string"},"pattern":{"type":"string"},"fragment":{"type":"string"},"source":{"type":"string"},"reason":{"type":"string"}}};
 
 function validate12(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -8269,14 +8270,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.verdict === undefined) && (missing0 = "verdict")) || ((data.mode === undefined) && (missing0 = "mode"))) || ((data.rule === undefined) && (missing0 = "rule"))){
-validate12.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema18.required,parentSchema:schema18,data}];
+validate12.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema19.required,parentSchema:schema19,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "verdict") || (key0 === "mode")) || (key0 === "rule"))){
-validate12.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema18,data}];
+validate12.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema19,data}];
 return false;
 break;
 }
@@ -8286,11 +8287,11 @@ if(data.verdict !== undefined){
 let data0 = data.verdict;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate12.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.type,parentSchema:schema19,data:data0}];
+validate12.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.type,parentSchema:schema20,data:data0}];
 return false;
 }
 if(!(((((((data0 === "allow") || (data0 === "isolate")) || (data0 === "ask")) || (data0 === "deny")) || (data0 === "would_deny")) || (data0 === "would_ask")) || (data0 === "would_isolate"))){
-validate12.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/enum",keyword:"enum",params:{allowedValues: schema19.enum},message:"must be equal to one of the allowed values",schema:schema19.enum,parentSchema:schema19,data:data0}];
+validate12.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/enum",keyword:"enum",params:{allowedValues: schema20.enum},message:"must be equal to one of the allowed values",schema:schema20.enum,parentSchema:schema20,data:data0}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -8303,11 +8304,11 @@ if(data.mode !== undefined){
 let data1 = data.mode;
 const _errs5 = errors;
 if(typeof data1 !== "string"){
-validate12.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.type,parentSchema:schema20,data:data1}];
+validate12.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.type,parentSchema:schema21,data:data1}];
 return false;
 }
 if(!((data1 === "observe") || (data1 === "enforce"))){
-validate12.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/enum",keyword:"enum",params:{allowedValues: schema20.enum},message:"must be equal to one of the allowed values",schema:schema20.enum,parentSchema:schema20,data:data1}];
+validate12.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/enum",keyword:"enum",params:{allowedValues: schema21.enum},message:"must be equal to one of the allowed values",schema:schema21.enum,parentSchema:schema21,data:data1}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -8327,7 +8328,7 @@ if(errors === _errs11){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if(((((data2.list === undefined) && (missing1 = "list")) || ((data2.pattern === undefined) && (missing1 = "pattern"))) || ((data2.fragment === undefined) && (missing1 = "fragment"))) || ((data2.source === undefined) && (missing1 = "source"))){
-const err0 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema21.required,parentSchema:schema21,data:data2};
+const err0 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema22.required,parentSchema:schema22,data:data2};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -8340,7 +8341,7 @@ else {
 const _errs13 = errors;
 for(const key1 in data2){
 if(!(((((key1 === "list") || (key1 === "pattern")) || (key1 === "fragment")) || (key1 === "source")) || (key1 === "reason"))){
-const err1 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema21,data:data2};
+const err1 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema22,data:data2};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -8356,7 +8357,7 @@ if(data2.list !== undefined){
 let data3 = data2.list;
 const _errs14 = errors;
 if(typeof data3 !== "string"){
-const err2 = {instancePath:instancePath+"/rule/list",schemaPath:"#/definitions/decision_rule/properties/list/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.properties.list.type,parentSchema:schema21.properties.list,data:data3};
+const err2 = {instancePath:instancePath+"/rule/list",schemaPath:"#/definitions/decision_rule/properties/list/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.list.type,parentSchema:schema22.properties.list,data:data3};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -8375,7 +8376,7 @@ if(data2.pattern !== undefined){
 let data4 = data2.pattern;
 const _errs16 = errors;
 if(typeof data4 !== "string"){
-const err3 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/definitions/decision_rule/properties/pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.properties.pattern.type,parentSchema:schema21.properties.pattern,data:data4};
+const err3 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/definitions/decision_rule/properties/pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.pattern.type,parentSchema:schema22.properties.pattern,data:data4};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -8394,7 +8395,7 @@ if(data2.fragment !== undefined){
 let data5 = data2.fragment;
 const _errs18 = errors;
 if(typeof data5 !== "string"){
-const err4 = {instancePath:instancePath+"/rule/fragment",schemaPath:"#/definitions/decision_rule/properties/fragment/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.properties.fragment.type,parentSchema:schema21.properties.fragment,data:data5};
+const err4 = {instancePath:instancePath+"/rule/fragment",schemaPath:"#/definitions/decision_rule/properties/fragment/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.fragment.type,parentSchema:schema22.properties.fragment,data:data5};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -8413,7 +8414,7 @@ if(data2.source !== undefined){
 let data6 = data2.source;
 const _errs20 = errors;
 if(typeof data6 !== "string"){
-const err5 = {instancePath:instancePath+"/rule/source",schemaPath:"#/definitions/decision_rule/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.properties.source.type,parentSchema:schema21.properties.source,data:data6};
+const err5 = {instancePath:instancePath+"/rule/source",schemaPath:"#/definitions/decision_rule/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.source.type,parentSchema:schema22.properties.source,data:data6};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -8432,7 +8433,7 @@ if(data2.reason !== undefined){
 let data7 = data2.reason;
 const _errs22 = errors;
 if(typeof data7 !== "string"){
-const err6 = {instancePath:instancePath+"/rule/reason",schemaPath:"#/definitions/decision_rule/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.properties.reason.type,parentSchema:schema21.properties.reason,data:data7};
+const err6 = {instancePath:instancePath+"/rule/reason",schemaPath:"#/definitions/decision_rule/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.reason.type,parentSchema:schema22.properties.reason,data:data7};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -8454,7 +8455,7 @@ var valid5 = true;
 }
 }
 else {
-const err7 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema21.type,parentSchema:schema21,data:data2};
+const err7 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema22.type,parentSchema:schema22,data:data2};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -8469,7 +8470,7 @@ valid3 = valid3 || _valid0;
 if(!valid3){
 const _errs24 = errors;
 if(data2 !== null){
-const err8 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema18.properties.rule.anyOf[1].type,parentSchema:schema18.properties.rule.anyOf[1],data:data2};
+const err8 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema19.properties.rule.anyOf[1].type,parentSchema:schema19.properties.rule.anyOf[1],data:data2};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -8482,7 +8483,7 @@ var _valid0 = _errs24 === errors;
 valid3 = valid3 || _valid0;
 }
 if(!valid3){
-const err9 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema18.properties.rule.anyOf,parentSchema:schema18.properties.rule,data:data2};
+const err9 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema19.properties.rule.anyOf,parentSchema:schema19.properties.rule,data:data2};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -8515,7 +8516,7 @@ var valid0 = true;
 }
 }
 else {
-validate12.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema18.type,parentSchema:schema18,data}];
+validate12.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema19.type,parentSchema:schema19,data}];
 return false;
 }
 }
@@ -8523,8 +8524,8 @@ validate12.errors = vErrors;
 return errors === 0;
 }
 
-const schema23 = {"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}};
-const schema24 = {"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}};
+const schema24 = {"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}};
+const schema25 = {"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}};
 const pattern7 = new RegExp("^[0-7]{4}$", "u");
 
 function validate14(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -8534,14 +8535,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((((((data.path === undefined) && (missing0 = "path")) || ((data.env_hash === undefined) && (missing0 = "env_hash"))) || ((data.umask === undefined) && (missing0 = "umask"))) || ((data.locale === undefined) && (missing0 = "locale"))) || ((data.cwd === undefined) && (missing0 = "cwd"))) || ((data.policy_id === undefined) && (missing0 = "policy_id"))) || ((data.policy_commit === undefined) && (missing0 = "policy_commit"))) || ((data.world_image === undefined) && (missing0 = "world_image"))) || ((data.project_commit === undefined) && (missing0 = "project_commit"))) || ((data.dirty_hash === undefined) && (missing0 = "dirty_hash"))){
-validate14.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema23.required,parentSchema:schema23,data}];
+validate14.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema24.required,parentSchema:schema24,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func2.call(schema23.properties, key0))){
-validate14.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema23,data}];
+if(!(func2.call(schema24.properties, key0))){
+validate14.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema24,data}];
 return false;
 break;
 }
@@ -8551,7 +8552,7 @@ if(data.path !== undefined){
 let data0 = data.path;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (data0 !== null)){
-validate14.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: schema23.properties.path.type},message:"must be string,null",schema:schema23.properties.path.type,parentSchema:schema23.properties.path,data:data0}];
+validate14.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: schema24.properties.path.type},message:"must be string,null",schema:schema24.properties.path.type,parentSchema:schema24.properties.path,data:data0}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -8564,7 +8565,7 @@ if(data.env_hash !== undefined){
 let data1 = data.env_hash;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate14.errors = [{instancePath:instancePath+"/env_hash",schemaPath:"#/properties/env_hash/type",keyword:"type",params:{type: schema23.properties.env_hash.type},message:"must be string,null",schema:schema23.properties.env_hash.type,parentSchema:schema23.properties.env_hash,data:data1}];
+validate14.errors = [{instancePath:instancePath+"/env_hash",schemaPath:"#/properties/env_hash/type",keyword:"type",params:{type: schema24.properties.env_hash.type},message:"must be string,null",schema:schema24.properties.env_hash.type,parentSchema:schema24.properties.env_hash,data:data1}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -8577,13 +8578,13 @@ if(data.umask !== undefined){
 let data2 = data.umask;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate14.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/type",keyword:"type",params:{type: schema23.properties.umask.type},message:"must be string,null",schema:schema23.properties.umask.type,parentSchema:schema23.properties.umask,data:data2}];
+validate14.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/type",keyword:"type",params:{type: schema24.properties.umask.type},message:"must be string,null",schema:schema24.properties.umask.type,parentSchema:schema24.properties.umask,data:data2}];
 return false;
 }
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(!pattern7.test(data2)){
-validate14.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/pattern",keyword:"pattern",params:{pattern: "^[0-7]{4}$"},message:"must match pattern \""+"^[0-7]{4}$"+"\"",schema:"^[0-7]{4}$",parentSchema:schema23.properties.umask,data:data2}];
+validate14.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/pattern",keyword:"pattern",params:{pattern: "^[0-7]{4}$"},message:"must match pattern \""+"^[0-7]{4}$"+"\"",schema:"^[0-7]{4}$",parentSchema:schema24.properties.umask,data:data2}];
 return false;
 }
 }
@@ -8598,7 +8599,7 @@ if(data.locale !== undefined){
 let data3 = data.locale;
 const _errs8 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate14.errors = [{instancePath:instancePath+"/locale",schemaPath:"#/properties/locale/type",keyword:"type",params:{type: schema23.properties.locale.type},message:"must be string,null",schema:schema23.properties.locale.type,parentSchema:schema23.properties.locale,data:data3}];
+validate14.errors = [{instancePath:instancePath+"/locale",schemaPath:"#/properties/locale/type",keyword:"type",params:{type: schema24.properties.locale.type},message:"must be string,null",schema:schema24.properties.locale.type,parentSchema:schema24.properties.locale,data:data3}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -8611,7 +8612,7 @@ if(data.cwd !== undefined){
 let data4 = data.cwd;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (data4 !== null)){
-validate14.errors = [{instancePath:instancePath+"/cwd",schemaPath:"#/properties/cwd/type",keyword:"type",params:{type: schema23.properties.cwd.type},message:"must be string,null",schema:schema23.properties.cwd.type,parentSchema:schema23.properties.cwd,data:data4}];
+validate14.errors = [{instancePath:instancePath+"/cwd",schemaPath:"#/properties/cwd/type",keyword:"type",params:{type: schema24.properties.cwd.type},message:"must be string,null",schema:schema24.properties.cwd.type,parentSchema:schema24.properties.cwd,data:data4}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -8624,7 +8625,7 @@ if(data.policy_id !== undefined){
 let data5 = data.policy_id;
 const _errs12 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate14.errors = [{instancePath:instancePath+"/policy_id",schemaPath:"#/properties/policy_id/type",keyword:"type",params:{type: schema23.properties.policy_id.type},message:"must be string,null",schema:schema23.properties.policy_id.type,parentSchema:schema23.properties.policy_id,data:data5}];
+validate14.errors = [{instancePath:instancePath+"/policy_id",schemaPath:"#/properties/policy_id/type",keyword:"type",params:{type: schema24.properties.policy_id.type},message:"must be string,null",schema:schema24.properties.policy_id.type,parentSchema:schema24.properties.policy_id,data:data5}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -8637,7 +8638,7 @@ if(data.policy_commit !== undefined){
 let data6 = data.policy_commit;
 const _errs14 = errors;
 if((typeof data6 !== "string") && (data6 !== null)){
-validate14.errors = [{instancePath:instancePath+"/policy_commit",schemaPath:"#/properties/policy_commit/type",keyword:"type",params:{type: schema23.properties.policy_commit.type},message:"must be string,null",schema:schema23.properties.policy_commit.type,parentSchema:schema23.properties.policy_commit,data:data6}];
+validate14.errors = [{instancePath:instancePath+"/policy_commit",schemaPath:"#/properties/policy_commit/type",keyword:"type",params:{type: schema24.properties.policy_commit.type},message:"must be string,null",schema:schema24.properties.policy_commit.type,parentSchema:schema24.properties.policy_commit,data:data6}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -8657,7 +8658,7 @@ if(errors === _errs19){
 if(data7 && typeof data7 == "object" && !Array.isArray(data7)){
 let missing1;
 if(((((data7.init_hash === undefined) && (missing1 = "init_hash")) || ((data7.filter_hash === undefined) && (missing1 = "filter_hash"))) || ((data7.os_release === undefined) && (missing1 = "os_release"))) || ((data7.kernel === undefined) && (missing1 = "kernel"))){
-const err0 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema24.required,parentSchema:schema24,data:data7};
+const err0 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema25.required,parentSchema:schema25,data:data7};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -8670,7 +8671,7 @@ else {
 const _errs21 = errors;
 for(const key1 in data7){
 if(!((((key1 === "init_hash") || (key1 === "filter_hash")) || (key1 === "os_release")) || (key1 === "kernel"))){
-const err1 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema24,data:data7};
+const err1 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema25,data:data7};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -8686,7 +8687,7 @@ if(data7.init_hash !== undefined){
 let data8 = data7.init_hash;
 const _errs22 = errors;
 if((typeof data8 !== "string") && (data8 !== null)){
-const err2 = {instancePath:instancePath+"/world_image/init_hash",schemaPath:"#/definitions/world_image/properties/init_hash/type",keyword:"type",params:{type: schema24.properties.init_hash.type},message:"must be string,null",schema:schema24.properties.init_hash.type,parentSchema:schema24.properties.init_hash,data:data8};
+const err2 = {instancePath:instancePath+"/world_image/init_hash",schemaPath:"#/definitions/world_image/properties/init_hash/type",keyword:"type",params:{type: schema25.properties.init_hash.type},message:"must be string,null",schema:schema25.properties.init_hash.type,parentSchema:schema25.properties.init_hash,data:data8};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -8705,7 +8706,7 @@ if(data7.filter_hash !== undefined){
 let data9 = data7.filter_hash;
 const _errs24 = errors;
 if((typeof data9 !== "string") && (data9 !== null)){
-const err3 = {instancePath:instancePath+"/world_image/filter_hash",schemaPath:"#/definitions/world_image/properties/filter_hash/type",keyword:"type",params:{type: schema24.properties.filter_hash.type},message:"must be string,null",schema:schema24.properties.filter_hash.type,parentSchema:schema24.properties.filter_hash,data:data9};
+const err3 = {instancePath:instancePath+"/world_image/filter_hash",schemaPath:"#/definitions/world_image/properties/filter_hash/type",keyword:"type",params:{type: schema25.properties.filter_hash.type},message:"must be string,null",schema:schema25.properties.filter_hash.type,parentSchema:schema25.properties.filter_hash,data:data9};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -8724,7 +8725,7 @@ if(data7.os_release !== undefined){
 let data10 = data7.os_release;
 const _errs26 = errors;
 if((typeof data10 !== "string") && (data10 !== null)){
-const err4 = {instancePath:instancePath+"/world_image/os_release",schemaPath:"#/definitions/world_image/properties/os_release/type",keyword:"type",params:{type: schema24.properties.os_release.type},message:"must be string,null",schema:schema24.properties.os_release.type,parentSchema:schema24.properties.os_release,data:data10};
+const err4 = {instancePath:instancePath+"/world_image/os_release",schemaPath:"#/definitions/world_image/properties/os_release/type",keyword:"type",params:{type: schema25.properties.os_release.type},message:"must be string,null",schema:schema25.properties.os_release.type,parentSchema:schema25.properties.os_release,data:data10};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -8743,7 +8744,7 @@ if(data7.kernel !== undefined){
 let data11 = data7.kernel;
 const _errs28 = errors;
 if((typeof data11 !== "string") && (data11 !== null)){
-const err5 = {instancePath:instancePath+"/world_image/kernel",schemaPath:"#/definitions/world_image/properties/kernel/type",keyword:"type",params:{type: schema24.properties.kernel.type},message:"must be string,null",schema:schema24.properties.kernel.type,parentSchema:schema24.properties.kernel,data:data11};
+const err5 = {instancePath:instancePath+"/world_image/kernel",schemaPath:"#/definitions/world_image/properties/kernel/type",keyword:"type",params:{type: schema25.properties.kernel.type},message:"must be string,null",schema:schema25.properties.kernel.type,parentSchema:schema25.properties.kernel,data:data11};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -8764,7 +8765,7 @@ var valid3 = true;
 }
 }
 else {
-const err6 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema24.type,parentSchema:schema24,data:data7};
+const err6 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema25.type,parentSchema:schema25,data:data7};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -8779,7 +8780,7 @@ valid1 = valid1 || _valid0;
 if(!valid1){
 const _errs30 = errors;
 if(data7 !== null){
-const err7 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema23.properties.world_image.anyOf[1].type,parentSchema:schema23.properties.world_image.anyOf[1],data:data7};
+const err7 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema24.properties.world_image.anyOf[1].type,parentSchema:schema24.properties.world_image.anyOf[1],data:data7};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -8792,7 +8793,7 @@ var _valid0 = _errs30 === errors;
 valid1 = valid1 || _valid0;
 }
 if(!valid1){
-const err8 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema23.properties.world_image.anyOf,parentSchema:schema23.properties.world_image,data:data7};
+const err8 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema24.properties.world_image.anyOf,parentSchema:schema24.properties.world_image,data:data7};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -8824,7 +8825,7 @@ if(data.project_commit !== undefined){
 let data12 = data.project_commit;
 const _errs32 = errors;
 if((typeof data12 !== "string") && (data12 !== null)){
-validate14.errors = [{instancePath:instancePath+"/project_commit",schemaPath:"#/properties/project_commit/type",keyword:"type",params:{type: schema23.properties.project_commit.type},message:"must be string,null",schema:schema23.properties.project_commit.type,parentSchema:schema23.properties.project_commit,data:data12}];
+validate14.errors = [{instancePath:instancePath+"/project_commit",schemaPath:"#/properties/project_commit/type",keyword:"type",params:{type: schema24.properties.project_commit.type},message:"must be string,null",schema:schema24.properties.project_commit.type,parentSchema:schema24.properties.project_commit,data:data12}];
 return false;
 }
 var valid0 = _errs32 === errors;
@@ -8837,7 +8838,7 @@ if(data.dirty_hash !== undefined){
 let data13 = data.dirty_hash;
 const _errs34 = errors;
 if((typeof data13 !== "string") && (data13 !== null)){
-validate14.errors = [{instancePath:instancePath+"/dirty_hash",schemaPath:"#/properties/dirty_hash/type",keyword:"type",params:{type: schema23.properties.dirty_hash.type},message:"must be string,null",schema:schema23.properties.dirty_hash.type,parentSchema:schema23.properties.dirty_hash,data:data13}];
+validate14.errors = [{instancePath:instancePath+"/dirty_hash",schemaPath:"#/properties/dirty_hash/type",keyword:"type",params:{type: schema24.properties.dirty_hash.type},message:"must be string,null",schema:schema24.properties.dirty_hash.type,parentSchema:schema24.properties.dirty_hash,data:data13}];
 return false;
 }
 var valid0 = _errs34 === errors;
@@ -8858,7 +8859,7 @@ var valid0 = true;
 }
 }
 else {
-validate14.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema23.type,parentSchema:schema23,data}];
+validate14.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema24.type,parentSchema:schema24,data}];
 return false;
 }
 }
@@ -9294,49 +9295,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.scopes_used !== undefined){
-let data21 = data.scopes_used;
+if(data.violation !== undefined){
+let data21 = data.violation;
 const _errs50 = errors;
-if((!(Array.isArray(data21))) && (data21 !== null)){
-validate10.errors = [{instancePath:instancePath+"/scopes_used",schemaPath:"#/properties/scopes_used/type",keyword:"type",params:{type: schema11.properties.scopes_used.type},message:"must be array,null",schema:schema11.properties.scopes_used.type,parentSchema:schema11.properties.scopes_used,data:data21}];
-return false;
-}
-if(errors === _errs50){
-if(Array.isArray(data21)){
-var valid4 = true;
-const len0 = data21.length;
-for(let i0=0; i0<len0; i0++){
-let data22 = data21[i0];
+const _errs51 = errors;
+let valid4 = false;
 const _errs52 = errors;
-if(typeof data22 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/scopes_used/" + i0,schemaPath:"#/properties/scopes_used/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.scopes_used.items.type,parentSchema:schema11.properties.scopes_used.items,data:data22}];
-return false;
-}
-var valid4 = _errs52 === errors;
-if(!valid4){
-break;
-}
-}
-}
-}
-var valid0 = _errs50 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.fs_diff !== undefined){
-let data23 = data.fs_diff;
-const _errs54 = errors;
-const _errs55 = errors;
-let valid5 = false;
-const _errs56 = errors;
-const _errs57 = errors;
-if(errors === _errs57){
-if(data23 && typeof data23 == "object" && !Array.isArray(data23)){
+const _errs53 = errors;
+if(errors === _errs53){
+if(data21 && typeof data21 == "object" && !Array.isArray(data21)){
 let missing1;
-if(((((((((((data23.writes === undefined) && (missing1 = "writes")) || ((data23.mods === undefined) && (missing1 = "mods"))) || ((data23.deletes === undefined) && (missing1 = "deletes"))) || ((data23.dirs === undefined) && (missing1 = "dirs"))) || ((data23.autorun === undefined) && (missing1 = "autorun"))) || ((data23.world_only === undefined) && (missing1 = "world_only"))) || ((data23.held === undefined) && (missing1 = "held"))) || ((data23.truncated === undefined) && (missing1 = "truncated"))) || ((data23.summary === undefined) && (missing1 = "summary"))) || ((data23.tree_hash === undefined) && (missing1 = "tree_hash"))){
-const err4 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema15.required,parentSchema:schema15,data:data23};
+if(((data21.kind === undefined) && (missing1 = "kind")) || ((data21.subject === undefined) && (missing1 = "subject"))){
+const err4 = {instancePath:instancePath+"/violation",schemaPath:"#/definitions/violation/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema15.required,parentSchema:schema15,data:data21};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -9346,10 +9316,10 @@ vErrors.push(err4);
 errors++;
 }
 else {
-const _errs59 = errors;
-for(const key1 in data23){
-if(!(func2.call(schema15.properties, key1))){
-const err5 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema15,data:data23};
+const _errs55 = errors;
+for(const key1 in data21){
+if(!((key1 === "kind") || (key1 === "subject"))){
+const err5 = {instancePath:instancePath+"/violation",schemaPath:"#/definitions/violation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema15,data:data21};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -9360,19 +9330,12 @@ errors++;
 break;
 }
 }
-if(_errs59 === errors){
-if(data23.writes !== undefined){
-let data24 = data23.writes;
-const _errs60 = errors;
-if(errors === _errs60){
-if(Array.isArray(data24)){
-var valid8 = true;
-const len1 = data24.length;
-for(let i1=0; i1<len1; i1++){
-let data25 = data24[i1];
-const _errs62 = errors;
-if(typeof data25 !== "string"){
-const err6 = {instancePath:instancePath+"/fs_diff/writes/" + i1,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.writes.items.type,parentSchema:schema15.properties.writes.items,data:data25};
+if(_errs55 === errors){
+if(data21.kind !== undefined){
+let data22 = data21.kind;
+const _errs56 = errors;
+if(typeof data22 !== "string"){
+const err6 = {instancePath:instancePath+"/violation/kind",schemaPath:"#/definitions/violation/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.kind.type,parentSchema:schema15.properties.kind,data:data22};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -9381,14 +9344,8 @@ vErrors.push(err6);
 }
 errors++;
 }
-var valid8 = _errs62 === errors;
-if(!valid8){
-break;
-}
-}
-}
-else {
-const err7 = {instancePath:instancePath+"/fs_diff/writes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema15.properties.writes.type,parentSchema:schema15.properties.writes,data:data24};
+if(!(((data22 === "system_call") || (data22 === "denied_name")) || (data22 === "limit"))){
+const err7 = {instancePath:instancePath+"/violation/kind",schemaPath:"#/definitions/violation/properties/kind/enum",keyword:"enum",params:{allowedValues: schema15.properties.kind.enum},message:"must be equal to one of the allowed values",schema:schema15.properties.kind.enum,parentSchema:schema15.properties.kind,data:data22};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -9397,25 +9354,17 @@ vErrors.push(err7);
 }
 errors++;
 }
-}
-var valid7 = _errs60 === errors;
+var valid6 = _errs56 === errors;
 }
 else {
-var valid7 = true;
+var valid6 = true;
 }
-if(valid7){
-if(data23.mods !== undefined){
-let data26 = data23.mods;
-const _errs64 = errors;
-if(errors === _errs64){
-if(Array.isArray(data26)){
-var valid9 = true;
-const len2 = data26.length;
-for(let i2=0; i2<len2; i2++){
-let data27 = data26[i2];
-const _errs66 = errors;
-if(typeof data27 !== "string"){
-const err8 = {instancePath:instancePath+"/fs_diff/mods/" + i2,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.mods.items.type,parentSchema:schema15.properties.mods.items,data:data27};
+if(valid6){
+if(data21.subject !== undefined){
+let data23 = data21.subject;
+const _errs58 = errors;
+if(typeof data23 !== "string"){
+const err8 = {instancePath:instancePath+"/violation/subject",schemaPath:"#/definitions/violation/properties/subject/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.subject.type,parentSchema:schema15.properties.subject,data:data23};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -9424,14 +9373,17 @@ vErrors.push(err8);
 }
 errors++;
 }
-var valid9 = _errs66 === errors;
-if(!valid9){
-break;
+var valid6 = _errs58 === errors;
+}
+else {
+var valid6 = true;
+}
+}
 }
 }
 }
 else {
-const err9 = {instancePath:instancePath+"/fs_diff/mods",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema15.properties.mods.type,parentSchema:schema15.properties.mods,data:data26};
+const err9 = {instancePath:instancePath+"/violation",schemaPath:"#/definitions/violation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema15.type,parentSchema:schema15,data:data21};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -9441,24 +9393,12 @@ vErrors.push(err9);
 errors++;
 }
 }
-var valid7 = _errs64 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data23.deletes !== undefined){
-let data28 = data23.deletes;
-const _errs68 = errors;
-if(errors === _errs68){
-if(Array.isArray(data28)){
-var valid10 = true;
-const len3 = data28.length;
-for(let i3=0; i3<len3; i3++){
-let data29 = data28[i3];
-const _errs70 = errors;
-if(typeof data29 !== "string"){
-const err10 = {instancePath:instancePath+"/fs_diff/deletes/" + i3,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.deletes.items.type,parentSchema:schema15.properties.deletes.items,data:data29};
+var _valid1 = _errs52 === errors;
+valid4 = valid4 || _valid1;
+if(!valid4){
+const _errs60 = errors;
+if(data21 !== null){
+const err10 = {instancePath:instancePath+"/violation",schemaPath:"#/properties/violation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.violation.anyOf[1].type,parentSchema:schema11.properties.violation.anyOf[1],data:data21};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -9467,14 +9407,11 @@ vErrors.push(err10);
 }
 errors++;
 }
-var valid10 = _errs70 === errors;
-if(!valid10){
-break;
+var _valid1 = _errs60 === errors;
+valid4 = valid4 || _valid1;
 }
-}
-}
-else {
-const err11 = {instancePath:instancePath+"/fs_diff/deletes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema15.properties.deletes.type,parentSchema:schema15.properties.deletes,data:data28};
+if(!valid4){
+const err11 = {instancePath:instancePath+"/violation",schemaPath:"#/properties/violation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.violation.anyOf,parentSchema:schema11.properties.violation,data:data21};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -9482,31 +9419,110 @@ else {
 vErrors.push(err11);
 }
 errors++;
-}
-}
-var valid7 = _errs68 === errors;
+validate10.errors = vErrors;
+return false;
 }
 else {
-var valid7 = true;
+errors = _errs51;
+if(vErrors !== null){
+if(_errs51){
+vErrors.length = _errs51;
 }
-if(valid7){
-if(data23.dirs !== undefined){
-let data30 = data23.dirs;
-const _errs72 = errors;
-if(errors === _errs72){
-if(Array.isArray(data30)){
-var valid11 = true;
-const len4 = data30.length;
-for(let i4=0; i4<len4; i4++){
-let data31 = data30[i4];
-const _errs74 = errors;
-if(typeof data31 !== "string"){
-const err12 = {instancePath:instancePath+"/fs_diff/dirs/" + i4,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.dirs.items.type,parentSchema:schema15.properties.dirs.items,data:data31};
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs50 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.scopes_used !== undefined){
+let data24 = data.scopes_used;
+const _errs62 = errors;
+if((!(Array.isArray(data24))) && (data24 !== null)){
+validate10.errors = [{instancePath:instancePath+"/scopes_used",schemaPath:"#/properties/scopes_used/type",keyword:"type",params:{type: schema11.properties.scopes_used.type},message:"must be array,null",schema:schema11.properties.scopes_used.type,parentSchema:schema11.properties.scopes_used,data:data24}];
+return false;
+}
+if(errors === _errs62){
+if(Array.isArray(data24)){
+var valid7 = true;
+const len0 = data24.length;
+for(let i0=0; i0<len0; i0++){
+let data25 = data24[i0];
+const _errs64 = errors;
+if(typeof data25 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/scopes_used/" + i0,schemaPath:"#/properties/scopes_used/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.scopes_used.items.type,parentSchema:schema11.properties.scopes_used.items,data:data25}];
+return false;
+}
+var valid7 = _errs64 === errors;
+if(!valid7){
+break;
+}
+}
+}
+}
+var valid0 = _errs62 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.fs_diff !== undefined){
+let data26 = data.fs_diff;
+const _errs66 = errors;
+const _errs67 = errors;
+let valid8 = false;
+const _errs68 = errors;
+const _errs69 = errors;
+if(errors === _errs69){
+if(data26 && typeof data26 == "object" && !Array.isArray(data26)){
+let missing2;
+if(((((((((((data26.writes === undefined) && (missing2 = "writes")) || ((data26.mods === undefined) && (missing2 = "mods"))) || ((data26.deletes === undefined) && (missing2 = "deletes"))) || ((data26.dirs === undefined) && (missing2 = "dirs"))) || ((data26.autorun === undefined) && (missing2 = "autorun"))) || ((data26.world_only === undefined) && (missing2 = "world_only"))) || ((data26.held === undefined) && (missing2 = "held"))) || ((data26.truncated === undefined) && (missing2 = "truncated"))) || ((data26.summary === undefined) && (missing2 = "summary"))) || ((data26.tree_hash === undefined) && (missing2 = "tree_hash"))){
+const err12 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema16.required,parentSchema:schema16,data:data26};
 if(vErrors === null){
 vErrors = [err12];
 }
 else {
 vErrors.push(err12);
+}
+errors++;
+}
+else {
+const _errs71 = errors;
+for(const key2 in data26){
+if(!(func2.call(schema16.properties, key2))){
+const err13 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema16,data:data26};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+break;
+}
+}
+if(_errs71 === errors){
+if(data26.writes !== undefined){
+let data27 = data26.writes;
+const _errs72 = errors;
+if(errors === _errs72){
+if(Array.isArray(data27)){
+var valid11 = true;
+const len1 = data27.length;
+for(let i1=0; i1<len1; i1++){
+let data28 = data27[i1];
+const _errs74 = errors;
+if(typeof data28 !== "string"){
+const err14 = {instancePath:instancePath+"/fs_diff/writes/" + i1,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.writes.items.type,parentSchema:schema16.properties.writes.items,data:data28};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
 }
 errors++;
 }
@@ -9517,39 +9533,39 @@ break;
 }
 }
 else {
-const err13 = {instancePath:instancePath+"/fs_diff/dirs",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema15.properties.dirs.type,parentSchema:schema15.properties.dirs,data:data30};
+const err15 = {instancePath:instancePath+"/fs_diff/writes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.writes.type,parentSchema:schema16.properties.writes,data:data27};
 if(vErrors === null){
-vErrors = [err13];
+vErrors = [err15];
 }
 else {
-vErrors.push(err13);
+vErrors.push(err15);
 }
 errors++;
 }
 }
-var valid7 = _errs72 === errors;
+var valid10 = _errs72 === errors;
 }
 else {
-var valid7 = true;
+var valid10 = true;
 }
-if(valid7){
-if(data23.autorun !== undefined){
-let data32 = data23.autorun;
+if(valid10){
+if(data26.mods !== undefined){
+let data29 = data26.mods;
 const _errs76 = errors;
 if(errors === _errs76){
-if(Array.isArray(data32)){
+if(Array.isArray(data29)){
 var valid12 = true;
-const len5 = data32.length;
-for(let i5=0; i5<len5; i5++){
-let data33 = data32[i5];
+const len2 = data29.length;
+for(let i2=0; i2<len2; i2++){
+let data30 = data29[i2];
 const _errs78 = errors;
-if(typeof data33 !== "string"){
-const err14 = {instancePath:instancePath+"/fs_diff/autorun/" + i5,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.autorun.items.type,parentSchema:schema15.properties.autorun.items,data:data33};
+if(typeof data30 !== "string"){
+const err16 = {instancePath:instancePath+"/fs_diff/mods/" + i2,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.mods.items.type,parentSchema:schema16.properties.mods.items,data:data30};
 if(vErrors === null){
-vErrors = [err14];
+vErrors = [err16];
 }
 else {
-vErrors.push(err14);
+vErrors.push(err16);
 }
 errors++;
 }
@@ -9560,39 +9576,39 @@ break;
 }
 }
 else {
-const err15 = {instancePath:instancePath+"/fs_diff/autorun",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema15.properties.autorun.type,parentSchema:schema15.properties.autorun,data:data32};
+const err17 = {instancePath:instancePath+"/fs_diff/mods",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.mods.type,parentSchema:schema16.properties.mods,data:data29};
 if(vErrors === null){
-vErrors = [err15];
+vErrors = [err17];
 }
 else {
-vErrors.push(err15);
+vErrors.push(err17);
 }
 errors++;
 }
 }
-var valid7 = _errs76 === errors;
+var valid10 = _errs76 === errors;
 }
 else {
-var valid7 = true;
+var valid10 = true;
 }
-if(valid7){
-if(data23.world_only !== undefined){
-let data34 = data23.world_only;
+if(valid10){
+if(data26.deletes !== undefined){
+let data31 = data26.deletes;
 const _errs80 = errors;
 if(errors === _errs80){
-if(Array.isArray(data34)){
+if(Array.isArray(data31)){
 var valid13 = true;
-const len6 = data34.length;
-for(let i6=0; i6<len6; i6++){
-let data35 = data34[i6];
+const len3 = data31.length;
+for(let i3=0; i3<len3; i3++){
+let data32 = data31[i3];
 const _errs82 = errors;
-if(typeof data35 !== "string"){
-const err16 = {instancePath:instancePath+"/fs_diff/world_only/" + i6,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.world_only.items.type,parentSchema:schema15.properties.world_only.items,data:data35};
+if(typeof data32 !== "string"){
+const err18 = {instancePath:instancePath+"/fs_diff/deletes/" + i3,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.deletes.items.type,parentSchema:schema16.properties.deletes.items,data:data32};
 if(vErrors === null){
-vErrors = [err16];
+vErrors = [err18];
 }
 else {
-vErrors.push(err16);
+vErrors.push(err18);
 }
 errors++;
 }
@@ -9603,46 +9619,7 @@ break;
 }
 }
 else {
-const err17 = {instancePath:instancePath+"/fs_diff/world_only",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema15.properties.world_only.type,parentSchema:schema15.properties.world_only,data:data34};
-if(vErrors === null){
-vErrors = [err17];
-}
-else {
-vErrors.push(err17);
-}
-errors++;
-}
-}
-var valid7 = _errs80 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data23.held !== undefined){
-let data36 = data23.held;
-const _errs84 = errors;
-if(typeof data36 !== "boolean"){
-const err18 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema15.properties.held.type,parentSchema:schema15.properties.held,data:data36};
-if(vErrors === null){
-vErrors = [err18];
-}
-else {
-vErrors.push(err18);
-}
-errors++;
-}
-var valid7 = _errs84 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data23.truncated !== undefined){
-let data37 = data23.truncated;
-const _errs86 = errors;
-if(typeof data37 !== "boolean"){
-const err19 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema15.properties.truncated.type,parentSchema:schema15.properties.truncated,data:data37};
+const err19 = {instancePath:instancePath+"/fs_diff/deletes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.deletes.type,parentSchema:schema16.properties.deletes,data:data31};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -9651,17 +9628,25 @@ vErrors.push(err19);
 }
 errors++;
 }
-var valid7 = _errs86 === errors;
+}
+var valid10 = _errs80 === errors;
 }
 else {
-var valid7 = true;
+var valid10 = true;
 }
-if(valid7){
-if(data23.summary !== undefined){
-let data38 = data23.summary;
-const _errs88 = errors;
-if((typeof data38 !== "string") && (data38 !== null)){
-const err20 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema15.properties.summary.type},message:"must be string,null",schema:schema15.properties.summary.type,parentSchema:schema15.properties.summary,data:data38};
+if(valid10){
+if(data26.dirs !== undefined){
+let data33 = data26.dirs;
+const _errs84 = errors;
+if(errors === _errs84){
+if(Array.isArray(data33)){
+var valid14 = true;
+const len4 = data33.length;
+for(let i4=0; i4<len4; i4++){
+let data34 = data33[i4];
+const _errs86 = errors;
+if(typeof data34 !== "string"){
+const err20 = {instancePath:instancePath+"/fs_diff/dirs/" + i4,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.dirs.items.type,parentSchema:schema16.properties.dirs.items,data:data34};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -9670,17 +9655,14 @@ vErrors.push(err20);
 }
 errors++;
 }
-var valid7 = _errs88 === errors;
+var valid14 = _errs86 === errors;
+if(!valid14){
+break;
+}
+}
 }
 else {
-var valid7 = true;
-}
-if(valid7){
-if(data23.tree_hash !== undefined){
-let data39 = data23.tree_hash;
-const _errs90 = errors;
-if((typeof data39 !== "string") && (data39 !== null)){
-const err21 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema15.properties.tree_hash.type},message:"must be string,null",schema:schema15.properties.tree_hash.type,parentSchema:schema15.properties.tree_hash,data:data39};
+const err21 = {instancePath:instancePath+"/fs_diff/dirs",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.dirs.type,parentSchema:schema16.properties.dirs,data:data33};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -9689,25 +9671,25 @@ vErrors.push(err21);
 }
 errors++;
 }
-var valid7 = _errs90 === errors;
+}
+var valid10 = _errs84 === errors;
 }
 else {
-var valid7 = true;
+var valid10 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-const err22 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema15.type,parentSchema:schema15,data:data23};
+if(valid10){
+if(data26.autorun !== undefined){
+let data35 = data26.autorun;
+const _errs88 = errors;
+if(errors === _errs88){
+if(Array.isArray(data35)){
+var valid15 = true;
+const len5 = data35.length;
+for(let i5=0; i5<len5; i5++){
+let data36 = data35[i5];
+const _errs90 = errors;
+if(typeof data36 !== "string"){
+const err22 = {instancePath:instancePath+"/fs_diff/autorun/" + i5,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.autorun.items.type,parentSchema:schema16.properties.autorun.items,data:data36};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -9716,13 +9698,14 @@ vErrors.push(err22);
 }
 errors++;
 }
+var valid15 = _errs90 === errors;
+if(!valid15){
+break;
 }
-var _valid1 = _errs56 === errors;
-valid5 = valid5 || _valid1;
-if(!valid5){
-const _errs92 = errors;
-if(data23 !== null){
-const err23 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.fs_diff.anyOf[1].type,parentSchema:schema11.properties.fs_diff.anyOf[1],data:data23};
+}
+}
+else {
+const err23 = {instancePath:instancePath+"/fs_diff/autorun",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.autorun.type,parentSchema:schema16.properties.autorun,data:data35};
 if(vErrors === null){
 vErrors = [err23];
 }
@@ -9731,11 +9714,25 @@ vErrors.push(err23);
 }
 errors++;
 }
-var _valid1 = _errs92 === errors;
-valid5 = valid5 || _valid1;
 }
-if(!valid5){
-const err24 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.fs_diff.anyOf,parentSchema:schema11.properties.fs_diff,data:data23};
+var valid10 = _errs88 === errors;
+}
+else {
+var valid10 = true;
+}
+if(valid10){
+if(data26.world_only !== undefined){
+let data37 = data26.world_only;
+const _errs92 = errors;
+if(errors === _errs92){
+if(Array.isArray(data37)){
+var valid16 = true;
+const len6 = data37.length;
+for(let i6=0; i6<len6; i6++){
+let data38 = data37[i6];
+const _errs94 = errors;
+if(typeof data38 !== "string"){
+const err24 = {instancePath:instancePath+"/fs_diff/world_only/" + i6,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.world_only.items.type,parentSchema:schema16.properties.world_only.items,data:data38};
 if(vErrors === null){
 vErrors = [err24];
 }
@@ -9743,38 +9740,15 @@ else {
 vErrors.push(err24);
 }
 errors++;
-validate10.errors = vErrors;
-return false;
+}
+var valid16 = _errs94 === errors;
+if(!valid16){
+break;
+}
+}
 }
 else {
-errors = _errs55;
-if(vErrors !== null){
-if(_errs55){
-vErrors.length = _errs55;
-}
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs54 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.usage !== undefined){
-let data40 = data.usage;
-const _errs94 = errors;
-const _errs95 = errors;
-let valid14 = false;
-const _errs96 = errors;
-const _errs97 = errors;
-if(errors === _errs97){
-if(data40 && typeof data40 == "object" && !Array.isArray(data40)){
-let missing2;
-if((((((data40.cpu_ms === undefined) && (missing2 = "cpu_ms")) || ((data40.memory_peak_bytes === undefined) && (missing2 = "memory_peak_bytes"))) || ((data40.egress_bytes === undefined) && (missing2 = "egress_bytes"))) || ((data40.ingress_bytes === undefined) && (missing2 = "ingress_bytes"))) || ((data40.processes === undefined) && (missing2 = "processes"))){
-const err25 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema16.required,parentSchema:schema16,data:data40};
+const err25 = {instancePath:instancePath+"/fs_diff/world_only",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.world_only.type,parentSchema:schema16.properties.world_only,data:data37};
 if(vErrors === null){
 vErrors = [err25];
 }
@@ -9783,11 +9757,18 @@ vErrors.push(err25);
 }
 errors++;
 }
+}
+var valid10 = _errs92 === errors;
+}
 else {
-const _errs99 = errors;
-for(const key2 in data40){
-if(!(((((key2 === "cpu_ms") || (key2 === "memory_peak_bytes")) || (key2 === "egress_bytes")) || (key2 === "ingress_bytes")) || (key2 === "processes"))){
-const err26 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema16,data:data40};
+var valid10 = true;
+}
+if(valid10){
+if(data26.held !== undefined){
+let data39 = data26.held;
+const _errs96 = errors;
+if(typeof data39 !== "boolean"){
+const err26 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema16.properties.held.type,parentSchema:schema16.properties.held,data:data39};
 if(vErrors === null){
 vErrors = [err26];
 }
@@ -9795,15 +9776,18 @@ else {
 vErrors.push(err26);
 }
 errors++;
-break;
 }
+var valid10 = _errs96 === errors;
 }
-if(_errs99 === errors){
-if(data40.cpu_ms !== undefined){
-let data41 = data40.cpu_ms;
-const _errs100 = errors;
-if((!((typeof data41 == "number") && (isFinite(data41)))) && (data41 !== null)){
-const err27 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema16.properties.cpu_ms.type},message:"must be number,null",schema:schema16.properties.cpu_ms.type,parentSchema:schema16.properties.cpu_ms,data:data41};
+else {
+var valid10 = true;
+}
+if(valid10){
+if(data26.truncated !== undefined){
+let data40 = data26.truncated;
+const _errs98 = errors;
+if(typeof data40 !== "boolean"){
+const err27 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema16.properties.truncated.type,parentSchema:schema16.properties.truncated,data:data40};
 if(vErrors === null){
 vErrors = [err27];
 }
@@ -9812,10 +9796,17 @@ vErrors.push(err27);
 }
 errors++;
 }
-if(errors === _errs100){
-if((typeof data41 == "number") && (isFinite(data41))){
-if(data41 < 0 || isNaN(data41)){
-const err28 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema16.properties.cpu_ms,data:data41};
+var valid10 = _errs98 === errors;
+}
+else {
+var valid10 = true;
+}
+if(valid10){
+if(data26.summary !== undefined){
+let data41 = data26.summary;
+const _errs100 = errors;
+if((typeof data41 !== "string") && (data41 !== null)){
+const err28 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema16.properties.summary.type},message:"must be string,null",schema:schema16.properties.summary.type,parentSchema:schema16.properties.summary,data:data41};
 if(vErrors === null){
 vErrors = [err28];
 }
@@ -9824,19 +9815,17 @@ vErrors.push(err28);
 }
 errors++;
 }
-}
-}
-var valid16 = _errs100 === errors;
+var valid10 = _errs100 === errors;
 }
 else {
-var valid16 = true;
+var valid10 = true;
 }
-if(valid16){
-if(data40.memory_peak_bytes !== undefined){
-let data42 = data40.memory_peak_bytes;
+if(valid10){
+if(data26.tree_hash !== undefined){
+let data42 = data26.tree_hash;
 const _errs102 = errors;
-if((!(((typeof data42 == "number") && (!(data42 % 1) && !isNaN(data42))) && (isFinite(data42)))) && (data42 !== null)){
-const err29 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema16.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema16.properties.memory_peak_bytes.type,parentSchema:schema16.properties.memory_peak_bytes,data:data42};
+if((typeof data42 !== "string") && (data42 !== null)){
+const err29 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema16.properties.tree_hash.type},message:"must be string,null",schema:schema16.properties.tree_hash.type,parentSchema:schema16.properties.tree_hash,data:data42};
 if(vErrors === null){
 vErrors = [err29];
 }
@@ -9845,10 +9834,25 @@ vErrors.push(err29);
 }
 errors++;
 }
-if(errors === _errs102){
-if((typeof data42 == "number") && (isFinite(data42))){
-if(data42 < 0 || isNaN(data42)){
-const err30 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema16.properties.memory_peak_bytes,data:data42};
+var valid10 = _errs102 === errors;
+}
+else {
+var valid10 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err30 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema16.type,parentSchema:schema16,data:data26};
 if(vErrors === null){
 vErrors = [err30];
 }
@@ -9858,18 +9862,12 @@ vErrors.push(err30);
 errors++;
 }
 }
-}
-var valid16 = _errs102 === errors;
-}
-else {
-var valid16 = true;
-}
-if(valid16){
-if(data40.egress_bytes !== undefined){
-let data43 = data40.egress_bytes;
+var _valid2 = _errs68 === errors;
+valid8 = valid8 || _valid2;
+if(!valid8){
 const _errs104 = errors;
-if((!(((typeof data43 == "number") && (!(data43 % 1) && !isNaN(data43))) && (isFinite(data43)))) && (data43 !== null)){
-const err31 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema16.properties.egress_bytes.type},message:"must be integer,null",schema:schema16.properties.egress_bytes.type,parentSchema:schema16.properties.egress_bytes,data:data43};
+if(data26 !== null){
+const err31 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.fs_diff.anyOf[1].type,parentSchema:schema11.properties.fs_diff.anyOf[1],data:data26};
 if(vErrors === null){
 vErrors = [err31];
 }
@@ -9878,10 +9876,11 @@ vErrors.push(err31);
 }
 errors++;
 }
-if(errors === _errs104){
-if((typeof data43 == "number") && (isFinite(data43))){
-if(data43 < 0 || isNaN(data43)){
-const err32 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema16.properties.egress_bytes,data:data43};
+var _valid2 = _errs104 === errors;
+valid8 = valid8 || _valid2;
+}
+if(!valid8){
+const err32 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.fs_diff.anyOf,parentSchema:schema11.properties.fs_diff,data:data26};
 if(vErrors === null){
 vErrors = [err32];
 }
@@ -9889,20 +9888,38 @@ else {
 vErrors.push(err32);
 }
 errors++;
-}
-}
-}
-var valid16 = _errs104 === errors;
+validate10.errors = vErrors;
+return false;
 }
 else {
-var valid16 = true;
+errors = _errs67;
+if(vErrors !== null){
+if(_errs67){
+vErrors.length = _errs67;
 }
-if(valid16){
-if(data40.ingress_bytes !== undefined){
-let data44 = data40.ingress_bytes;
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs66 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.usage !== undefined){
+let data43 = data.usage;
 const _errs106 = errors;
-if((!(((typeof data44 == "number") && (!(data44 % 1) && !isNaN(data44))) && (isFinite(data44)))) && (data44 !== null)){
-const err33 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema16.properties.ingress_bytes.type},message:"must be integer,null",schema:schema16.properties.ingress_bytes.type,parentSchema:schema16.properties.ingress_bytes,data:data44};
+const _errs107 = errors;
+let valid17 = false;
+const _errs108 = errors;
+const _errs109 = errors;
+if(errors === _errs109){
+if(data43 && typeof data43 == "object" && !Array.isArray(data43)){
+let missing3;
+if((((((data43.cpu_ms === undefined) && (missing3 = "cpu_ms")) || ((data43.memory_peak_bytes === undefined) && (missing3 = "memory_peak_bytes"))) || ((data43.egress_bytes === undefined) && (missing3 = "egress_bytes"))) || ((data43.ingress_bytes === undefined) && (missing3 = "ingress_bytes"))) || ((data43.processes === undefined) && (missing3 = "processes"))){
+const err33 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'",schema:schema17.required,parentSchema:schema17,data:data43};
 if(vErrors === null){
 vErrors = [err33];
 }
@@ -9911,10 +9928,11 @@ vErrors.push(err33);
 }
 errors++;
 }
-if(errors === _errs106){
-if((typeof data44 == "number") && (isFinite(data44))){
-if(data44 < 0 || isNaN(data44)){
-const err34 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema16.properties.ingress_bytes,data:data44};
+else {
+const _errs111 = errors;
+for(const key3 in data43){
+if(!(((((key3 === "cpu_ms") || (key3 === "memory_peak_bytes")) || (key3 === "egress_bytes")) || (key3 === "ingress_bytes")) || (key3 === "processes"))){
+const err34 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema17,data:data43};
 if(vErrors === null){
 vErrors = [err34];
 }
@@ -9922,20 +9940,15 @@ else {
 vErrors.push(err34);
 }
 errors++;
+break;
 }
 }
-}
-var valid16 = _errs106 === errors;
-}
-else {
-var valid16 = true;
-}
-if(valid16){
-if(data40.processes !== undefined){
-let data45 = data40.processes;
-const _errs108 = errors;
-if((!(((typeof data45 == "number") && (!(data45 % 1) && !isNaN(data45))) && (isFinite(data45)))) && (data45 !== null)){
-const err35 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema16.properties.processes.type},message:"must be integer,null",schema:schema16.properties.processes.type,parentSchema:schema16.properties.processes,data:data45};
+if(_errs111 === errors){
+if(data43.cpu_ms !== undefined){
+let data44 = data43.cpu_ms;
+const _errs112 = errors;
+if((!((typeof data44 == "number") && (isFinite(data44)))) && (data44 !== null)){
+const err35 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema17.properties.cpu_ms.type},message:"must be number,null",schema:schema17.properties.cpu_ms.type,parentSchema:schema17.properties.cpu_ms,data:data44};
 if(vErrors === null){
 vErrors = [err35];
 }
@@ -9944,10 +9957,10 @@ vErrors.push(err35);
 }
 errors++;
 }
-if(errors === _errs108){
-if((typeof data45 == "number") && (isFinite(data45))){
-if(data45 < 0 || isNaN(data45)){
-const err36 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema16.properties.processes,data:data45};
+if(errors === _errs112){
+if((typeof data44 == "number") && (isFinite(data44))){
+if(data44 < 0 || isNaN(data44)){
+const err36 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.cpu_ms,data:data44};
 if(vErrors === null){
 vErrors = [err36];
 }
@@ -9958,20 +9971,17 @@ errors++;
 }
 }
 }
-var valid16 = _errs108 === errors;
+var valid19 = _errs112 === errors;
 }
 else {
-var valid16 = true;
+var valid19 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-else {
-const err37 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema16.type,parentSchema:schema16,data:data40};
+if(valid19){
+if(data43.memory_peak_bytes !== undefined){
+let data45 = data43.memory_peak_bytes;
+const _errs114 = errors;
+if((!(((typeof data45 == "number") && (!(data45 % 1) && !isNaN(data45))) && (isFinite(data45)))) && (data45 !== null)){
+const err37 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema17.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema17.properties.memory_peak_bytes.type,parentSchema:schema17.properties.memory_peak_bytes,data:data45};
 if(vErrors === null){
 vErrors = [err37];
 }
@@ -9980,13 +9990,10 @@ vErrors.push(err37);
 }
 errors++;
 }
-}
-var _valid2 = _errs96 === errors;
-valid14 = valid14 || _valid2;
-if(!valid14){
-const _errs110 = errors;
-if(data40 !== null){
-const err38 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.usage.anyOf[1].type,parentSchema:schema11.properties.usage.anyOf[1],data:data40};
+if(errors === _errs114){
+if((typeof data45 == "number") && (isFinite(data45))){
+if(data45 < 0 || isNaN(data45)){
+const err38 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.memory_peak_bytes,data:data45};
 if(vErrors === null){
 vErrors = [err38];
 }
@@ -9995,11 +10002,19 @@ vErrors.push(err38);
 }
 errors++;
 }
-var _valid2 = _errs110 === errors;
-valid14 = valid14 || _valid2;
 }
-if(!valid14){
-const err39 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.usage.anyOf,parentSchema:schema11.properties.usage,data:data40};
+}
+var valid19 = _errs114 === errors;
+}
+else {
+var valid19 = true;
+}
+if(valid19){
+if(data43.egress_bytes !== undefined){
+let data46 = data43.egress_bytes;
+const _errs116 = errors;
+if((!(((typeof data46 == "number") && (!(data46 % 1) && !isNaN(data46))) && (isFinite(data46)))) && (data46 !== null)){
+const err39 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema17.properties.egress_bytes.type},message:"must be integer,null",schema:schema17.properties.egress_bytes.type,parentSchema:schema17.properties.egress_bytes,data:data46};
 if(vErrors === null){
 vErrors = [err39];
 }
@@ -10007,38 +10022,11 @@ else {
 vErrors.push(err39);
 }
 errors++;
-validate10.errors = vErrors;
-return false;
 }
-else {
-errors = _errs95;
-if(vErrors !== null){
-if(_errs95){
-vErrors.length = _errs95;
-}
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs94 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.isolation !== undefined){
-let data46 = data.isolation;
-const _errs112 = errors;
-const _errs113 = errors;
-let valid17 = false;
-const _errs114 = errors;
-const _errs115 = errors;
-if(errors === _errs115){
-if(data46 && typeof data46 == "object" && !Array.isArray(data46)){
-let missing3;
-if((((((((((((((data46.backend === undefined) && (missing3 = "backend")) || ((data46.user === undefined) && (missing3 = "user"))) || ((data46.mount === undefined) && (missing3 = "mount"))) || ((data46.pid === undefined) && (missing3 = "pid"))) || ((data46.net === undefined) && (missing3 = "net"))) || ((data46.ipc === undefined) && (missing3 = "ipc"))) || ((data46.uts === undefined) && (missing3 = "uts"))) || ((data46.cgroup === undefined) && (missing3 = "cgroup"))) || ((data46.seccomp === undefined) && (missing3 = "seccomp"))) || ((data46.no_new_privs === undefined) && (missing3 = "no_new_privs"))) || ((data46.capabilities === undefined) && (missing3 = "capabilities"))) || ((data46.exec_gate === undefined) && (missing3 = "exec_gate"))) || ((data46.overlay === undefined) && (missing3 = "overlay"))){
-const err40 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'",schema:schema17.required,parentSchema:schema17,data:data46};
+if(errors === _errs116){
+if((typeof data46 == "number") && (isFinite(data46))){
+if(data46 < 0 || isNaN(data46)){
+const err40 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.egress_bytes,data:data46};
 if(vErrors === null){
 vErrors = [err40];
 }
@@ -10047,11 +10035,19 @@ vErrors.push(err40);
 }
 errors++;
 }
+}
+}
+var valid19 = _errs116 === errors;
+}
 else {
-const _errs117 = errors;
-for(const key3 in data46){
-if(!(func2.call(schema17.properties, key3))){
-const err41 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema17,data:data46};
+var valid19 = true;
+}
+if(valid19){
+if(data43.ingress_bytes !== undefined){
+let data47 = data43.ingress_bytes;
+const _errs118 = errors;
+if((!(((typeof data47 == "number") && (!(data47 % 1) && !isNaN(data47))) && (isFinite(data47)))) && (data47 !== null)){
+const err41 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema17.properties.ingress_bytes.type},message:"must be integer,null",schema:schema17.properties.ingress_bytes.type,parentSchema:schema17.properties.ingress_bytes,data:data47};
 if(vErrors === null){
 vErrors = [err41];
 }
@@ -10059,17 +10055,11 @@ else {
 vErrors.push(err41);
 }
 errors++;
-break;
 }
-}
-if(_errs117 === errors){
-if(data46.backend !== undefined){
-let data47 = data46.backend;
-const _errs118 = errors;
 if(errors === _errs118){
-if(typeof data47 === "string"){
-if(func5(data47) < 1){
-const err42 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.backend,data:data47};
+if((typeof data47 == "number") && (isFinite(data47))){
+if(data47 < 0 || isNaN(data47)){
+const err42 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.ingress_bytes,data:data47};
 if(vErrors === null){
 vErrors = [err42];
 }
@@ -10079,8 +10069,18 @@ vErrors.push(err42);
 errors++;
 }
 }
+}
+var valid19 = _errs118 === errors;
+}
 else {
-const err43 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.backend.type,parentSchema:schema17.properties.backend,data:data47};
+var valid19 = true;
+}
+if(valid19){
+if(data43.processes !== undefined){
+let data48 = data43.processes;
+const _errs120 = errors;
+if((!(((typeof data48 == "number") && (!(data48 % 1) && !isNaN(data48))) && (isFinite(data48)))) && (data48 !== null)){
+const err43 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema17.properties.processes.type},message:"must be integer,null",schema:schema17.properties.processes.type,parentSchema:schema17.properties.processes,data:data48};
 if(vErrors === null){
 vErrors = [err43];
 }
@@ -10089,20 +10089,10 @@ vErrors.push(err43);
 }
 errors++;
 }
-}
-var valid19 = _errs118 === errors;
-}
-else {
-var valid19 = true;
-}
-if(valid19){
-if(data46.user !== undefined){
-let data48 = data46.user;
-const _errs120 = errors;
 if(errors === _errs120){
-if(typeof data48 === "string"){
-if(func5(data48) < 1){
-const err44 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.user,data:data48};
+if((typeof data48 == "number") && (isFinite(data48))){
+if(data48 < 0 || isNaN(data48)){
+const err44 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.processes,data:data48};
 if(vErrors === null){
 vErrors = [err44];
 }
@@ -10112,8 +10102,21 @@ vErrors.push(err44);
 errors++;
 }
 }
+}
+var valid19 = _errs120 === errors;
+}
 else {
-const err45 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.user.type,parentSchema:schema17.properties.user,data:data48};
+var valid19 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err45 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema17.type,parentSchema:schema17,data:data43};
 if(vErrors === null){
 vErrors = [err45];
 }
@@ -10123,19 +10126,12 @@ vErrors.push(err45);
 errors++;
 }
 }
-var valid19 = _errs120 === errors;
-}
-else {
-var valid19 = true;
-}
-if(valid19){
-if(data46.mount !== undefined){
-let data49 = data46.mount;
+var _valid3 = _errs108 === errors;
+valid17 = valid17 || _valid3;
+if(!valid17){
 const _errs122 = errors;
-if(errors === _errs122){
-if(typeof data49 === "string"){
-if(func5(data49) < 1){
-const err46 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.mount,data:data49};
+if(data43 !== null){
+const err46 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.usage.anyOf[1].type,parentSchema:schema11.properties.usage.anyOf[1],data:data43};
 if(vErrors === null){
 vErrors = [err46];
 }
@@ -10144,9 +10140,11 @@ vErrors.push(err46);
 }
 errors++;
 }
+var _valid3 = _errs122 === errors;
+valid17 = valid17 || _valid3;
 }
-else {
-const err47 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.mount.type,parentSchema:schema17.properties.mount,data:data49};
+if(!valid17){
+const err47 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.usage.anyOf,parentSchema:schema11.properties.usage,data:data43};
 if(vErrors === null){
 vErrors = [err47];
 }
@@ -10154,21 +10152,38 @@ else {
 vErrors.push(err47);
 }
 errors++;
-}
-}
-var valid19 = _errs122 === errors;
+validate10.errors = vErrors;
+return false;
 }
 else {
-var valid19 = true;
+errors = _errs107;
+if(vErrors !== null){
+if(_errs107){
+vErrors.length = _errs107;
 }
-if(valid19){
-if(data46.pid !== undefined){
-let data50 = data46.pid;
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs106 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.isolation !== undefined){
+let data49 = data.isolation;
 const _errs124 = errors;
-if(errors === _errs124){
-if(typeof data50 === "string"){
-if(func5(data50) < 1){
-const err48 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.pid,data:data50};
+const _errs125 = errors;
+let valid20 = false;
+const _errs126 = errors;
+const _errs127 = errors;
+if(errors === _errs127){
+if(data49 && typeof data49 == "object" && !Array.isArray(data49)){
+let missing4;
+if((((((((((((((data49.backend === undefined) && (missing4 = "backend")) || ((data49.user === undefined) && (missing4 = "user"))) || ((data49.mount === undefined) && (missing4 = "mount"))) || ((data49.pid === undefined) && (missing4 = "pid"))) || ((data49.net === undefined) && (missing4 = "net"))) || ((data49.ipc === undefined) && (missing4 = "ipc"))) || ((data49.uts === undefined) && (missing4 = "uts"))) || ((data49.cgroup === undefined) && (missing4 = "cgroup"))) || ((data49.seccomp === undefined) && (missing4 = "seccomp"))) || ((data49.no_new_privs === undefined) && (missing4 = "no_new_privs"))) || ((data49.capabilities === undefined) && (missing4 = "capabilities"))) || ((data49.exec_gate === undefined) && (missing4 = "exec_gate"))) || ((data49.overlay === undefined) && (missing4 = "overlay"))){
+const err48 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing4},message:"must have required property '"+missing4+"'",schema:schema18.required,parentSchema:schema18,data:data49};
 if(vErrors === null){
 vErrors = [err48];
 }
@@ -10177,9 +10192,11 @@ vErrors.push(err48);
 }
 errors++;
 }
-}
 else {
-const err49 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.pid.type,parentSchema:schema17.properties.pid,data:data50};
+const _errs129 = errors;
+for(const key4 in data49){
+if(!(func2.call(schema18.properties, key4))){
+const err49 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties",schema:false,parentSchema:schema18,data:data49};
 if(vErrors === null){
 vErrors = [err49];
 }
@@ -10187,21 +10204,17 @@ else {
 vErrors.push(err49);
 }
 errors++;
+break;
 }
 }
-var valid19 = _errs124 === errors;
-}
-else {
-var valid19 = true;
-}
-if(valid19){
-if(data46.net !== undefined){
-let data51 = data46.net;
-const _errs126 = errors;
-if(errors === _errs126){
-if(typeof data51 === "string"){
-if(func5(data51) < 1){
-const err50 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.net,data:data51};
+if(_errs129 === errors){
+if(data49.backend !== undefined){
+let data50 = data49.backend;
+const _errs130 = errors;
+if(errors === _errs130){
+if(typeof data50 === "string"){
+if(func5(data50) < 1){
+const err50 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.backend,data:data50};
 if(vErrors === null){
 vErrors = [err50];
 }
@@ -10212,7 +10225,7 @@ errors++;
 }
 }
 else {
-const err51 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.net.type,parentSchema:schema17.properties.net,data:data51};
+const err51 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.backend.type,parentSchema:schema18.properties.backend,data:data50};
 if(vErrors === null){
 vErrors = [err51];
 }
@@ -10222,19 +10235,19 @@ vErrors.push(err51);
 errors++;
 }
 }
-var valid19 = _errs126 === errors;
+var valid22 = _errs130 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.ipc !== undefined){
-let data52 = data46.ipc;
-const _errs128 = errors;
-if(errors === _errs128){
-if(typeof data52 === "string"){
-if(func5(data52) < 1){
-const err52 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.ipc,data:data52};
+if(valid22){
+if(data49.user !== undefined){
+let data51 = data49.user;
+const _errs132 = errors;
+if(errors === _errs132){
+if(typeof data51 === "string"){
+if(func5(data51) < 1){
+const err52 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.user,data:data51};
 if(vErrors === null){
 vErrors = [err52];
 }
@@ -10245,7 +10258,7 @@ errors++;
 }
 }
 else {
-const err53 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.ipc.type,parentSchema:schema17.properties.ipc,data:data52};
+const err53 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.user.type,parentSchema:schema18.properties.user,data:data51};
 if(vErrors === null){
 vErrors = [err53];
 }
@@ -10255,19 +10268,19 @@ vErrors.push(err53);
 errors++;
 }
 }
-var valid19 = _errs128 === errors;
+var valid22 = _errs132 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.uts !== undefined){
-let data53 = data46.uts;
-const _errs130 = errors;
-if(errors === _errs130){
-if(typeof data53 === "string"){
-if(func5(data53) < 1){
-const err54 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.uts,data:data53};
+if(valid22){
+if(data49.mount !== undefined){
+let data52 = data49.mount;
+const _errs134 = errors;
+if(errors === _errs134){
+if(typeof data52 === "string"){
+if(func5(data52) < 1){
+const err54 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.mount,data:data52};
 if(vErrors === null){
 vErrors = [err54];
 }
@@ -10278,7 +10291,7 @@ errors++;
 }
 }
 else {
-const err55 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.uts.type,parentSchema:schema17.properties.uts,data:data53};
+const err55 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.mount.type,parentSchema:schema18.properties.mount,data:data52};
 if(vErrors === null){
 vErrors = [err55];
 }
@@ -10288,19 +10301,19 @@ vErrors.push(err55);
 errors++;
 }
 }
-var valid19 = _errs130 === errors;
+var valid22 = _errs134 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.cgroup !== undefined){
-let data54 = data46.cgroup;
-const _errs132 = errors;
-if(errors === _errs132){
-if(typeof data54 === "string"){
-if(func5(data54) < 1){
-const err56 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.cgroup,data:data54};
+if(valid22){
+if(data49.pid !== undefined){
+let data53 = data49.pid;
+const _errs136 = errors;
+if(errors === _errs136){
+if(typeof data53 === "string"){
+if(func5(data53) < 1){
+const err56 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.pid,data:data53};
 if(vErrors === null){
 vErrors = [err56];
 }
@@ -10311,7 +10324,7 @@ errors++;
 }
 }
 else {
-const err57 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.cgroup.type,parentSchema:schema17.properties.cgroup,data:data54};
+const err57 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.pid.type,parentSchema:schema18.properties.pid,data:data53};
 if(vErrors === null){
 vErrors = [err57];
 }
@@ -10321,19 +10334,19 @@ vErrors.push(err57);
 errors++;
 }
 }
-var valid19 = _errs132 === errors;
+var valid22 = _errs136 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.seccomp !== undefined){
-let data55 = data46.seccomp;
-const _errs134 = errors;
-if(errors === _errs134){
-if(typeof data55 === "string"){
-if(func5(data55) < 1){
-const err58 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.seccomp,data:data55};
+if(valid22){
+if(data49.net !== undefined){
+let data54 = data49.net;
+const _errs138 = errors;
+if(errors === _errs138){
+if(typeof data54 === "string"){
+if(func5(data54) < 1){
+const err58 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.net,data:data54};
 if(vErrors === null){
 vErrors = [err58];
 }
@@ -10344,7 +10357,7 @@ errors++;
 }
 }
 else {
-const err59 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.seccomp.type,parentSchema:schema17.properties.seccomp,data:data55};
+const err59 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.net.type,parentSchema:schema18.properties.net,data:data54};
 if(vErrors === null){
 vErrors = [err59];
 }
@@ -10354,19 +10367,19 @@ vErrors.push(err59);
 errors++;
 }
 }
-var valid19 = _errs134 === errors;
+var valid22 = _errs138 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.no_new_privs !== undefined){
-let data56 = data46.no_new_privs;
-const _errs136 = errors;
-if(errors === _errs136){
-if(typeof data56 === "string"){
-if(func5(data56) < 1){
-const err60 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.no_new_privs,data:data56};
+if(valid22){
+if(data49.ipc !== undefined){
+let data55 = data49.ipc;
+const _errs140 = errors;
+if(errors === _errs140){
+if(typeof data55 === "string"){
+if(func5(data55) < 1){
+const err60 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.ipc,data:data55};
 if(vErrors === null){
 vErrors = [err60];
 }
@@ -10377,7 +10390,7 @@ errors++;
 }
 }
 else {
-const err61 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.no_new_privs.type,parentSchema:schema17.properties.no_new_privs,data:data56};
+const err61 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.ipc.type,parentSchema:schema18.properties.ipc,data:data55};
 if(vErrors === null){
 vErrors = [err61];
 }
@@ -10387,19 +10400,19 @@ vErrors.push(err61);
 errors++;
 }
 }
-var valid19 = _errs136 === errors;
+var valid22 = _errs140 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.capabilities !== undefined){
-let data57 = data46.capabilities;
-const _errs138 = errors;
-if(errors === _errs138){
-if(typeof data57 === "string"){
-if(func5(data57) < 1){
-const err62 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.capabilities,data:data57};
+if(valid22){
+if(data49.uts !== undefined){
+let data56 = data49.uts;
+const _errs142 = errors;
+if(errors === _errs142){
+if(typeof data56 === "string"){
+if(func5(data56) < 1){
+const err62 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.uts,data:data56};
 if(vErrors === null){
 vErrors = [err62];
 }
@@ -10410,7 +10423,7 @@ errors++;
 }
 }
 else {
-const err63 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.capabilities.type,parentSchema:schema17.properties.capabilities,data:data57};
+const err63 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.uts.type,parentSchema:schema18.properties.uts,data:data56};
 if(vErrors === null){
 vErrors = [err63];
 }
@@ -10420,19 +10433,19 @@ vErrors.push(err63);
 errors++;
 }
 }
-var valid19 = _errs138 === errors;
+var valid22 = _errs142 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.exec_gate !== undefined){
-let data58 = data46.exec_gate;
-const _errs140 = errors;
-if(errors === _errs140){
-if(typeof data58 === "string"){
-if(func5(data58) < 1){
-const err64 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.exec_gate,data:data58};
+if(valid22){
+if(data49.cgroup !== undefined){
+let data57 = data49.cgroup;
+const _errs144 = errors;
+if(errors === _errs144){
+if(typeof data57 === "string"){
+if(func5(data57) < 1){
+const err64 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.cgroup,data:data57};
 if(vErrors === null){
 vErrors = [err64];
 }
@@ -10443,7 +10456,7 @@ errors++;
 }
 }
 else {
-const err65 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.exec_gate.type,parentSchema:schema17.properties.exec_gate,data:data58};
+const err65 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.cgroup.type,parentSchema:schema18.properties.cgroup,data:data57};
 if(vErrors === null){
 vErrors = [err65];
 }
@@ -10453,19 +10466,19 @@ vErrors.push(err65);
 errors++;
 }
 }
-var valid19 = _errs140 === errors;
+var valid22 = _errs144 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.overlay !== undefined){
-let data59 = data46.overlay;
-const _errs142 = errors;
-if(errors === _errs142){
-if(typeof data59 === "string"){
-if(func5(data59) < 1){
-const err66 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.overlay,data:data59};
+if(valid22){
+if(data49.seccomp !== undefined){
+let data58 = data49.seccomp;
+const _errs146 = errors;
+if(errors === _errs146){
+if(typeof data58 === "string"){
+if(func5(data58) < 1){
+const err66 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.seccomp,data:data58};
 if(vErrors === null){
 vErrors = [err66];
 }
@@ -10476,7 +10489,7 @@ errors++;
 }
 }
 else {
-const err67 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.overlay.type,parentSchema:schema17.properties.overlay,data:data59};
+const err67 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.seccomp.type,parentSchema:schema18.properties.seccomp,data:data58};
 if(vErrors === null){
 vErrors = [err67];
 }
@@ -10486,28 +10499,19 @@ vErrors.push(err67);
 errors++;
 }
 }
-var valid19 = _errs142 === errors;
+var valid22 = _errs146 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-const err68 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema17.type,parentSchema:schema17,data:data46};
+if(valid22){
+if(data49.no_new_privs !== undefined){
+let data59 = data49.no_new_privs;
+const _errs148 = errors;
+if(errors === _errs148){
+if(typeof data59 === "string"){
+if(func5(data59) < 1){
+const err68 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.no_new_privs,data:data59};
 if(vErrors === null){
 vErrors = [err68];
 }
@@ -10517,12 +10521,8 @@ vErrors.push(err68);
 errors++;
 }
 }
-var _valid3 = _errs114 === errors;
-valid17 = valid17 || _valid3;
-if(!valid17){
-const _errs144 = errors;
-if(data46 !== null){
-const err69 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.isolation.anyOf[1].type,parentSchema:schema11.properties.isolation.anyOf[1],data:data46};
+else {
+const err69 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.no_new_privs.type,parentSchema:schema18.properties.no_new_privs,data:data59};
 if(vErrors === null){
 vErrors = [err69];
 }
@@ -10531,11 +10531,20 @@ vErrors.push(err69);
 }
 errors++;
 }
-var _valid3 = _errs144 === errors;
-valid17 = valid17 || _valid3;
 }
-if(!valid17){
-const err70 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.isolation.anyOf,parentSchema:schema11.properties.isolation,data:data46};
+var valid22 = _errs148 === errors;
+}
+else {
+var valid22 = true;
+}
+if(valid22){
+if(data49.capabilities !== undefined){
+let data60 = data49.capabilities;
+const _errs150 = errors;
+if(errors === _errs150){
+if(typeof data60 === "string"){
+if(func5(data60) < 1){
+const err70 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.capabilities,data:data60};
 if(vErrors === null){
 vErrors = [err70];
 }
@@ -10543,42 +10552,10 @@ else {
 vErrors.push(err70);
 }
 errors++;
-validate10.errors = vErrors;
-return false;
+}
 }
 else {
-errors = _errs113;
-if(vErrors !== null){
-if(_errs113){
-vErrors.length = _errs113;
-}
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs112 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.decision !== undefined){
-let data60 = data.decision;
-const _errs146 = errors;
-const _errs147 = errors;
-let valid20 = false;
-const _errs148 = errors;
-if(!(validate12(data60, {instancePath:instancePath+"/decision",parentData:data,parentDataProperty:"decision",rootData}))){
-vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
-errors = vErrors.length;
-}
-var _valid4 = _errs148 === errors;
-valid20 = valid20 || _valid4;
-if(!valid20){
-const _errs149 = errors;
-if(data60 !== null){
-const err71 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.decision.anyOf[1].type,parentSchema:schema11.properties.decision.anyOf[1],data:data60};
+const err71 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.capabilities.type,parentSchema:schema18.properties.capabilities,data:data60};
 if(vErrors === null){
 vErrors = [err71];
 }
@@ -10587,11 +10564,20 @@ vErrors.push(err71);
 }
 errors++;
 }
-var _valid4 = _errs149 === errors;
-valid20 = valid20 || _valid4;
 }
-if(!valid20){
-const err72 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.decision.anyOf,parentSchema:schema11.properties.decision,data:data60};
+var valid22 = _errs150 === errors;
+}
+else {
+var valid22 = true;
+}
+if(valid22){
+if(data49.exec_gate !== undefined){
+let data61 = data49.exec_gate;
+const _errs152 = errors;
+if(errors === _errs152){
+if(typeof data61 === "string"){
+if(func5(data61) < 1){
+const err72 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.exec_gate,data:data61};
 if(vErrors === null){
 vErrors = [err72];
 }
@@ -10599,176 +10585,10 @@ else {
 vErrors.push(err72);
 }
 errors++;
-validate10.errors = vErrors;
-return false;
-}
-else {
-errors = _errs147;
-if(vErrors !== null){
-if(_errs147){
-vErrors.length = _errs147;
-}
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs146 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.stdout_sha256 !== undefined){
-let data61 = data.stdout_sha256;
-const _errs151 = errors;
-if((typeof data61 !== "string") && (data61 !== null)){
-validate10.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/type",keyword:"type",params:{type: schema11.properties.stdout_sha256.type},message:"must be string,null",schema:schema11.properties.stdout_sha256.type,parentSchema:schema11.properties.stdout_sha256,data:data61}];
-return false;
-}
-if(errors === _errs151){
-if(typeof data61 === "string"){
-if(!pattern5.test(data61)){
-validate10.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema11.properties.stdout_sha256,data:data61}];
-return false;
-}
-}
-}
-var valid0 = _errs151 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.stderr_sha256 !== undefined){
-let data62 = data.stderr_sha256;
-const _errs153 = errors;
-if((typeof data62 !== "string") && (data62 !== null)){
-validate10.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/type",keyword:"type",params:{type: schema11.properties.stderr_sha256.type},message:"must be string,null",schema:schema11.properties.stderr_sha256.type,parentSchema:schema11.properties.stderr_sha256,data:data62}];
-return false;
-}
-if(errors === _errs153){
-if(typeof data62 === "string"){
-if(!pattern5.test(data62)){
-validate10.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema11.properties.stderr_sha256,data:data62}];
-return false;
-}
-}
-}
-var valid0 = _errs153 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.redacted !== undefined){
-let data63 = data.redacted;
-const _errs155 = errors;
-if(errors === _errs155){
-if(Array.isArray(data63)){
-var valid21 = true;
-const len7 = data63.length;
-for(let i7=0; i7<len7; i7++){
-let data64 = data63[i7];
-const _errs157 = errors;
-const _errs158 = errors;
-if(errors === _errs158){
-if(data64 && typeof data64 == "object" && !Array.isArray(data64)){
-let missing4;
-if(((data64.kind === undefined) && (missing4 = "kind")) || ((data64.place === undefined) && (missing4 = "place"))){
-validate10.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/required",keyword:"required",params:{missingProperty: missing4},message:"must have required property '"+missing4+"'",schema:schema22.required,parentSchema:schema22,data:data64}];
-return false;
-}
-else {
-const _errs160 = errors;
-for(const key4 in data64){
-if(!((key4 === "kind") || (key4 === "place"))){
-validate10.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties",schema:false,parentSchema:schema22,data:data64}];
-return false;
-break;
-}
-}
-if(_errs160 === errors){
-if(data64.kind !== undefined){
-let data65 = data64.kind;
-const _errs161 = errors;
-if(typeof data65 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/redacted/" + i7+"/kind",schemaPath:"#/definitions/redaction/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.kind.type,parentSchema:schema22.properties.kind,data:data65}];
-return false;
-}
-var valid23 = _errs161 === errors;
-}
-else {
-var valid23 = true;
-}
-if(valid23){
-if(data64.place !== undefined){
-let data66 = data64.place;
-const _errs163 = errors;
-if(typeof data66 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/redacted/" + i7+"/place",schemaPath:"#/definitions/redaction/properties/place/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.place.type,parentSchema:schema22.properties.place,data:data66}];
-return false;
-}
-var valid23 = _errs163 === errors;
-}
-else {
-var valid23 = true;
-}
-}
-}
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema22.type,parentSchema:schema22,data:data64}];
-return false;
-}
-}
-var valid21 = _errs157 === errors;
-if(!valid21){
-break;
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/redacted",schemaPath:"#/properties/redacted/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.properties.redacted.type,parentSchema:schema11.properties.redacted,data:data63}];
-return false;
-}
-}
-var valid0 = _errs155 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replayable !== undefined){
-let data67 = data.replayable;
-const _errs165 = errors;
-if(typeof data67 !== "boolean"){
-validate10.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.properties.replayable.type,parentSchema:schema11.properties.replayable,data:data67}];
-return false;
-}
-var valid0 = _errs165 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replay_context !== undefined){
-let data68 = data.replay_context;
-const _errs167 = errors;
-const _errs168 = errors;
-let valid24 = false;
-const _errs169 = errors;
-if(!(validate14(data68, {instancePath:instancePath+"/replay_context",parentData:data,parentDataProperty:"replay_context",rootData}))){
-vErrors = vErrors === null ? validate14.errors : vErrors.concat(validate14.errors);
-errors = vErrors.length;
-}
-var _valid5 = _errs169 === errors;
-valid24 = valid24 || _valid5;
-if(!valid24){
-const _errs170 = errors;
-if(data68 !== null){
-const err73 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.replay_context.anyOf[1].type,parentSchema:schema11.properties.replay_context.anyOf[1],data:data68};
+const err73 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.exec_gate.type,parentSchema:schema18.properties.exec_gate,data:data61};
 if(vErrors === null){
 vErrors = [err73];
 }
@@ -10777,11 +10597,20 @@ vErrors.push(err73);
 }
 errors++;
 }
-var _valid5 = _errs170 === errors;
-valid24 = valid24 || _valid5;
 }
-if(!valid24){
-const err74 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.replay_context.anyOf,parentSchema:schema11.properties.replay_context,data:data68};
+var valid22 = _errs152 === errors;
+}
+else {
+var valid22 = true;
+}
+if(valid22){
+if(data49.overlay !== undefined){
+let data62 = data49.overlay;
+const _errs154 = errors;
+if(errors === _errs154){
+if(typeof data62 === "string"){
+if(func5(data62) < 1){
+const err74 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.overlay,data:data62};
 if(vErrors === null){
 vErrors = [err74];
 }
@@ -10789,18 +10618,265 @@ else {
 vErrors.push(err74);
 }
 errors++;
+}
+}
+else {
+const err75 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.overlay.type,parentSchema:schema18.properties.overlay,data:data62};
+if(vErrors === null){
+vErrors = [err75];
+}
+else {
+vErrors.push(err75);
+}
+errors++;
+}
+}
+var valid22 = _errs154 === errors;
+}
+else {
+var valid22 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err76 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema18.type,parentSchema:schema18,data:data49};
+if(vErrors === null){
+vErrors = [err76];
+}
+else {
+vErrors.push(err76);
+}
+errors++;
+}
+}
+var _valid4 = _errs126 === errors;
+valid20 = valid20 || _valid4;
+if(!valid20){
+const _errs156 = errors;
+if(data49 !== null){
+const err77 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.isolation.anyOf[1].type,parentSchema:schema11.properties.isolation.anyOf[1],data:data49};
+if(vErrors === null){
+vErrors = [err77];
+}
+else {
+vErrors.push(err77);
+}
+errors++;
+}
+var _valid4 = _errs156 === errors;
+valid20 = valid20 || _valid4;
+}
+if(!valid20){
+const err78 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.isolation.anyOf,parentSchema:schema11.properties.isolation,data:data49};
+if(vErrors === null){
+vErrors = [err78];
+}
+else {
+vErrors.push(err78);
+}
+errors++;
 validate10.errors = vErrors;
 return false;
 }
 else {
-errors = _errs168;
+errors = _errs125;
 if(vErrors !== null){
-if(_errs168){
-vErrors.length = _errs168;
+if(_errs125){
+vErrors.length = _errs125;
 }
 else {
 vErrors = null;
 }
+}
+}
+var valid0 = _errs124 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.decision !== undefined){
+let data63 = data.decision;
+const _errs158 = errors;
+const _errs159 = errors;
+let valid23 = false;
+const _errs160 = errors;
+if(!(validate12(data63, {instancePath:instancePath+"/decision",parentData:data,parentDataProperty:"decision",rootData}))){
+vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
+errors = vErrors.length;
+}
+var _valid5 = _errs160 === errors;
+valid23 = valid23 || _valid5;
+if(!valid23){
+const _errs161 = errors;
+if(data63 !== null){
+const err79 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.decision.anyOf[1].type,parentSchema:schema11.properties.decision.anyOf[1],data:data63};
+if(vErrors === null){
+vErrors = [err79];
+}
+else {
+vErrors.push(err79);
+}
+errors++;
+}
+var _valid5 = _errs161 === errors;
+valid23 = valid23 || _valid5;
+}
+if(!valid23){
+const err80 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.decision.anyOf,parentSchema:schema11.properties.decision,data:data63};
+if(vErrors === null){
+vErrors = [err80];
+}
+else {
+vErrors.push(err80);
+}
+errors++;
+validate10.errors = vErrors;
+return false;
+}
+else {
+errors = _errs159;
+if(vErrors !== null){
+if(_errs159){
+vErrors.length = _errs159;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs158 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stdout_sha256 !== undefined){
+let data64 = data.stdout_sha256;
+const _errs163 = errors;
+if((typeof data64 !== "string") && (data64 !== null)){
+validate10.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/type",keyword:"type",params:{type: schema11.properties.stdout_sha256.type},message:"must be string,null",schema:schema11.properties.stdout_sha256.type,parentSchema:schema11.properties.stdout_sha256,data:data64}];
+return false;
+}
+if(errors === _errs163){
+if(typeof data64 === "string"){
+if(!pattern5.test(data64)){
+validate10.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema11.properties.stdout_sha256,data:data64}];
+return false;
+}
+}
+}
+var valid0 = _errs163 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stderr_sha256 !== undefined){
+let data65 = data.stderr_sha256;
+const _errs165 = errors;
+if((typeof data65 !== "string") && (data65 !== null)){
+validate10.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/type",keyword:"type",params:{type: schema11.properties.stderr_sha256.type},message:"must be string,null",schema:schema11.properties.stderr_sha256.type,parentSchema:schema11.properties.stderr_sha256,data:data65}];
+return false;
+}
+if(errors === _errs165){
+if(typeof data65 === "string"){
+if(!pattern5.test(data65)){
+validate10.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema11.properties.stderr_sha256,data:data65}];
+return false;
+}
+}
+}
+var valid0 = _errs165 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.redacted !== undefined){
+let data66 = data.redacted;
+const _errs167 = errors;
+if(errors === _errs167){
+if(Array.isArray(data66)){
+var valid24 = true;
+const len7 = data66.length;
+for(let i7=0; i7<len7; i7++){
+let data67 = data66[i7];
+const _errs169 = errors;
+const _errs170 = errors;
+if(errors === _errs170){
+if(data67 && typeof data67 == "object" && !Array.isArray(data67)){
+let missing5;
+if(((data67.kind === undefined) && (missing5 = "kind")) || ((data67.place === undefined) && (missing5 = "place"))){
+validate10.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/required",keyword:"required",params:{missingProperty: missing5},message:"must have required property '"+missing5+"'",schema:schema23.required,parentSchema:schema23,data:data67}];
+return false;
+}
+else {
+const _errs172 = errors;
+for(const key5 in data67){
+if(!((key5 === "kind") || (key5 === "place"))){
+validate10.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key5},message:"must NOT have additional properties",schema:false,parentSchema:schema23,data:data67}];
+return false;
+break;
+}
+}
+if(_errs172 === errors){
+if(data67.kind !== undefined){
+let data68 = data67.kind;
+const _errs173 = errors;
+if(typeof data68 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/redacted/" + i7+"/kind",schemaPath:"#/definitions/redaction/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.kind.type,parentSchema:schema23.properties.kind,data:data68}];
+return false;
+}
+var valid26 = _errs173 === errors;
+}
+else {
+var valid26 = true;
+}
+if(valid26){
+if(data67.place !== undefined){
+let data69 = data67.place;
+const _errs175 = errors;
+if(typeof data69 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/redacted/" + i7+"/place",schemaPath:"#/definitions/redaction/properties/place/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.place.type,parentSchema:schema23.properties.place,data:data69}];
+return false;
+}
+var valid26 = _errs175 === errors;
+}
+else {
+var valid26 = true;
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema23.type,parentSchema:schema23,data:data67}];
+return false;
+}
+}
+var valid24 = _errs169 === errors;
+if(!valid24){
+break;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/redacted",schemaPath:"#/properties/redacted/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.properties.redacted.type,parentSchema:schema11.properties.redacted,data:data66}];
+return false;
 }
 }
 var valid0 = _errs167 === errors;
@@ -10809,59 +10885,129 @@ else {
 var valid0 = true;
 }
 if(valid0){
+if(data.replayable !== undefined){
+let data70 = data.replayable;
+const _errs177 = errors;
+if(typeof data70 !== "boolean"){
+validate10.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.properties.replayable.type,parentSchema:schema11.properties.replayable,data:data70}];
+return false;
+}
+var valid0 = _errs177 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replay_context !== undefined){
+let data71 = data.replay_context;
+const _errs179 = errors;
+const _errs180 = errors;
+let valid27 = false;
+const _errs181 = errors;
+if(!(validate14(data71, {instancePath:instancePath+"/replay_context",parentData:data,parentDataProperty:"replay_context",rootData}))){
+vErrors = vErrors === null ? validate14.errors : vErrors.concat(validate14.errors);
+errors = vErrors.length;
+}
+var _valid6 = _errs181 === errors;
+valid27 = valid27 || _valid6;
+if(!valid27){
+const _errs182 = errors;
+if(data71 !== null){
+const err81 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.replay_context.anyOf[1].type,parentSchema:schema11.properties.replay_context.anyOf[1],data:data71};
+if(vErrors === null){
+vErrors = [err81];
+}
+else {
+vErrors.push(err81);
+}
+errors++;
+}
+var _valid6 = _errs182 === errors;
+valid27 = valid27 || _valid6;
+}
+if(!valid27){
+const err82 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.replay_context.anyOf,parentSchema:schema11.properties.replay_context,data:data71};
+if(vErrors === null){
+vErrors = [err82];
+}
+else {
+vErrors.push(err82);
+}
+errors++;
+validate10.errors = vErrors;
+return false;
+}
+else {
+errors = _errs180;
+if(vErrors !== null){
+if(_errs180){
+vErrors.length = _errs180;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs179 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
 if(data.seq !== undefined){
-let data69 = data.seq;
-const _errs172 = errors;
-if(!(((typeof data69 == "number") && (!(data69 % 1) && !isNaN(data69))) && (isFinite(data69)))){
-validate10.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.seq.type,parentSchema:schema11.properties.seq,data:data69}];
+let data72 = data.seq;
+const _errs184 = errors;
+if(!(((typeof data72 == "number") && (!(data72 % 1) && !isNaN(data72))) && (isFinite(data72)))){
+validate10.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.seq.type,parentSchema:schema11.properties.seq,data:data72}];
 return false;
 }
-if(errors === _errs172){
-if((typeof data69 == "number") && (isFinite(data69))){
-if(data69 < 0 || isNaN(data69)){
-validate10.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.properties.seq,data:data69}];
+if(errors === _errs184){
+if((typeof data72 == "number") && (isFinite(data72))){
+if(data72 < 0 || isNaN(data72)){
+validate10.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.properties.seq,data:data72}];
 return false;
 }
 }
 }
-var valid0 = _errs172 === errors;
+var valid0 = _errs184 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.prev !== undefined){
-let data70 = data.prev;
-const _errs174 = errors;
-if((typeof data70 !== "string") && (data70 !== null)){
-validate10.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema11.properties.prev.type},message:"must be string,null",schema:schema11.properties.prev.type,parentSchema:schema11.properties.prev,data:data70}];
+let data73 = data.prev;
+const _errs186 = errors;
+if((typeof data73 !== "string") && (data73 !== null)){
+validate10.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema11.properties.prev.type},message:"must be string,null",schema:schema11.properties.prev.type,parentSchema:schema11.properties.prev,data:data73}];
 return false;
 }
-var valid0 = _errs174 === errors;
+var valid0 = _errs186 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.hash !== undefined){
-let data71 = data.hash;
-const _errs176 = errors;
-if(errors === _errs176){
-if(typeof data71 === "string"){
-if(func5(data71) < 1){
-validate10.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.properties.hash,data:data71}];
+let data74 = data.hash;
+const _errs188 = errors;
+if(errors === _errs188){
+if(typeof data74 === "string"){
+if(func5(data74) < 1){
+validate10.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.properties.hash,data:data74}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.hash.type,parentSchema:schema11.properties.hash,data:data71}];
+validate10.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.hash.type,parentSchema:schema11.properties.hash,data:data74}];
 return false;
 }
 }
-var valid0 = _errs176 === errors;
+var valid0 = _errs188 === errors;
 }
 else {
 var valid0 = true;
+}
 }
 }
 }
@@ -10913,13 +11059,14 @@ return validate10;
 export const validateSpansReply = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"spans-reply.schema.json","title":"SpansReply","type":"object","additionalProperties":false,"required":["spans","next_cursor"],"properties":{"spans":{"type":"array","items":{"$ref":"span.schema.json"}},"next_cursor":{"type":["string","null"]}}};
-const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
+const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
 const schema13 = {"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]};
 const schema15 = {"title":"ErrorCode","type":"string","enum":["invalid_request","agent_id_required","cwd_required","unknown_profile","policy_denied","approval_required","approval_denied","scope_denied","project_not_allowed","not_found","policy_changed","idempotency_conflict","apply_conflict","not_replayable","too_large","budget_exceeded","isolation_unavailable","busy","internal"]};
-const schema16 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
-const schema17 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
-const schema18 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
-const schema23 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
+const schema16 = {"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}};
+const schema17 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
+const schema18 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
+const schema19 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
+const schema24 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
 const func2 = Object.prototype.hasOwnProperty;
 const func5 = codePointLength;
 const pattern0 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$", "u");
@@ -10928,10 +11075,10 @@ const pattern2 = new RegExp("^spn_", "u");
 const pattern3 = new RegExp("^wld_", "u");
 const pattern4 = new RegExp("^sha256:", "u");
 const pattern5 = new RegExp("^[0-9a-f]{64}$", "u");
-const schema19 = {"title":"Decision","type":"object","additionalProperties":false,"required":["verdict","mode","rule"],"properties":{"verdict":{"$ref":"#/definitions/verdict"},"mode":{"$ref":"#/definitions/policy_mode"},"rule":{"anyOf":[{"$ref":"#/definitions/decision_rule"},{"type":"null"}]}}};
-const schema20 = {"title":"Verdict","type":"string","enum":["allow","isolate","ask","deny","would_deny","would_ask","would_isolate"]};
-const schema21 = {"title":"PolicyMode","type":"string","enum":["observe","enforce"]};
-const schema22 = {"title":"DecisionRule","type":"object","additionalProperties":false,"required":["list","pattern","fragment","source"],"properties":{"list":{"type":"string"},"pattern":{"type":"string"},"fragment":{"type":"string"},"source":{"type":"string"},"reason":{"type":"string"}}};
+const schema20 = {"title":"Decision","type":"object","additionalProperties":false,"required":["verdict","mode","rule"],"properties":{"verdict":{"$ref":"#/definitions/verdict"},"mode":{"$ref":"#/definitions/policy_mode"},"rule":{"anyOf":[{"$ref":"#/definitions/decision_rule"},{"type":"null"}]}}};
+const schema21 = {"title":"Verdict","type":"string","enum":["allow","isolate","ask","deny","would_deny","would_ask","would_isolate"]};
+const schema22 = {"title":"PolicyMode","type":"string","enum":["observe","enforce"]};
+const schema23 = {"title":"DecisionRule","type":"object","additionalProperties":false,"required":["list","pattern","fragment","source"],"properties":{"list":{"type":"string"},"pattern":{"type":"string"},"fragment":{"type":"string"},"source":{"type":"string"},"reason":{"type":"string"}}};
 
 function validate13(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -10940,14 +11087,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.verdict === undefined) && (missing0 = "verdict")) || ((data.mode === undefined) && (missing0 = "mode"))) || ((data.rule === undefined) && (missing0 = "rule"))){
-validate13.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema19.required,parentSchema:schema19,data}];
+validate13.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema20.required,parentSchema:schema20,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "verdict") || (key0 === "mode")) || (key0 === "rule"))){
-validate13.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema19,data}];
+validate13.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema20,data}];
 return false;
 break;
 }
@@ -10957,11 +11104,11 @@ if(data.verdict !== undefined){
 let data0 = data.verdict;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate13.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.type,parentSchema:schema20,data:data0}];
+validate13.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.type,parentSchema:schema21,data:data0}];
 return false;
 }
 if(!(((((((data0 === "allow") || (data0 === "isolate")) || (data0 === "ask")) || (data0 === "deny")) || (data0 === "would_deny")) || (data0 === "would_ask")) || (data0 === "would_isolate"))){
-validate13.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/enum",keyword:"enum",params:{allowedValues: schema20.enum},message:"must be equal to one of the allowed values",schema:schema20.enum,parentSchema:schema20,data:data0}];
+validate13.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/enum",keyword:"enum",params:{allowedValues: schema21.enum},message:"must be equal to one of the allowed values",schema:schema21.enum,parentSchema:schema21,data:data0}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -10974,11 +11121,11 @@ if(data.mode !== undefined){
 let data1 = data.mode;
 const _errs5 = errors;
 if(typeof data1 !== "string"){
-validate13.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.type,parentSchema:schema21,data:data1}];
+validate13.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.type,parentSchema:schema22,data:data1}];
 return false;
 }
 if(!((data1 === "observe") || (data1 === "enforce"))){
-validate13.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/enum",keyword:"enum",params:{allowedValues: schema21.enum},message:"must be equal to one of the allowed values",schema:schema21.enum,parentSchema:schema21,data:data1}];
+validate13.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/enum",keyword:"enum",params:{allowedValues: schema22.enum},message:"must be equal to one of the allowed values",schema:schema22.enum,parentSchema:schema22,data:data1}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -10998,7 +11145,7 @@ if(errors === _errs11){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if(((((data2.list === undefined) && (missing1 = "list")) || ((data2.pattern === undefined) && (missing1 = "pattern"))) || ((data2.fragment === undefined) && (missing1 = "fragment"))) || ((data2.source === undefined) && (missing1 = "source"))){
-const err0 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema22.required,parentSchema:schema22,data:data2};
+const err0 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema23.required,parentSchema:schema23,data:data2};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -11011,7 +11158,7 @@ else {
 const _errs13 = errors;
 for(const key1 in data2){
 if(!(((((key1 === "list") || (key1 === "pattern")) || (key1 === "fragment")) || (key1 === "source")) || (key1 === "reason"))){
-const err1 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema22,data:data2};
+const err1 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema23,data:data2};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -11027,7 +11174,7 @@ if(data2.list !== undefined){
 let data3 = data2.list;
 const _errs14 = errors;
 if(typeof data3 !== "string"){
-const err2 = {instancePath:instancePath+"/rule/list",schemaPath:"#/definitions/decision_rule/properties/list/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.list.type,parentSchema:schema22.properties.list,data:data3};
+const err2 = {instancePath:instancePath+"/rule/list",schemaPath:"#/definitions/decision_rule/properties/list/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.list.type,parentSchema:schema23.properties.list,data:data3};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -11046,7 +11193,7 @@ if(data2.pattern !== undefined){
 let data4 = data2.pattern;
 const _errs16 = errors;
 if(typeof data4 !== "string"){
-const err3 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/definitions/decision_rule/properties/pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.pattern.type,parentSchema:schema22.properties.pattern,data:data4};
+const err3 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/definitions/decision_rule/properties/pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.pattern.type,parentSchema:schema23.properties.pattern,data:data4};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -11065,7 +11212,7 @@ if(data2.fragment !== undefined){
 let data5 = data2.fragment;
 const _errs18 = errors;
 if(typeof data5 !== "string"){
-const err4 = {instancePath:instancePath+"/rule/fragment",schemaPath:"#/definitions/decision_rule/properties/fragment/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.fragment.type,parentSchema:schema22.properties.fragment,data:data5};
+const err4 = {instancePath:instancePath+"/rule/fragment",schemaPath:"#/definitions/decision_rule/properties/fragment/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.fragment.type,parentSchema:schema23.properties.fragment,data:data5};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -11084,7 +11231,7 @@ if(data2.source !== undefined){
 let data6 = data2.source;
 const _errs20 = errors;
 if(typeof data6 !== "string"){
-const err5 = {instancePath:instancePath+"/rule/source",schemaPath:"#/definitions/decision_rule/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.source.type,parentSchema:schema22.properties.source,data:data6};
+const err5 = {instancePath:instancePath+"/rule/source",schemaPath:"#/definitions/decision_rule/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.source.type,parentSchema:schema23.properties.source,data:data6};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -11103,7 +11250,7 @@ if(data2.reason !== undefined){
 let data7 = data2.reason;
 const _errs22 = errors;
 if(typeof data7 !== "string"){
-const err6 = {instancePath:instancePath+"/rule/reason",schemaPath:"#/definitions/decision_rule/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.reason.type,parentSchema:schema22.properties.reason,data:data7};
+const err6 = {instancePath:instancePath+"/rule/reason",schemaPath:"#/definitions/decision_rule/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.reason.type,parentSchema:schema23.properties.reason,data:data7};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -11125,7 +11272,7 @@ var valid5 = true;
 }
 }
 else {
-const err7 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema22.type,parentSchema:schema22,data:data2};
+const err7 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema23.type,parentSchema:schema23,data:data2};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -11140,7 +11287,7 @@ valid3 = valid3 || _valid0;
 if(!valid3){
 const _errs24 = errors;
 if(data2 !== null){
-const err8 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema19.properties.rule.anyOf[1].type,parentSchema:schema19.properties.rule.anyOf[1],data:data2};
+const err8 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema20.properties.rule.anyOf[1].type,parentSchema:schema20.properties.rule.anyOf[1],data:data2};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -11153,7 +11300,7 @@ var _valid0 = _errs24 === errors;
 valid3 = valid3 || _valid0;
 }
 if(!valid3){
-const err9 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema19.properties.rule.anyOf,parentSchema:schema19.properties.rule,data:data2};
+const err9 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema20.properties.rule.anyOf,parentSchema:schema20.properties.rule,data:data2};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -11186,7 +11333,7 @@ var valid0 = true;
 }
 }
 else {
-validate13.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema19.type,parentSchema:schema19,data}];
+validate13.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema20.type,parentSchema:schema20,data}];
 return false;
 }
 }
@@ -11194,8 +11341,8 @@ validate13.errors = vErrors;
 return errors === 0;
 }
 
-const schema24 = {"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}};
-const schema25 = {"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}};
+const schema25 = {"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}};
+const schema26 = {"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}};
 const pattern7 = new RegExp("^[0-7]{4}$", "u");
 
 function validate15(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -11205,14 +11352,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((((((data.path === undefined) && (missing0 = "path")) || ((data.env_hash === undefined) && (missing0 = "env_hash"))) || ((data.umask === undefined) && (missing0 = "umask"))) || ((data.locale === undefined) && (missing0 = "locale"))) || ((data.cwd === undefined) && (missing0 = "cwd"))) || ((data.policy_id === undefined) && (missing0 = "policy_id"))) || ((data.policy_commit === undefined) && (missing0 = "policy_commit"))) || ((data.world_image === undefined) && (missing0 = "world_image"))) || ((data.project_commit === undefined) && (missing0 = "project_commit"))) || ((data.dirty_hash === undefined) && (missing0 = "dirty_hash"))){
-validate15.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema24.required,parentSchema:schema24,data}];
+validate15.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema25.required,parentSchema:schema25,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func2.call(schema24.properties, key0))){
-validate15.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema24,data}];
+if(!(func2.call(schema25.properties, key0))){
+validate15.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema25,data}];
 return false;
 break;
 }
@@ -11222,7 +11369,7 @@ if(data.path !== undefined){
 let data0 = data.path;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (data0 !== null)){
-validate15.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: schema24.properties.path.type},message:"must be string,null",schema:schema24.properties.path.type,parentSchema:schema24.properties.path,data:data0}];
+validate15.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: schema25.properties.path.type},message:"must be string,null",schema:schema25.properties.path.type,parentSchema:schema25.properties.path,data:data0}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -11235,7 +11382,7 @@ if(data.env_hash !== undefined){
 let data1 = data.env_hash;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate15.errors = [{instancePath:instancePath+"/env_hash",schemaPath:"#/properties/env_hash/type",keyword:"type",params:{type: schema24.properties.env_hash.type},message:"must be string,null",schema:schema24.properties.env_hash.type,parentSchema:schema24.properties.env_hash,data:data1}];
+validate15.errors = [{instancePath:instancePath+"/env_hash",schemaPath:"#/properties/env_hash/type",keyword:"type",params:{type: schema25.properties.env_hash.type},message:"must be string,null",schema:schema25.properties.env_hash.type,parentSchema:schema25.properties.env_hash,data:data1}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -11248,13 +11395,13 @@ if(data.umask !== undefined){
 let data2 = data.umask;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate15.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/type",keyword:"type",params:{type: schema24.properties.umask.type},message:"must be string,null",schema:schema24.properties.umask.type,parentSchema:schema24.properties.umask,data:data2}];
+validate15.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/type",keyword:"type",params:{type: schema25.properties.umask.type},message:"must be string,null",schema:schema25.properties.umask.type,parentSchema:schema25.properties.umask,data:data2}];
 return false;
 }
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(!pattern7.test(data2)){
-validate15.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/pattern",keyword:"pattern",params:{pattern: "^[0-7]{4}$"},message:"must match pattern \""+"^[0-7]{4}$"+"\"",schema:"^[0-7]{4}$",parentSchema:schema24.properties.umask,data:data2}];
+validate15.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/pattern",keyword:"pattern",params:{pattern: "^[0-7]{4}$"},message:"must match pattern \""+"^[0-7]{4}$"+"\"",schema:"^[0-7]{4}$",parentSchema:schema25.properties.umask,data:data2}];
 return false;
 }
 }
@@ -11269,7 +11416,7 @@ if(data.locale !== undefined){
 let data3 = data.locale;
 const _errs8 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate15.errors = [{instancePath:instancePath+"/locale",schemaPath:"#/properties/locale/type",keyword:"type",params:{type: schema24.properties.locale.type},message:"must be string,null",schema:schema24.properties.locale.type,parentSchema:schema24.properties.locale,data:data3}];
+validate15.errors = [{instancePath:instancePath+"/locale",schemaPath:"#/properties/locale/type",keyword:"type",params:{type: schema25.properties.locale.type},message:"must be string,null",schema:schema25.properties.locale.type,parentSchema:schema25.properties.locale,data:data3}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -11282,7 +11429,7 @@ if(data.cwd !== undefined){
 let data4 = data.cwd;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (data4 !== null)){
-validate15.errors = [{instancePath:instancePath+"/cwd",schemaPath:"#/properties/cwd/type",keyword:"type",params:{type: schema24.properties.cwd.type},message:"must be string,null",schema:schema24.properties.cwd.type,parentSchema:schema24.properties.cwd,data:data4}];
+validate15.errors = [{instancePath:instancePath+"/cwd",schemaPath:"#/properties/cwd/type",keyword:"type",params:{type: schema25.properties.cwd.type},message:"must be string,null",schema:schema25.properties.cwd.type,parentSchema:schema25.properties.cwd,data:data4}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -11295,7 +11442,7 @@ if(data.policy_id !== undefined){
 let data5 = data.policy_id;
 const _errs12 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate15.errors = [{instancePath:instancePath+"/policy_id",schemaPath:"#/properties/policy_id/type",keyword:"type",params:{type: schema24.properties.policy_id.type},message:"must be string,null",schema:schema24.properties.policy_id.type,parentSchema:schema24.properties.policy_id,data:data5}];
+validate15.errors = [{instancePath:instancePath+"/policy_id",schemaPath:"#/properties/policy_id/type",keyword:"type",params:{type: schema25.properties.policy_id.type},message:"must be string,null",schema:schema25.properties.policy_id.type,parentSchema:schema25.properties.policy_id,data:data5}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -11308,7 +11455,7 @@ if(data.policy_commit !== undefined){
 let data6 = data.policy_commit;
 const _errs14 = errors;
 if((typeof data6 !== "string") && (data6 !== null)){
-validate15.errors = [{instancePath:instancePath+"/policy_commit",schemaPath:"#/properties/policy_commit/type",keyword:"type",params:{type: schema24.properties.policy_commit.type},message:"must be string,null",schema:schema24.properties.policy_commit.type,parentSchema:schema24.properties.policy_commit,data:data6}];
+validate15.errors = [{instancePath:instancePath+"/policy_commit",schemaPath:"#/properties/policy_commit/type",keyword:"type",params:{type: schema25.properties.policy_commit.type},message:"must be string,null",schema:schema25.properties.policy_commit.type,parentSchema:schema25.properties.policy_commit,data:data6}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -11328,7 +11475,7 @@ if(errors === _errs19){
 if(data7 && typeof data7 == "object" && !Array.isArray(data7)){
 let missing1;
 if(((((data7.init_hash === undefined) && (missing1 = "init_hash")) || ((data7.filter_hash === undefined) && (missing1 = "filter_hash"))) || ((data7.os_release === undefined) && (missing1 = "os_release"))) || ((data7.kernel === undefined) && (missing1 = "kernel"))){
-const err0 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema25.required,parentSchema:schema25,data:data7};
+const err0 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema26.required,parentSchema:schema26,data:data7};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -11341,7 +11488,7 @@ else {
 const _errs21 = errors;
 for(const key1 in data7){
 if(!((((key1 === "init_hash") || (key1 === "filter_hash")) || (key1 === "os_release")) || (key1 === "kernel"))){
-const err1 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema25,data:data7};
+const err1 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema26,data:data7};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -11357,7 +11504,7 @@ if(data7.init_hash !== undefined){
 let data8 = data7.init_hash;
 const _errs22 = errors;
 if((typeof data8 !== "string") && (data8 !== null)){
-const err2 = {instancePath:instancePath+"/world_image/init_hash",schemaPath:"#/definitions/world_image/properties/init_hash/type",keyword:"type",params:{type: schema25.properties.init_hash.type},message:"must be string,null",schema:schema25.properties.init_hash.type,parentSchema:schema25.properties.init_hash,data:data8};
+const err2 = {instancePath:instancePath+"/world_image/init_hash",schemaPath:"#/definitions/world_image/properties/init_hash/type",keyword:"type",params:{type: schema26.properties.init_hash.type},message:"must be string,null",schema:schema26.properties.init_hash.type,parentSchema:schema26.properties.init_hash,data:data8};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -11376,7 +11523,7 @@ if(data7.filter_hash !== undefined){
 let data9 = data7.filter_hash;
 const _errs24 = errors;
 if((typeof data9 !== "string") && (data9 !== null)){
-const err3 = {instancePath:instancePath+"/world_image/filter_hash",schemaPath:"#/definitions/world_image/properties/filter_hash/type",keyword:"type",params:{type: schema25.properties.filter_hash.type},message:"must be string,null",schema:schema25.properties.filter_hash.type,parentSchema:schema25.properties.filter_hash,data:data9};
+const err3 = {instancePath:instancePath+"/world_image/filter_hash",schemaPath:"#/definitions/world_image/properties/filter_hash/type",keyword:"type",params:{type: schema26.properties.filter_hash.type},message:"must be string,null",schema:schema26.properties.filter_hash.type,parentSchema:schema26.properties.filter_hash,data:data9};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -11395,7 +11542,7 @@ if(data7.os_release !== undefined){
 let data10 = data7.os_release;
 const _errs26 = errors;
 if((typeof data10 !== "string") && (data10 !== null)){
-const err4 = {instancePath:instancePath+"/world_image/os_release",schemaPath:"#/definitions/world_image/properties/os_release/type",keyword:"type",params:{type: schema25.properties.os_release.type},message:"must be string,null",schema:schema25.properties.os_release.type,parentSchema:schema25.properties.os_release,data:data10};
+const err4 = {instancePath:instancePath+"/world_image/os_release",schemaPath:"#/definitions/world_image/properties/os_release/type",keyword:"type",params:{type: schema26.properties.os_release.type},message:"must be string,null",schema:schema26.properties.os_release.type,parentSchema:schema26.properties.os_release,data:data10};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -11414,7 +11561,7 @@ if(data7.kernel !== undefined){
 let data11 = data7.kernel;
 const _errs28 = errors;
 if((typeof data11 !== "string") && (data11 !== null)){
-const err5 = {instancePath:instancePath+"/world_image/kernel",schemaPath:"#/definitions/world_image/properties/kernel/type",keyword:"type",params:{type: schema25.properties.kernel.type},message:"must be string,null",schema:schema25.properties.kernel.type,parentSchema:schema25.properties.kernel,data:data11};
+const err5 = {instancePath:instancePath+"/world_image/kernel",schemaPath:"#/definitions/world_image/properties/kernel/type",keyword:"type",params:{type: schema26.properties.kernel.type},message:"must be string,null",schema:schema26.properties.kernel.type,parentSchema:schema26.properties.kernel,data:data11};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -11435,7 +11582,7 @@ var valid3 = true;
 }
 }
 else {
-const err6 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema25.type,parentSchema:schema25,data:data7};
+const err6 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema26.type,parentSchema:schema26,data:data7};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -11450,7 +11597,7 @@ valid1 = valid1 || _valid0;
 if(!valid1){
 const _errs30 = errors;
 if(data7 !== null){
-const err7 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema24.properties.world_image.anyOf[1].type,parentSchema:schema24.properties.world_image.anyOf[1],data:data7};
+const err7 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema25.properties.world_image.anyOf[1].type,parentSchema:schema25.properties.world_image.anyOf[1],data:data7};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -11463,7 +11610,7 @@ var _valid0 = _errs30 === errors;
 valid1 = valid1 || _valid0;
 }
 if(!valid1){
-const err8 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema24.properties.world_image.anyOf,parentSchema:schema24.properties.world_image,data:data7};
+const err8 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema25.properties.world_image.anyOf,parentSchema:schema25.properties.world_image,data:data7};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -11495,7 +11642,7 @@ if(data.project_commit !== undefined){
 let data12 = data.project_commit;
 const _errs32 = errors;
 if((typeof data12 !== "string") && (data12 !== null)){
-validate15.errors = [{instancePath:instancePath+"/project_commit",schemaPath:"#/properties/project_commit/type",keyword:"type",params:{type: schema24.properties.project_commit.type},message:"must be string,null",schema:schema24.properties.project_commit.type,parentSchema:schema24.properties.project_commit,data:data12}];
+validate15.errors = [{instancePath:instancePath+"/project_commit",schemaPath:"#/properties/project_commit/type",keyword:"type",params:{type: schema25.properties.project_commit.type},message:"must be string,null",schema:schema25.properties.project_commit.type,parentSchema:schema25.properties.project_commit,data:data12}];
 return false;
 }
 var valid0 = _errs32 === errors;
@@ -11508,7 +11655,7 @@ if(data.dirty_hash !== undefined){
 let data13 = data.dirty_hash;
 const _errs34 = errors;
 if((typeof data13 !== "string") && (data13 !== null)){
-validate15.errors = [{instancePath:instancePath+"/dirty_hash",schemaPath:"#/properties/dirty_hash/type",keyword:"type",params:{type: schema24.properties.dirty_hash.type},message:"must be string,null",schema:schema24.properties.dirty_hash.type,parentSchema:schema24.properties.dirty_hash,data:data13}];
+validate15.errors = [{instancePath:instancePath+"/dirty_hash",schemaPath:"#/properties/dirty_hash/type",keyword:"type",params:{type: schema25.properties.dirty_hash.type},message:"must be string,null",schema:schema25.properties.dirty_hash.type,parentSchema:schema25.properties.dirty_hash,data:data13}];
 return false;
 }
 var valid0 = _errs34 === errors;
@@ -11529,7 +11676,7 @@ var valid0 = true;
 }
 }
 else {
-validate15.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema24.type,parentSchema:schema24,data}];
+validate15.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema25.type,parentSchema:schema25,data}];
 return false;
 }
 }
@@ -11965,49 +12112,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.scopes_used !== undefined){
-let data21 = data.scopes_used;
+if(data.violation !== undefined){
+let data21 = data.violation;
 const _errs50 = errors;
-if((!(Array.isArray(data21))) && (data21 !== null)){
-validate11.errors = [{instancePath:instancePath+"/scopes_used",schemaPath:"#/properties/scopes_used/type",keyword:"type",params:{type: schema12.properties.scopes_used.type},message:"must be array,null",schema:schema12.properties.scopes_used.type,parentSchema:schema12.properties.scopes_used,data:data21}];
-return false;
-}
-if(errors === _errs50){
-if(Array.isArray(data21)){
-var valid4 = true;
-const len0 = data21.length;
-for(let i0=0; i0<len0; i0++){
-let data22 = data21[i0];
+const _errs51 = errors;
+let valid4 = false;
 const _errs52 = errors;
-if(typeof data22 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/scopes_used/" + i0,schemaPath:"#/properties/scopes_used/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.scopes_used.items.type,parentSchema:schema12.properties.scopes_used.items,data:data22}];
-return false;
-}
-var valid4 = _errs52 === errors;
-if(!valid4){
-break;
-}
-}
-}
-}
-var valid0 = _errs50 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.fs_diff !== undefined){
-let data23 = data.fs_diff;
-const _errs54 = errors;
-const _errs55 = errors;
-let valid5 = false;
-const _errs56 = errors;
-const _errs57 = errors;
-if(errors === _errs57){
-if(data23 && typeof data23 == "object" && !Array.isArray(data23)){
+const _errs53 = errors;
+if(errors === _errs53){
+if(data21 && typeof data21 == "object" && !Array.isArray(data21)){
 let missing1;
-if(((((((((((data23.writes === undefined) && (missing1 = "writes")) || ((data23.mods === undefined) && (missing1 = "mods"))) || ((data23.deletes === undefined) && (missing1 = "deletes"))) || ((data23.dirs === undefined) && (missing1 = "dirs"))) || ((data23.autorun === undefined) && (missing1 = "autorun"))) || ((data23.world_only === undefined) && (missing1 = "world_only"))) || ((data23.held === undefined) && (missing1 = "held"))) || ((data23.truncated === undefined) && (missing1 = "truncated"))) || ((data23.summary === undefined) && (missing1 = "summary"))) || ((data23.tree_hash === undefined) && (missing1 = "tree_hash"))){
-const err4 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema16.required,parentSchema:schema16,data:data23};
+if(((data21.kind === undefined) && (missing1 = "kind")) || ((data21.subject === undefined) && (missing1 = "subject"))){
+const err4 = {instancePath:instancePath+"/violation",schemaPath:"#/definitions/violation/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema16.required,parentSchema:schema16,data:data21};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -12017,10 +12133,10 @@ vErrors.push(err4);
 errors++;
 }
 else {
-const _errs59 = errors;
-for(const key1 in data23){
-if(!(func2.call(schema16.properties, key1))){
-const err5 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema16,data:data23};
+const _errs55 = errors;
+for(const key1 in data21){
+if(!((key1 === "kind") || (key1 === "subject"))){
+const err5 = {instancePath:instancePath+"/violation",schemaPath:"#/definitions/violation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema16,data:data21};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -12031,19 +12147,12 @@ errors++;
 break;
 }
 }
-if(_errs59 === errors){
-if(data23.writes !== undefined){
-let data24 = data23.writes;
-const _errs60 = errors;
-if(errors === _errs60){
-if(Array.isArray(data24)){
-var valid8 = true;
-const len1 = data24.length;
-for(let i1=0; i1<len1; i1++){
-let data25 = data24[i1];
-const _errs62 = errors;
-if(typeof data25 !== "string"){
-const err6 = {instancePath:instancePath+"/fs_diff/writes/" + i1,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.writes.items.type,parentSchema:schema16.properties.writes.items,data:data25};
+if(_errs55 === errors){
+if(data21.kind !== undefined){
+let data22 = data21.kind;
+const _errs56 = errors;
+if(typeof data22 !== "string"){
+const err6 = {instancePath:instancePath+"/violation/kind",schemaPath:"#/definitions/violation/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.kind.type,parentSchema:schema16.properties.kind,data:data22};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -12052,14 +12161,8 @@ vErrors.push(err6);
 }
 errors++;
 }
-var valid8 = _errs62 === errors;
-if(!valid8){
-break;
-}
-}
-}
-else {
-const err7 = {instancePath:instancePath+"/fs_diff/writes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.writes.type,parentSchema:schema16.properties.writes,data:data24};
+if(!(((data22 === "system_call") || (data22 === "denied_name")) || (data22 === "limit"))){
+const err7 = {instancePath:instancePath+"/violation/kind",schemaPath:"#/definitions/violation/properties/kind/enum",keyword:"enum",params:{allowedValues: schema16.properties.kind.enum},message:"must be equal to one of the allowed values",schema:schema16.properties.kind.enum,parentSchema:schema16.properties.kind,data:data22};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -12068,25 +12171,17 @@ vErrors.push(err7);
 }
 errors++;
 }
-}
-var valid7 = _errs60 === errors;
+var valid6 = _errs56 === errors;
 }
 else {
-var valid7 = true;
+var valid6 = true;
 }
-if(valid7){
-if(data23.mods !== undefined){
-let data26 = data23.mods;
-const _errs64 = errors;
-if(errors === _errs64){
-if(Array.isArray(data26)){
-var valid9 = true;
-const len2 = data26.length;
-for(let i2=0; i2<len2; i2++){
-let data27 = data26[i2];
-const _errs66 = errors;
-if(typeof data27 !== "string"){
-const err8 = {instancePath:instancePath+"/fs_diff/mods/" + i2,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.mods.items.type,parentSchema:schema16.properties.mods.items,data:data27};
+if(valid6){
+if(data21.subject !== undefined){
+let data23 = data21.subject;
+const _errs58 = errors;
+if(typeof data23 !== "string"){
+const err8 = {instancePath:instancePath+"/violation/subject",schemaPath:"#/definitions/violation/properties/subject/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.subject.type,parentSchema:schema16.properties.subject,data:data23};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -12095,14 +12190,17 @@ vErrors.push(err8);
 }
 errors++;
 }
-var valid9 = _errs66 === errors;
-if(!valid9){
-break;
+var valid6 = _errs58 === errors;
+}
+else {
+var valid6 = true;
+}
+}
 }
 }
 }
 else {
-const err9 = {instancePath:instancePath+"/fs_diff/mods",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.mods.type,parentSchema:schema16.properties.mods,data:data26};
+const err9 = {instancePath:instancePath+"/violation",schemaPath:"#/definitions/violation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema16.type,parentSchema:schema16,data:data21};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -12112,24 +12210,12 @@ vErrors.push(err9);
 errors++;
 }
 }
-var valid7 = _errs64 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data23.deletes !== undefined){
-let data28 = data23.deletes;
-const _errs68 = errors;
-if(errors === _errs68){
-if(Array.isArray(data28)){
-var valid10 = true;
-const len3 = data28.length;
-for(let i3=0; i3<len3; i3++){
-let data29 = data28[i3];
-const _errs70 = errors;
-if(typeof data29 !== "string"){
-const err10 = {instancePath:instancePath+"/fs_diff/deletes/" + i3,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.deletes.items.type,parentSchema:schema16.properties.deletes.items,data:data29};
+var _valid1 = _errs52 === errors;
+valid4 = valid4 || _valid1;
+if(!valid4){
+const _errs60 = errors;
+if(data21 !== null){
+const err10 = {instancePath:instancePath+"/violation",schemaPath:"#/properties/violation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.violation.anyOf[1].type,parentSchema:schema12.properties.violation.anyOf[1],data:data21};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -12138,14 +12224,11 @@ vErrors.push(err10);
 }
 errors++;
 }
-var valid10 = _errs70 === errors;
-if(!valid10){
-break;
+var _valid1 = _errs60 === errors;
+valid4 = valid4 || _valid1;
 }
-}
-}
-else {
-const err11 = {instancePath:instancePath+"/fs_diff/deletes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.deletes.type,parentSchema:schema16.properties.deletes,data:data28};
+if(!valid4){
+const err11 = {instancePath:instancePath+"/violation",schemaPath:"#/properties/violation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.violation.anyOf,parentSchema:schema12.properties.violation,data:data21};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -12153,31 +12236,110 @@ else {
 vErrors.push(err11);
 }
 errors++;
-}
-}
-var valid7 = _errs68 === errors;
+validate11.errors = vErrors;
+return false;
 }
 else {
-var valid7 = true;
+errors = _errs51;
+if(vErrors !== null){
+if(_errs51){
+vErrors.length = _errs51;
 }
-if(valid7){
-if(data23.dirs !== undefined){
-let data30 = data23.dirs;
-const _errs72 = errors;
-if(errors === _errs72){
-if(Array.isArray(data30)){
-var valid11 = true;
-const len4 = data30.length;
-for(let i4=0; i4<len4; i4++){
-let data31 = data30[i4];
-const _errs74 = errors;
-if(typeof data31 !== "string"){
-const err12 = {instancePath:instancePath+"/fs_diff/dirs/" + i4,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.dirs.items.type,parentSchema:schema16.properties.dirs.items,data:data31};
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs50 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.scopes_used !== undefined){
+let data24 = data.scopes_used;
+const _errs62 = errors;
+if((!(Array.isArray(data24))) && (data24 !== null)){
+validate11.errors = [{instancePath:instancePath+"/scopes_used",schemaPath:"#/properties/scopes_used/type",keyword:"type",params:{type: schema12.properties.scopes_used.type},message:"must be array,null",schema:schema12.properties.scopes_used.type,parentSchema:schema12.properties.scopes_used,data:data24}];
+return false;
+}
+if(errors === _errs62){
+if(Array.isArray(data24)){
+var valid7 = true;
+const len0 = data24.length;
+for(let i0=0; i0<len0; i0++){
+let data25 = data24[i0];
+const _errs64 = errors;
+if(typeof data25 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/scopes_used/" + i0,schemaPath:"#/properties/scopes_used/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.scopes_used.items.type,parentSchema:schema12.properties.scopes_used.items,data:data25}];
+return false;
+}
+var valid7 = _errs64 === errors;
+if(!valid7){
+break;
+}
+}
+}
+}
+var valid0 = _errs62 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.fs_diff !== undefined){
+let data26 = data.fs_diff;
+const _errs66 = errors;
+const _errs67 = errors;
+let valid8 = false;
+const _errs68 = errors;
+const _errs69 = errors;
+if(errors === _errs69){
+if(data26 && typeof data26 == "object" && !Array.isArray(data26)){
+let missing2;
+if(((((((((((data26.writes === undefined) && (missing2 = "writes")) || ((data26.mods === undefined) && (missing2 = "mods"))) || ((data26.deletes === undefined) && (missing2 = "deletes"))) || ((data26.dirs === undefined) && (missing2 = "dirs"))) || ((data26.autorun === undefined) && (missing2 = "autorun"))) || ((data26.world_only === undefined) && (missing2 = "world_only"))) || ((data26.held === undefined) && (missing2 = "held"))) || ((data26.truncated === undefined) && (missing2 = "truncated"))) || ((data26.summary === undefined) && (missing2 = "summary"))) || ((data26.tree_hash === undefined) && (missing2 = "tree_hash"))){
+const err12 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema17.required,parentSchema:schema17,data:data26};
 if(vErrors === null){
 vErrors = [err12];
 }
 else {
 vErrors.push(err12);
+}
+errors++;
+}
+else {
+const _errs71 = errors;
+for(const key2 in data26){
+if(!(func2.call(schema17.properties, key2))){
+const err13 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema17,data:data26};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+break;
+}
+}
+if(_errs71 === errors){
+if(data26.writes !== undefined){
+let data27 = data26.writes;
+const _errs72 = errors;
+if(errors === _errs72){
+if(Array.isArray(data27)){
+var valid11 = true;
+const len1 = data27.length;
+for(let i1=0; i1<len1; i1++){
+let data28 = data27[i1];
+const _errs74 = errors;
+if(typeof data28 !== "string"){
+const err14 = {instancePath:instancePath+"/fs_diff/writes/" + i1,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.writes.items.type,parentSchema:schema17.properties.writes.items,data:data28};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
 }
 errors++;
 }
@@ -12188,39 +12350,39 @@ break;
 }
 }
 else {
-const err13 = {instancePath:instancePath+"/fs_diff/dirs",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.dirs.type,parentSchema:schema16.properties.dirs,data:data30};
+const err15 = {instancePath:instancePath+"/fs_diff/writes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.writes.type,parentSchema:schema17.properties.writes,data:data27};
 if(vErrors === null){
-vErrors = [err13];
+vErrors = [err15];
 }
 else {
-vErrors.push(err13);
+vErrors.push(err15);
 }
 errors++;
 }
 }
-var valid7 = _errs72 === errors;
+var valid10 = _errs72 === errors;
 }
 else {
-var valid7 = true;
+var valid10 = true;
 }
-if(valid7){
-if(data23.autorun !== undefined){
-let data32 = data23.autorun;
+if(valid10){
+if(data26.mods !== undefined){
+let data29 = data26.mods;
 const _errs76 = errors;
 if(errors === _errs76){
-if(Array.isArray(data32)){
+if(Array.isArray(data29)){
 var valid12 = true;
-const len5 = data32.length;
-for(let i5=0; i5<len5; i5++){
-let data33 = data32[i5];
+const len2 = data29.length;
+for(let i2=0; i2<len2; i2++){
+let data30 = data29[i2];
 const _errs78 = errors;
-if(typeof data33 !== "string"){
-const err14 = {instancePath:instancePath+"/fs_diff/autorun/" + i5,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.autorun.items.type,parentSchema:schema16.properties.autorun.items,data:data33};
+if(typeof data30 !== "string"){
+const err16 = {instancePath:instancePath+"/fs_diff/mods/" + i2,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.mods.items.type,parentSchema:schema17.properties.mods.items,data:data30};
 if(vErrors === null){
-vErrors = [err14];
+vErrors = [err16];
 }
 else {
-vErrors.push(err14);
+vErrors.push(err16);
 }
 errors++;
 }
@@ -12231,39 +12393,39 @@ break;
 }
 }
 else {
-const err15 = {instancePath:instancePath+"/fs_diff/autorun",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.autorun.type,parentSchema:schema16.properties.autorun,data:data32};
+const err17 = {instancePath:instancePath+"/fs_diff/mods",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.mods.type,parentSchema:schema17.properties.mods,data:data29};
 if(vErrors === null){
-vErrors = [err15];
+vErrors = [err17];
 }
 else {
-vErrors.push(err15);
+vErrors.push(err17);
 }
 errors++;
 }
 }
-var valid7 = _errs76 === errors;
+var valid10 = _errs76 === errors;
 }
 else {
-var valid7 = true;
+var valid10 = true;
 }
-if(valid7){
-if(data23.world_only !== undefined){
-let data34 = data23.world_only;
+if(valid10){
+if(data26.deletes !== undefined){
+let data31 = data26.deletes;
 const _errs80 = errors;
 if(errors === _errs80){
-if(Array.isArray(data34)){
+if(Array.isArray(data31)){
 var valid13 = true;
-const len6 = data34.length;
-for(let i6=0; i6<len6; i6++){
-let data35 = data34[i6];
+const len3 = data31.length;
+for(let i3=0; i3<len3; i3++){
+let data32 = data31[i3];
 const _errs82 = errors;
-if(typeof data35 !== "string"){
-const err16 = {instancePath:instancePath+"/fs_diff/world_only/" + i6,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.world_only.items.type,parentSchema:schema16.properties.world_only.items,data:data35};
+if(typeof data32 !== "string"){
+const err18 = {instancePath:instancePath+"/fs_diff/deletes/" + i3,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.deletes.items.type,parentSchema:schema17.properties.deletes.items,data:data32};
 if(vErrors === null){
-vErrors = [err16];
+vErrors = [err18];
 }
 else {
-vErrors.push(err16);
+vErrors.push(err18);
 }
 errors++;
 }
@@ -12274,46 +12436,7 @@ break;
 }
 }
 else {
-const err17 = {instancePath:instancePath+"/fs_diff/world_only",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.world_only.type,parentSchema:schema16.properties.world_only,data:data34};
-if(vErrors === null){
-vErrors = [err17];
-}
-else {
-vErrors.push(err17);
-}
-errors++;
-}
-}
-var valid7 = _errs80 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data23.held !== undefined){
-let data36 = data23.held;
-const _errs84 = errors;
-if(typeof data36 !== "boolean"){
-const err18 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema16.properties.held.type,parentSchema:schema16.properties.held,data:data36};
-if(vErrors === null){
-vErrors = [err18];
-}
-else {
-vErrors.push(err18);
-}
-errors++;
-}
-var valid7 = _errs84 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data23.truncated !== undefined){
-let data37 = data23.truncated;
-const _errs86 = errors;
-if(typeof data37 !== "boolean"){
-const err19 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema16.properties.truncated.type,parentSchema:schema16.properties.truncated,data:data37};
+const err19 = {instancePath:instancePath+"/fs_diff/deletes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.deletes.type,parentSchema:schema17.properties.deletes,data:data31};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -12322,17 +12445,25 @@ vErrors.push(err19);
 }
 errors++;
 }
-var valid7 = _errs86 === errors;
+}
+var valid10 = _errs80 === errors;
 }
 else {
-var valid7 = true;
+var valid10 = true;
 }
-if(valid7){
-if(data23.summary !== undefined){
-let data38 = data23.summary;
-const _errs88 = errors;
-if((typeof data38 !== "string") && (data38 !== null)){
-const err20 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema16.properties.summary.type},message:"must be string,null",schema:schema16.properties.summary.type,parentSchema:schema16.properties.summary,data:data38};
+if(valid10){
+if(data26.dirs !== undefined){
+let data33 = data26.dirs;
+const _errs84 = errors;
+if(errors === _errs84){
+if(Array.isArray(data33)){
+var valid14 = true;
+const len4 = data33.length;
+for(let i4=0; i4<len4; i4++){
+let data34 = data33[i4];
+const _errs86 = errors;
+if(typeof data34 !== "string"){
+const err20 = {instancePath:instancePath+"/fs_diff/dirs/" + i4,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.dirs.items.type,parentSchema:schema17.properties.dirs.items,data:data34};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -12341,17 +12472,14 @@ vErrors.push(err20);
 }
 errors++;
 }
-var valid7 = _errs88 === errors;
+var valid14 = _errs86 === errors;
+if(!valid14){
+break;
+}
+}
 }
 else {
-var valid7 = true;
-}
-if(valid7){
-if(data23.tree_hash !== undefined){
-let data39 = data23.tree_hash;
-const _errs90 = errors;
-if((typeof data39 !== "string") && (data39 !== null)){
-const err21 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema16.properties.tree_hash.type},message:"must be string,null",schema:schema16.properties.tree_hash.type,parentSchema:schema16.properties.tree_hash,data:data39};
+const err21 = {instancePath:instancePath+"/fs_diff/dirs",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.dirs.type,parentSchema:schema17.properties.dirs,data:data33};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -12360,25 +12488,25 @@ vErrors.push(err21);
 }
 errors++;
 }
-var valid7 = _errs90 === errors;
+}
+var valid10 = _errs84 === errors;
 }
 else {
-var valid7 = true;
+var valid10 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-const err22 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema16.type,parentSchema:schema16,data:data23};
+if(valid10){
+if(data26.autorun !== undefined){
+let data35 = data26.autorun;
+const _errs88 = errors;
+if(errors === _errs88){
+if(Array.isArray(data35)){
+var valid15 = true;
+const len5 = data35.length;
+for(let i5=0; i5<len5; i5++){
+let data36 = data35[i5];
+const _errs90 = errors;
+if(typeof data36 !== "string"){
+const err22 = {instancePath:instancePath+"/fs_diff/autorun/" + i5,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.autorun.items.type,parentSchema:schema17.properties.autorun.items,data:data36};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -12387,13 +12515,14 @@ vErrors.push(err22);
 }
 errors++;
 }
+var valid15 = _errs90 === errors;
+if(!valid15){
+break;
 }
-var _valid1 = _errs56 === errors;
-valid5 = valid5 || _valid1;
-if(!valid5){
-const _errs92 = errors;
-if(data23 !== null){
-const err23 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.fs_diff.anyOf[1].type,parentSchema:schema12.properties.fs_diff.anyOf[1],data:data23};
+}
+}
+else {
+const err23 = {instancePath:instancePath+"/fs_diff/autorun",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.autorun.type,parentSchema:schema17.properties.autorun,data:data35};
 if(vErrors === null){
 vErrors = [err23];
 }
@@ -12402,11 +12531,25 @@ vErrors.push(err23);
 }
 errors++;
 }
-var _valid1 = _errs92 === errors;
-valid5 = valid5 || _valid1;
 }
-if(!valid5){
-const err24 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.fs_diff.anyOf,parentSchema:schema12.properties.fs_diff,data:data23};
+var valid10 = _errs88 === errors;
+}
+else {
+var valid10 = true;
+}
+if(valid10){
+if(data26.world_only !== undefined){
+let data37 = data26.world_only;
+const _errs92 = errors;
+if(errors === _errs92){
+if(Array.isArray(data37)){
+var valid16 = true;
+const len6 = data37.length;
+for(let i6=0; i6<len6; i6++){
+let data38 = data37[i6];
+const _errs94 = errors;
+if(typeof data38 !== "string"){
+const err24 = {instancePath:instancePath+"/fs_diff/world_only/" + i6,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.world_only.items.type,parentSchema:schema17.properties.world_only.items,data:data38};
 if(vErrors === null){
 vErrors = [err24];
 }
@@ -12414,38 +12557,15 @@ else {
 vErrors.push(err24);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
+}
+var valid16 = _errs94 === errors;
+if(!valid16){
+break;
+}
+}
 }
 else {
-errors = _errs55;
-if(vErrors !== null){
-if(_errs55){
-vErrors.length = _errs55;
-}
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs54 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.usage !== undefined){
-let data40 = data.usage;
-const _errs94 = errors;
-const _errs95 = errors;
-let valid14 = false;
-const _errs96 = errors;
-const _errs97 = errors;
-if(errors === _errs97){
-if(data40 && typeof data40 == "object" && !Array.isArray(data40)){
-let missing2;
-if((((((data40.cpu_ms === undefined) && (missing2 = "cpu_ms")) || ((data40.memory_peak_bytes === undefined) && (missing2 = "memory_peak_bytes"))) || ((data40.egress_bytes === undefined) && (missing2 = "egress_bytes"))) || ((data40.ingress_bytes === undefined) && (missing2 = "ingress_bytes"))) || ((data40.processes === undefined) && (missing2 = "processes"))){
-const err25 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema17.required,parentSchema:schema17,data:data40};
+const err25 = {instancePath:instancePath+"/fs_diff/world_only",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.world_only.type,parentSchema:schema17.properties.world_only,data:data37};
 if(vErrors === null){
 vErrors = [err25];
 }
@@ -12454,11 +12574,18 @@ vErrors.push(err25);
 }
 errors++;
 }
+}
+var valid10 = _errs92 === errors;
+}
 else {
-const _errs99 = errors;
-for(const key2 in data40){
-if(!(((((key2 === "cpu_ms") || (key2 === "memory_peak_bytes")) || (key2 === "egress_bytes")) || (key2 === "ingress_bytes")) || (key2 === "processes"))){
-const err26 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema17,data:data40};
+var valid10 = true;
+}
+if(valid10){
+if(data26.held !== undefined){
+let data39 = data26.held;
+const _errs96 = errors;
+if(typeof data39 !== "boolean"){
+const err26 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema17.properties.held.type,parentSchema:schema17.properties.held,data:data39};
 if(vErrors === null){
 vErrors = [err26];
 }
@@ -12466,15 +12593,18 @@ else {
 vErrors.push(err26);
 }
 errors++;
-break;
 }
+var valid10 = _errs96 === errors;
 }
-if(_errs99 === errors){
-if(data40.cpu_ms !== undefined){
-let data41 = data40.cpu_ms;
-const _errs100 = errors;
-if((!((typeof data41 == "number") && (isFinite(data41)))) && (data41 !== null)){
-const err27 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema17.properties.cpu_ms.type},message:"must be number,null",schema:schema17.properties.cpu_ms.type,parentSchema:schema17.properties.cpu_ms,data:data41};
+else {
+var valid10 = true;
+}
+if(valid10){
+if(data26.truncated !== undefined){
+let data40 = data26.truncated;
+const _errs98 = errors;
+if(typeof data40 !== "boolean"){
+const err27 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema17.properties.truncated.type,parentSchema:schema17.properties.truncated,data:data40};
 if(vErrors === null){
 vErrors = [err27];
 }
@@ -12483,10 +12613,17 @@ vErrors.push(err27);
 }
 errors++;
 }
-if(errors === _errs100){
-if((typeof data41 == "number") && (isFinite(data41))){
-if(data41 < 0 || isNaN(data41)){
-const err28 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.cpu_ms,data:data41};
+var valid10 = _errs98 === errors;
+}
+else {
+var valid10 = true;
+}
+if(valid10){
+if(data26.summary !== undefined){
+let data41 = data26.summary;
+const _errs100 = errors;
+if((typeof data41 !== "string") && (data41 !== null)){
+const err28 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema17.properties.summary.type},message:"must be string,null",schema:schema17.properties.summary.type,parentSchema:schema17.properties.summary,data:data41};
 if(vErrors === null){
 vErrors = [err28];
 }
@@ -12495,19 +12632,17 @@ vErrors.push(err28);
 }
 errors++;
 }
-}
-}
-var valid16 = _errs100 === errors;
+var valid10 = _errs100 === errors;
 }
 else {
-var valid16 = true;
+var valid10 = true;
 }
-if(valid16){
-if(data40.memory_peak_bytes !== undefined){
-let data42 = data40.memory_peak_bytes;
+if(valid10){
+if(data26.tree_hash !== undefined){
+let data42 = data26.tree_hash;
 const _errs102 = errors;
-if((!(((typeof data42 == "number") && (!(data42 % 1) && !isNaN(data42))) && (isFinite(data42)))) && (data42 !== null)){
-const err29 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema17.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema17.properties.memory_peak_bytes.type,parentSchema:schema17.properties.memory_peak_bytes,data:data42};
+if((typeof data42 !== "string") && (data42 !== null)){
+const err29 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema17.properties.tree_hash.type},message:"must be string,null",schema:schema17.properties.tree_hash.type,parentSchema:schema17.properties.tree_hash,data:data42};
 if(vErrors === null){
 vErrors = [err29];
 }
@@ -12516,10 +12651,25 @@ vErrors.push(err29);
 }
 errors++;
 }
-if(errors === _errs102){
-if((typeof data42 == "number") && (isFinite(data42))){
-if(data42 < 0 || isNaN(data42)){
-const err30 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.memory_peak_bytes,data:data42};
+var valid10 = _errs102 === errors;
+}
+else {
+var valid10 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err30 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema17.type,parentSchema:schema17,data:data26};
 if(vErrors === null){
 vErrors = [err30];
 }
@@ -12529,18 +12679,12 @@ vErrors.push(err30);
 errors++;
 }
 }
-}
-var valid16 = _errs102 === errors;
-}
-else {
-var valid16 = true;
-}
-if(valid16){
-if(data40.egress_bytes !== undefined){
-let data43 = data40.egress_bytes;
+var _valid2 = _errs68 === errors;
+valid8 = valid8 || _valid2;
+if(!valid8){
 const _errs104 = errors;
-if((!(((typeof data43 == "number") && (!(data43 % 1) && !isNaN(data43))) && (isFinite(data43)))) && (data43 !== null)){
-const err31 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema17.properties.egress_bytes.type},message:"must be integer,null",schema:schema17.properties.egress_bytes.type,parentSchema:schema17.properties.egress_bytes,data:data43};
+if(data26 !== null){
+const err31 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.fs_diff.anyOf[1].type,parentSchema:schema12.properties.fs_diff.anyOf[1],data:data26};
 if(vErrors === null){
 vErrors = [err31];
 }
@@ -12549,10 +12693,11 @@ vErrors.push(err31);
 }
 errors++;
 }
-if(errors === _errs104){
-if((typeof data43 == "number") && (isFinite(data43))){
-if(data43 < 0 || isNaN(data43)){
-const err32 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.egress_bytes,data:data43};
+var _valid2 = _errs104 === errors;
+valid8 = valid8 || _valid2;
+}
+if(!valid8){
+const err32 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.fs_diff.anyOf,parentSchema:schema12.properties.fs_diff,data:data26};
 if(vErrors === null){
 vErrors = [err32];
 }
@@ -12560,20 +12705,38 @@ else {
 vErrors.push(err32);
 }
 errors++;
-}
-}
-}
-var valid16 = _errs104 === errors;
+validate11.errors = vErrors;
+return false;
 }
 else {
-var valid16 = true;
+errors = _errs67;
+if(vErrors !== null){
+if(_errs67){
+vErrors.length = _errs67;
 }
-if(valid16){
-if(data40.ingress_bytes !== undefined){
-let data44 = data40.ingress_bytes;
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs66 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.usage !== undefined){
+let data43 = data.usage;
 const _errs106 = errors;
-if((!(((typeof data44 == "number") && (!(data44 % 1) && !isNaN(data44))) && (isFinite(data44)))) && (data44 !== null)){
-const err33 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema17.properties.ingress_bytes.type},message:"must be integer,null",schema:schema17.properties.ingress_bytes.type,parentSchema:schema17.properties.ingress_bytes,data:data44};
+const _errs107 = errors;
+let valid17 = false;
+const _errs108 = errors;
+const _errs109 = errors;
+if(errors === _errs109){
+if(data43 && typeof data43 == "object" && !Array.isArray(data43)){
+let missing3;
+if((((((data43.cpu_ms === undefined) && (missing3 = "cpu_ms")) || ((data43.memory_peak_bytes === undefined) && (missing3 = "memory_peak_bytes"))) || ((data43.egress_bytes === undefined) && (missing3 = "egress_bytes"))) || ((data43.ingress_bytes === undefined) && (missing3 = "ingress_bytes"))) || ((data43.processes === undefined) && (missing3 = "processes"))){
+const err33 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'",schema:schema18.required,parentSchema:schema18,data:data43};
 if(vErrors === null){
 vErrors = [err33];
 }
@@ -12582,10 +12745,11 @@ vErrors.push(err33);
 }
 errors++;
 }
-if(errors === _errs106){
-if((typeof data44 == "number") && (isFinite(data44))){
-if(data44 < 0 || isNaN(data44)){
-const err34 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.ingress_bytes,data:data44};
+else {
+const _errs111 = errors;
+for(const key3 in data43){
+if(!(((((key3 === "cpu_ms") || (key3 === "memory_peak_bytes")) || (key3 === "egress_bytes")) || (key3 === "ingress_bytes")) || (key3 === "processes"))){
+const err34 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema18,data:data43};
 if(vErrors === null){
 vErrors = [err34];
 }
@@ -12593,20 +12757,15 @@ else {
 vErrors.push(err34);
 }
 errors++;
+break;
 }
 }
-}
-var valid16 = _errs106 === errors;
-}
-else {
-var valid16 = true;
-}
-if(valid16){
-if(data40.processes !== undefined){
-let data45 = data40.processes;
-const _errs108 = errors;
-if((!(((typeof data45 == "number") && (!(data45 % 1) && !isNaN(data45))) && (isFinite(data45)))) && (data45 !== null)){
-const err35 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema17.properties.processes.type},message:"must be integer,null",schema:schema17.properties.processes.type,parentSchema:schema17.properties.processes,data:data45};
+if(_errs111 === errors){
+if(data43.cpu_ms !== undefined){
+let data44 = data43.cpu_ms;
+const _errs112 = errors;
+if((!((typeof data44 == "number") && (isFinite(data44)))) && (data44 !== null)){
+const err35 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema18.properties.cpu_ms.type},message:"must be number,null",schema:schema18.properties.cpu_ms.type,parentSchema:schema18.properties.cpu_ms,data:data44};
 if(vErrors === null){
 vErrors = [err35];
 }
@@ -12615,10 +12774,10 @@ vErrors.push(err35);
 }
 errors++;
 }
-if(errors === _errs108){
-if((typeof data45 == "number") && (isFinite(data45))){
-if(data45 < 0 || isNaN(data45)){
-const err36 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.processes,data:data45};
+if(errors === _errs112){
+if((typeof data44 == "number") && (isFinite(data44))){
+if(data44 < 0 || isNaN(data44)){
+const err36 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.cpu_ms,data:data44};
 if(vErrors === null){
 vErrors = [err36];
 }
@@ -12629,20 +12788,17 @@ errors++;
 }
 }
 }
-var valid16 = _errs108 === errors;
+var valid19 = _errs112 === errors;
 }
 else {
-var valid16 = true;
+var valid19 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-else {
-const err37 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema17.type,parentSchema:schema17,data:data40};
+if(valid19){
+if(data43.memory_peak_bytes !== undefined){
+let data45 = data43.memory_peak_bytes;
+const _errs114 = errors;
+if((!(((typeof data45 == "number") && (!(data45 % 1) && !isNaN(data45))) && (isFinite(data45)))) && (data45 !== null)){
+const err37 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema18.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema18.properties.memory_peak_bytes.type,parentSchema:schema18.properties.memory_peak_bytes,data:data45};
 if(vErrors === null){
 vErrors = [err37];
 }
@@ -12651,13 +12807,10 @@ vErrors.push(err37);
 }
 errors++;
 }
-}
-var _valid2 = _errs96 === errors;
-valid14 = valid14 || _valid2;
-if(!valid14){
-const _errs110 = errors;
-if(data40 !== null){
-const err38 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.usage.anyOf[1].type,parentSchema:schema12.properties.usage.anyOf[1],data:data40};
+if(errors === _errs114){
+if((typeof data45 == "number") && (isFinite(data45))){
+if(data45 < 0 || isNaN(data45)){
+const err38 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.memory_peak_bytes,data:data45};
 if(vErrors === null){
 vErrors = [err38];
 }
@@ -12666,11 +12819,19 @@ vErrors.push(err38);
 }
 errors++;
 }
-var _valid2 = _errs110 === errors;
-valid14 = valid14 || _valid2;
 }
-if(!valid14){
-const err39 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.usage.anyOf,parentSchema:schema12.properties.usage,data:data40};
+}
+var valid19 = _errs114 === errors;
+}
+else {
+var valid19 = true;
+}
+if(valid19){
+if(data43.egress_bytes !== undefined){
+let data46 = data43.egress_bytes;
+const _errs116 = errors;
+if((!(((typeof data46 == "number") && (!(data46 % 1) && !isNaN(data46))) && (isFinite(data46)))) && (data46 !== null)){
+const err39 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema18.properties.egress_bytes.type},message:"must be integer,null",schema:schema18.properties.egress_bytes.type,parentSchema:schema18.properties.egress_bytes,data:data46};
 if(vErrors === null){
 vErrors = [err39];
 }
@@ -12678,38 +12839,11 @@ else {
 vErrors.push(err39);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
 }
-else {
-errors = _errs95;
-if(vErrors !== null){
-if(_errs95){
-vErrors.length = _errs95;
-}
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs94 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.isolation !== undefined){
-let data46 = data.isolation;
-const _errs112 = errors;
-const _errs113 = errors;
-let valid17 = false;
-const _errs114 = errors;
-const _errs115 = errors;
-if(errors === _errs115){
-if(data46 && typeof data46 == "object" && !Array.isArray(data46)){
-let missing3;
-if((((((((((((((data46.backend === undefined) && (missing3 = "backend")) || ((data46.user === undefined) && (missing3 = "user"))) || ((data46.mount === undefined) && (missing3 = "mount"))) || ((data46.pid === undefined) && (missing3 = "pid"))) || ((data46.net === undefined) && (missing3 = "net"))) || ((data46.ipc === undefined) && (missing3 = "ipc"))) || ((data46.uts === undefined) && (missing3 = "uts"))) || ((data46.cgroup === undefined) && (missing3 = "cgroup"))) || ((data46.seccomp === undefined) && (missing3 = "seccomp"))) || ((data46.no_new_privs === undefined) && (missing3 = "no_new_privs"))) || ((data46.capabilities === undefined) && (missing3 = "capabilities"))) || ((data46.exec_gate === undefined) && (missing3 = "exec_gate"))) || ((data46.overlay === undefined) && (missing3 = "overlay"))){
-const err40 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'",schema:schema18.required,parentSchema:schema18,data:data46};
+if(errors === _errs116){
+if((typeof data46 == "number") && (isFinite(data46))){
+if(data46 < 0 || isNaN(data46)){
+const err40 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.egress_bytes,data:data46};
 if(vErrors === null){
 vErrors = [err40];
 }
@@ -12718,11 +12852,19 @@ vErrors.push(err40);
 }
 errors++;
 }
+}
+}
+var valid19 = _errs116 === errors;
+}
 else {
-const _errs117 = errors;
-for(const key3 in data46){
-if(!(func2.call(schema18.properties, key3))){
-const err41 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema18,data:data46};
+var valid19 = true;
+}
+if(valid19){
+if(data43.ingress_bytes !== undefined){
+let data47 = data43.ingress_bytes;
+const _errs118 = errors;
+if((!(((typeof data47 == "number") && (!(data47 % 1) && !isNaN(data47))) && (isFinite(data47)))) && (data47 !== null)){
+const err41 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema18.properties.ingress_bytes.type},message:"must be integer,null",schema:schema18.properties.ingress_bytes.type,parentSchema:schema18.properties.ingress_bytes,data:data47};
 if(vErrors === null){
 vErrors = [err41];
 }
@@ -12730,17 +12872,11 @@ else {
 vErrors.push(err41);
 }
 errors++;
-break;
 }
-}
-if(_errs117 === errors){
-if(data46.backend !== undefined){
-let data47 = data46.backend;
-const _errs118 = errors;
 if(errors === _errs118){
-if(typeof data47 === "string"){
-if(func5(data47) < 1){
-const err42 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.backend,data:data47};
+if((typeof data47 == "number") && (isFinite(data47))){
+if(data47 < 0 || isNaN(data47)){
+const err42 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.ingress_bytes,data:data47};
 if(vErrors === null){
 vErrors = [err42];
 }
@@ -12750,8 +12886,18 @@ vErrors.push(err42);
 errors++;
 }
 }
+}
+var valid19 = _errs118 === errors;
+}
 else {
-const err43 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.backend.type,parentSchema:schema18.properties.backend,data:data47};
+var valid19 = true;
+}
+if(valid19){
+if(data43.processes !== undefined){
+let data48 = data43.processes;
+const _errs120 = errors;
+if((!(((typeof data48 == "number") && (!(data48 % 1) && !isNaN(data48))) && (isFinite(data48)))) && (data48 !== null)){
+const err43 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema18.properties.processes.type},message:"must be integer,null",schema:schema18.properties.processes.type,parentSchema:schema18.properties.processes,data:data48};
 if(vErrors === null){
 vErrors = [err43];
 }
@@ -12760,20 +12906,10 @@ vErrors.push(err43);
 }
 errors++;
 }
-}
-var valid19 = _errs118 === errors;
-}
-else {
-var valid19 = true;
-}
-if(valid19){
-if(data46.user !== undefined){
-let data48 = data46.user;
-const _errs120 = errors;
 if(errors === _errs120){
-if(typeof data48 === "string"){
-if(func5(data48) < 1){
-const err44 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.user,data:data48};
+if((typeof data48 == "number") && (isFinite(data48))){
+if(data48 < 0 || isNaN(data48)){
+const err44 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.processes,data:data48};
 if(vErrors === null){
 vErrors = [err44];
 }
@@ -12783,8 +12919,21 @@ vErrors.push(err44);
 errors++;
 }
 }
+}
+var valid19 = _errs120 === errors;
+}
 else {
-const err45 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.user.type,parentSchema:schema18.properties.user,data:data48};
+var valid19 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err45 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema18.type,parentSchema:schema18,data:data43};
 if(vErrors === null){
 vErrors = [err45];
 }
@@ -12794,19 +12943,12 @@ vErrors.push(err45);
 errors++;
 }
 }
-var valid19 = _errs120 === errors;
-}
-else {
-var valid19 = true;
-}
-if(valid19){
-if(data46.mount !== undefined){
-let data49 = data46.mount;
+var _valid3 = _errs108 === errors;
+valid17 = valid17 || _valid3;
+if(!valid17){
 const _errs122 = errors;
-if(errors === _errs122){
-if(typeof data49 === "string"){
-if(func5(data49) < 1){
-const err46 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.mount,data:data49};
+if(data43 !== null){
+const err46 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.usage.anyOf[1].type,parentSchema:schema12.properties.usage.anyOf[1],data:data43};
 if(vErrors === null){
 vErrors = [err46];
 }
@@ -12815,9 +12957,11 @@ vErrors.push(err46);
 }
 errors++;
 }
+var _valid3 = _errs122 === errors;
+valid17 = valid17 || _valid3;
 }
-else {
-const err47 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.mount.type,parentSchema:schema18.properties.mount,data:data49};
+if(!valid17){
+const err47 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.usage.anyOf,parentSchema:schema12.properties.usage,data:data43};
 if(vErrors === null){
 vErrors = [err47];
 }
@@ -12825,21 +12969,38 @@ else {
 vErrors.push(err47);
 }
 errors++;
-}
-}
-var valid19 = _errs122 === errors;
+validate11.errors = vErrors;
+return false;
 }
 else {
-var valid19 = true;
+errors = _errs107;
+if(vErrors !== null){
+if(_errs107){
+vErrors.length = _errs107;
 }
-if(valid19){
-if(data46.pid !== undefined){
-let data50 = data46.pid;
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs106 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.isolation !== undefined){
+let data49 = data.isolation;
 const _errs124 = errors;
-if(errors === _errs124){
-if(typeof data50 === "string"){
-if(func5(data50) < 1){
-const err48 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.pid,data:data50};
+const _errs125 = errors;
+let valid20 = false;
+const _errs126 = errors;
+const _errs127 = errors;
+if(errors === _errs127){
+if(data49 && typeof data49 == "object" && !Array.isArray(data49)){
+let missing4;
+if((((((((((((((data49.backend === undefined) && (missing4 = "backend")) || ((data49.user === undefined) && (missing4 = "user"))) || ((data49.mount === undefined) && (missing4 = "mount"))) || ((data49.pid === undefined) && (missing4 = "pid"))) || ((data49.net === undefined) && (missing4 = "net"))) || ((data49.ipc === undefined) && (missing4 = "ipc"))) || ((data49.uts === undefined) && (missing4 = "uts"))) || ((data49.cgroup === undefined) && (missing4 = "cgroup"))) || ((data49.seccomp === undefined) && (missing4 = "seccomp"))) || ((data49.no_new_privs === undefined) && (missing4 = "no_new_privs"))) || ((data49.capabilities === undefined) && (missing4 = "capabilities"))) || ((data49.exec_gate === undefined) && (missing4 = "exec_gate"))) || ((data49.overlay === undefined) && (missing4 = "overlay"))){
+const err48 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing4},message:"must have required property '"+missing4+"'",schema:schema19.required,parentSchema:schema19,data:data49};
 if(vErrors === null){
 vErrors = [err48];
 }
@@ -12848,9 +13009,11 @@ vErrors.push(err48);
 }
 errors++;
 }
-}
 else {
-const err49 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.pid.type,parentSchema:schema18.properties.pid,data:data50};
+const _errs129 = errors;
+for(const key4 in data49){
+if(!(func2.call(schema19.properties, key4))){
+const err49 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties",schema:false,parentSchema:schema19,data:data49};
 if(vErrors === null){
 vErrors = [err49];
 }
@@ -12858,21 +13021,17 @@ else {
 vErrors.push(err49);
 }
 errors++;
+break;
 }
 }
-var valid19 = _errs124 === errors;
-}
-else {
-var valid19 = true;
-}
-if(valid19){
-if(data46.net !== undefined){
-let data51 = data46.net;
-const _errs126 = errors;
-if(errors === _errs126){
-if(typeof data51 === "string"){
-if(func5(data51) < 1){
-const err50 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.net,data:data51};
+if(_errs129 === errors){
+if(data49.backend !== undefined){
+let data50 = data49.backend;
+const _errs130 = errors;
+if(errors === _errs130){
+if(typeof data50 === "string"){
+if(func5(data50) < 1){
+const err50 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.backend,data:data50};
 if(vErrors === null){
 vErrors = [err50];
 }
@@ -12883,7 +13042,7 @@ errors++;
 }
 }
 else {
-const err51 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.net.type,parentSchema:schema18.properties.net,data:data51};
+const err51 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.backend.type,parentSchema:schema19.properties.backend,data:data50};
 if(vErrors === null){
 vErrors = [err51];
 }
@@ -12893,19 +13052,19 @@ vErrors.push(err51);
 errors++;
 }
 }
-var valid19 = _errs126 === errors;
+var valid22 = _errs130 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.ipc !== undefined){
-let data52 = data46.ipc;
-const _errs128 = errors;
-if(errors === _errs128){
-if(typeof data52 === "string"){
-if(func5(data52) < 1){
-const err52 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.ipc,data:data52};
+if(valid22){
+if(data49.user !== undefined){
+let data51 = data49.user;
+const _errs132 = errors;
+if(errors === _errs132){
+if(typeof data51 === "string"){
+if(func5(data51) < 1){
+const err52 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.user,data:data51};
 if(vErrors === null){
 vErrors = [err52];
 }
@@ -12916,7 +13075,7 @@ errors++;
 }
 }
 else {
-const err53 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.ipc.type,parentSchema:schema18.properties.ipc,data:data52};
+const err53 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.user.type,parentSchema:schema19.properties.user,data:data51};
 if(vErrors === null){
 vErrors = [err53];
 }
@@ -12926,19 +13085,19 @@ vErrors.push(err53);
 errors++;
 }
 }
-var valid19 = _errs128 === errors;
+var valid22 = _errs132 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.uts !== undefined){
-let data53 = data46.uts;
-const _errs130 = errors;
-if(errors === _errs130){
-if(typeof data53 === "string"){
-if(func5(data53) < 1){
-const err54 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.uts,data:data53};
+if(valid22){
+if(data49.mount !== undefined){
+let data52 = data49.mount;
+const _errs134 = errors;
+if(errors === _errs134){
+if(typeof data52 === "string"){
+if(func5(data52) < 1){
+const err54 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.mount,data:data52};
 if(vErrors === null){
 vErrors = [err54];
 }
@@ -12949,7 +13108,7 @@ errors++;
 }
 }
 else {
-const err55 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.uts.type,parentSchema:schema18.properties.uts,data:data53};
+const err55 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.mount.type,parentSchema:schema19.properties.mount,data:data52};
 if(vErrors === null){
 vErrors = [err55];
 }
@@ -12959,19 +13118,19 @@ vErrors.push(err55);
 errors++;
 }
 }
-var valid19 = _errs130 === errors;
+var valid22 = _errs134 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.cgroup !== undefined){
-let data54 = data46.cgroup;
-const _errs132 = errors;
-if(errors === _errs132){
-if(typeof data54 === "string"){
-if(func5(data54) < 1){
-const err56 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.cgroup,data:data54};
+if(valid22){
+if(data49.pid !== undefined){
+let data53 = data49.pid;
+const _errs136 = errors;
+if(errors === _errs136){
+if(typeof data53 === "string"){
+if(func5(data53) < 1){
+const err56 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.pid,data:data53};
 if(vErrors === null){
 vErrors = [err56];
 }
@@ -12982,7 +13141,7 @@ errors++;
 }
 }
 else {
-const err57 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.cgroup.type,parentSchema:schema18.properties.cgroup,data:data54};
+const err57 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.pid.type,parentSchema:schema19.properties.pid,data:data53};
 if(vErrors === null){
 vErrors = [err57];
 }
@@ -12992,19 +13151,19 @@ vErrors.push(err57);
 errors++;
 }
 }
-var valid19 = _errs132 === errors;
+var valid22 = _errs136 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.seccomp !== undefined){
-let data55 = data46.seccomp;
-const _errs134 = errors;
-if(errors === _errs134){
-if(typeof data55 === "string"){
-if(func5(data55) < 1){
-const err58 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.seccomp,data:data55};
+if(valid22){
+if(data49.net !== undefined){
+let data54 = data49.net;
+const _errs138 = errors;
+if(errors === _errs138){
+if(typeof data54 === "string"){
+if(func5(data54) < 1){
+const err58 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.net,data:data54};
 if(vErrors === null){
 vErrors = [err58];
 }
@@ -13015,7 +13174,7 @@ errors++;
 }
 }
 else {
-const err59 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.seccomp.type,parentSchema:schema18.properties.seccomp,data:data55};
+const err59 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.net.type,parentSchema:schema19.properties.net,data:data54};
 if(vErrors === null){
 vErrors = [err59];
 }
@@ -13025,19 +13184,19 @@ vErrors.push(err59);
 errors++;
 }
 }
-var valid19 = _errs134 === errors;
+var valid22 = _errs138 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.no_new_privs !== undefined){
-let data56 = data46.no_new_privs;
-const _errs136 = errors;
-if(errors === _errs136){
-if(typeof data56 === "string"){
-if(func5(data56) < 1){
-const err60 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.no_new_privs,data:data56};
+if(valid22){
+if(data49.ipc !== undefined){
+let data55 = data49.ipc;
+const _errs140 = errors;
+if(errors === _errs140){
+if(typeof data55 === "string"){
+if(func5(data55) < 1){
+const err60 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.ipc,data:data55};
 if(vErrors === null){
 vErrors = [err60];
 }
@@ -13048,7 +13207,7 @@ errors++;
 }
 }
 else {
-const err61 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.no_new_privs.type,parentSchema:schema18.properties.no_new_privs,data:data56};
+const err61 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.ipc.type,parentSchema:schema19.properties.ipc,data:data55};
 if(vErrors === null){
 vErrors = [err61];
 }
@@ -13058,19 +13217,19 @@ vErrors.push(err61);
 errors++;
 }
 }
-var valid19 = _errs136 === errors;
+var valid22 = _errs140 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.capabilities !== undefined){
-let data57 = data46.capabilities;
-const _errs138 = errors;
-if(errors === _errs138){
-if(typeof data57 === "string"){
-if(func5(data57) < 1){
-const err62 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.capabilities,data:data57};
+if(valid22){
+if(data49.uts !== undefined){
+let data56 = data49.uts;
+const _errs142 = errors;
+if(errors === _errs142){
+if(typeof data56 === "string"){
+if(func5(data56) < 1){
+const err62 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.uts,data:data56};
 if(vErrors === null){
 vErrors = [err62];
 }
@@ -13081,7 +13240,7 @@ errors++;
 }
 }
 else {
-const err63 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.capabilities.type,parentSchema:schema18.properties.capabilities,data:data57};
+const err63 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.uts.type,parentSchema:schema19.properties.uts,data:data56};
 if(vErrors === null){
 vErrors = [err63];
 }
@@ -13091,19 +13250,19 @@ vErrors.push(err63);
 errors++;
 }
 }
-var valid19 = _errs138 === errors;
+var valid22 = _errs142 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.exec_gate !== undefined){
-let data58 = data46.exec_gate;
-const _errs140 = errors;
-if(errors === _errs140){
-if(typeof data58 === "string"){
-if(func5(data58) < 1){
-const err64 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.exec_gate,data:data58};
+if(valid22){
+if(data49.cgroup !== undefined){
+let data57 = data49.cgroup;
+const _errs144 = errors;
+if(errors === _errs144){
+if(typeof data57 === "string"){
+if(func5(data57) < 1){
+const err64 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.cgroup,data:data57};
 if(vErrors === null){
 vErrors = [err64];
 }
@@ -13114,7 +13273,7 @@ errors++;
 }
 }
 else {
-const err65 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.exec_gate.type,parentSchema:schema18.properties.exec_gate,data:data58};
+const err65 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.cgroup.type,parentSchema:schema19.properties.cgroup,data:data57};
 if(vErrors === null){
 vErrors = [err65];
 }
@@ -13124,19 +13283,19 @@ vErrors.push(err65);
 errors++;
 }
 }
-var valid19 = _errs140 === errors;
+var valid22 = _errs144 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.overlay !== undefined){
-let data59 = data46.overlay;
-const _errs142 = errors;
-if(errors === _errs142){
-if(typeof data59 === "string"){
-if(func5(data59) < 1){
-const err66 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.overlay,data:data59};
+if(valid22){
+if(data49.seccomp !== undefined){
+let data58 = data49.seccomp;
+const _errs146 = errors;
+if(errors === _errs146){
+if(typeof data58 === "string"){
+if(func5(data58) < 1){
+const err66 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.seccomp,data:data58};
 if(vErrors === null){
 vErrors = [err66];
 }
@@ -13147,7 +13306,7 @@ errors++;
 }
 }
 else {
-const err67 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.overlay.type,parentSchema:schema18.properties.overlay,data:data59};
+const err67 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.seccomp.type,parentSchema:schema19.properties.seccomp,data:data58};
 if(vErrors === null){
 vErrors = [err67];
 }
@@ -13157,28 +13316,19 @@ vErrors.push(err67);
 errors++;
 }
 }
-var valid19 = _errs142 === errors;
+var valid22 = _errs146 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-const err68 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema18.type,parentSchema:schema18,data:data46};
+if(valid22){
+if(data49.no_new_privs !== undefined){
+let data59 = data49.no_new_privs;
+const _errs148 = errors;
+if(errors === _errs148){
+if(typeof data59 === "string"){
+if(func5(data59) < 1){
+const err68 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.no_new_privs,data:data59};
 if(vErrors === null){
 vErrors = [err68];
 }
@@ -13188,12 +13338,8 @@ vErrors.push(err68);
 errors++;
 }
 }
-var _valid3 = _errs114 === errors;
-valid17 = valid17 || _valid3;
-if(!valid17){
-const _errs144 = errors;
-if(data46 !== null){
-const err69 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.isolation.anyOf[1].type,parentSchema:schema12.properties.isolation.anyOf[1],data:data46};
+else {
+const err69 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.no_new_privs.type,parentSchema:schema19.properties.no_new_privs,data:data59};
 if(vErrors === null){
 vErrors = [err69];
 }
@@ -13202,11 +13348,20 @@ vErrors.push(err69);
 }
 errors++;
 }
-var _valid3 = _errs144 === errors;
-valid17 = valid17 || _valid3;
 }
-if(!valid17){
-const err70 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.isolation.anyOf,parentSchema:schema12.properties.isolation,data:data46};
+var valid22 = _errs148 === errors;
+}
+else {
+var valid22 = true;
+}
+if(valid22){
+if(data49.capabilities !== undefined){
+let data60 = data49.capabilities;
+const _errs150 = errors;
+if(errors === _errs150){
+if(typeof data60 === "string"){
+if(func5(data60) < 1){
+const err70 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.capabilities,data:data60};
 if(vErrors === null){
 vErrors = [err70];
 }
@@ -13214,42 +13369,10 @@ else {
 vErrors.push(err70);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
+}
 }
 else {
-errors = _errs113;
-if(vErrors !== null){
-if(_errs113){
-vErrors.length = _errs113;
-}
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs112 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.decision !== undefined){
-let data60 = data.decision;
-const _errs146 = errors;
-const _errs147 = errors;
-let valid20 = false;
-const _errs148 = errors;
-if(!(validate13(data60, {instancePath:instancePath+"/decision",parentData:data,parentDataProperty:"decision",rootData}))){
-vErrors = vErrors === null ? validate13.errors : vErrors.concat(validate13.errors);
-errors = vErrors.length;
-}
-var _valid4 = _errs148 === errors;
-valid20 = valid20 || _valid4;
-if(!valid20){
-const _errs149 = errors;
-if(data60 !== null){
-const err71 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.decision.anyOf[1].type,parentSchema:schema12.properties.decision.anyOf[1],data:data60};
+const err71 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.capabilities.type,parentSchema:schema19.properties.capabilities,data:data60};
 if(vErrors === null){
 vErrors = [err71];
 }
@@ -13258,11 +13381,20 @@ vErrors.push(err71);
 }
 errors++;
 }
-var _valid4 = _errs149 === errors;
-valid20 = valid20 || _valid4;
 }
-if(!valid20){
-const err72 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.decision.anyOf,parentSchema:schema12.properties.decision,data:data60};
+var valid22 = _errs150 === errors;
+}
+else {
+var valid22 = true;
+}
+if(valid22){
+if(data49.exec_gate !== undefined){
+let data61 = data49.exec_gate;
+const _errs152 = errors;
+if(errors === _errs152){
+if(typeof data61 === "string"){
+if(func5(data61) < 1){
+const err72 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.exec_gate,data:data61};
 if(vErrors === null){
 vErrors = [err72];
 }
@@ -13270,176 +13402,10 @@ else {
 vErrors.push(err72);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
-}
-else {
-errors = _errs147;
-if(vErrors !== null){
-if(_errs147){
-vErrors.length = _errs147;
-}
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs146 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.stdout_sha256 !== undefined){
-let data61 = data.stdout_sha256;
-const _errs151 = errors;
-if((typeof data61 !== "string") && (data61 !== null)){
-validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/type",keyword:"type",params:{type: schema12.properties.stdout_sha256.type},message:"must be string,null",schema:schema12.properties.stdout_sha256.type,parentSchema:schema12.properties.stdout_sha256,data:data61}];
-return false;
-}
-if(errors === _errs151){
-if(typeof data61 === "string"){
-if(!pattern5.test(data61)){
-validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stdout_sha256,data:data61}];
-return false;
-}
-}
-}
-var valid0 = _errs151 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.stderr_sha256 !== undefined){
-let data62 = data.stderr_sha256;
-const _errs153 = errors;
-if((typeof data62 !== "string") && (data62 !== null)){
-validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/type",keyword:"type",params:{type: schema12.properties.stderr_sha256.type},message:"must be string,null",schema:schema12.properties.stderr_sha256.type,parentSchema:schema12.properties.stderr_sha256,data:data62}];
-return false;
-}
-if(errors === _errs153){
-if(typeof data62 === "string"){
-if(!pattern5.test(data62)){
-validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stderr_sha256,data:data62}];
-return false;
-}
-}
-}
-var valid0 = _errs153 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.redacted !== undefined){
-let data63 = data.redacted;
-const _errs155 = errors;
-if(errors === _errs155){
-if(Array.isArray(data63)){
-var valid21 = true;
-const len7 = data63.length;
-for(let i7=0; i7<len7; i7++){
-let data64 = data63[i7];
-const _errs157 = errors;
-const _errs158 = errors;
-if(errors === _errs158){
-if(data64 && typeof data64 == "object" && !Array.isArray(data64)){
-let missing4;
-if(((data64.kind === undefined) && (missing4 = "kind")) || ((data64.place === undefined) && (missing4 = "place"))){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/required",keyword:"required",params:{missingProperty: missing4},message:"must have required property '"+missing4+"'",schema:schema23.required,parentSchema:schema23,data:data64}];
-return false;
-}
-else {
-const _errs160 = errors;
-for(const key4 in data64){
-if(!((key4 === "kind") || (key4 === "place"))){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties",schema:false,parentSchema:schema23,data:data64}];
-return false;
-break;
-}
-}
-if(_errs160 === errors){
-if(data64.kind !== undefined){
-let data65 = data64.kind;
-const _errs161 = errors;
-if(typeof data65 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/kind",schemaPath:"#/definitions/redaction/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.kind.type,parentSchema:schema23.properties.kind,data:data65}];
-return false;
-}
-var valid23 = _errs161 === errors;
-}
-else {
-var valid23 = true;
-}
-if(valid23){
-if(data64.place !== undefined){
-let data66 = data64.place;
-const _errs163 = errors;
-if(typeof data66 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/place",schemaPath:"#/definitions/redaction/properties/place/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.place.type,parentSchema:schema23.properties.place,data:data66}];
-return false;
-}
-var valid23 = _errs163 === errors;
-}
-else {
-var valid23 = true;
-}
-}
-}
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema23.type,parentSchema:schema23,data:data64}];
-return false;
-}
-}
-var valid21 = _errs157 === errors;
-if(!valid21){
-break;
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/redacted",schemaPath:"#/properties/redacted/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.properties.redacted.type,parentSchema:schema12.properties.redacted,data:data63}];
-return false;
-}
-}
-var valid0 = _errs155 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replayable !== undefined){
-let data67 = data.replayable;
-const _errs165 = errors;
-if(typeof data67 !== "boolean"){
-validate11.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema12.properties.replayable.type,parentSchema:schema12.properties.replayable,data:data67}];
-return false;
-}
-var valid0 = _errs165 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replay_context !== undefined){
-let data68 = data.replay_context;
-const _errs167 = errors;
-const _errs168 = errors;
-let valid24 = false;
-const _errs169 = errors;
-if(!(validate15(data68, {instancePath:instancePath+"/replay_context",parentData:data,parentDataProperty:"replay_context",rootData}))){
-vErrors = vErrors === null ? validate15.errors : vErrors.concat(validate15.errors);
-errors = vErrors.length;
-}
-var _valid5 = _errs169 === errors;
-valid24 = valid24 || _valid5;
-if(!valid24){
-const _errs170 = errors;
-if(data68 !== null){
-const err73 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.replay_context.anyOf[1].type,parentSchema:schema12.properties.replay_context.anyOf[1],data:data68};
+const err73 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.exec_gate.type,parentSchema:schema19.properties.exec_gate,data:data61};
 if(vErrors === null){
 vErrors = [err73];
 }
@@ -13448,11 +13414,20 @@ vErrors.push(err73);
 }
 errors++;
 }
-var _valid5 = _errs170 === errors;
-valid24 = valid24 || _valid5;
 }
-if(!valid24){
-const err74 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.replay_context.anyOf,parentSchema:schema12.properties.replay_context,data:data68};
+var valid22 = _errs152 === errors;
+}
+else {
+var valid22 = true;
+}
+if(valid22){
+if(data49.overlay !== undefined){
+let data62 = data49.overlay;
+const _errs154 = errors;
+if(errors === _errs154){
+if(typeof data62 === "string"){
+if(func5(data62) < 1){
+const err74 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.overlay,data:data62};
 if(vErrors === null){
 vErrors = [err74];
 }
@@ -13460,18 +13435,265 @@ else {
 vErrors.push(err74);
 }
 errors++;
+}
+}
+else {
+const err75 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.overlay.type,parentSchema:schema19.properties.overlay,data:data62};
+if(vErrors === null){
+vErrors = [err75];
+}
+else {
+vErrors.push(err75);
+}
+errors++;
+}
+}
+var valid22 = _errs154 === errors;
+}
+else {
+var valid22 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err76 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema19.type,parentSchema:schema19,data:data49};
+if(vErrors === null){
+vErrors = [err76];
+}
+else {
+vErrors.push(err76);
+}
+errors++;
+}
+}
+var _valid4 = _errs126 === errors;
+valid20 = valid20 || _valid4;
+if(!valid20){
+const _errs156 = errors;
+if(data49 !== null){
+const err77 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.isolation.anyOf[1].type,parentSchema:schema12.properties.isolation.anyOf[1],data:data49};
+if(vErrors === null){
+vErrors = [err77];
+}
+else {
+vErrors.push(err77);
+}
+errors++;
+}
+var _valid4 = _errs156 === errors;
+valid20 = valid20 || _valid4;
+}
+if(!valid20){
+const err78 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.isolation.anyOf,parentSchema:schema12.properties.isolation,data:data49};
+if(vErrors === null){
+vErrors = [err78];
+}
+else {
+vErrors.push(err78);
+}
+errors++;
 validate11.errors = vErrors;
 return false;
 }
 else {
-errors = _errs168;
+errors = _errs125;
 if(vErrors !== null){
-if(_errs168){
-vErrors.length = _errs168;
+if(_errs125){
+vErrors.length = _errs125;
 }
 else {
 vErrors = null;
 }
+}
+}
+var valid0 = _errs124 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.decision !== undefined){
+let data63 = data.decision;
+const _errs158 = errors;
+const _errs159 = errors;
+let valid23 = false;
+const _errs160 = errors;
+if(!(validate13(data63, {instancePath:instancePath+"/decision",parentData:data,parentDataProperty:"decision",rootData}))){
+vErrors = vErrors === null ? validate13.errors : vErrors.concat(validate13.errors);
+errors = vErrors.length;
+}
+var _valid5 = _errs160 === errors;
+valid23 = valid23 || _valid5;
+if(!valid23){
+const _errs161 = errors;
+if(data63 !== null){
+const err79 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.decision.anyOf[1].type,parentSchema:schema12.properties.decision.anyOf[1],data:data63};
+if(vErrors === null){
+vErrors = [err79];
+}
+else {
+vErrors.push(err79);
+}
+errors++;
+}
+var _valid5 = _errs161 === errors;
+valid23 = valid23 || _valid5;
+}
+if(!valid23){
+const err80 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.decision.anyOf,parentSchema:schema12.properties.decision,data:data63};
+if(vErrors === null){
+vErrors = [err80];
+}
+else {
+vErrors.push(err80);
+}
+errors++;
+validate11.errors = vErrors;
+return false;
+}
+else {
+errors = _errs159;
+if(vErrors !== null){
+if(_errs159){
+vErrors.length = _errs159;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs158 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stdout_sha256 !== undefined){
+let data64 = data.stdout_sha256;
+const _errs163 = errors;
+if((typeof data64 !== "string") && (data64 !== null)){
+validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/type",keyword:"type",params:{type: schema12.properties.stdout_sha256.type},message:"must be string,null",schema:schema12.properties.stdout_sha256.type,parentSchema:schema12.properties.stdout_sha256,data:data64}];
+return false;
+}
+if(errors === _errs163){
+if(typeof data64 === "string"){
+if(!pattern5.test(data64)){
+validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stdout_sha256,data:data64}];
+return false;
+}
+}
+}
+var valid0 = _errs163 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stderr_sha256 !== undefined){
+let data65 = data.stderr_sha256;
+const _errs165 = errors;
+if((typeof data65 !== "string") && (data65 !== null)){
+validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/type",keyword:"type",params:{type: schema12.properties.stderr_sha256.type},message:"must be string,null",schema:schema12.properties.stderr_sha256.type,parentSchema:schema12.properties.stderr_sha256,data:data65}];
+return false;
+}
+if(errors === _errs165){
+if(typeof data65 === "string"){
+if(!pattern5.test(data65)){
+validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stderr_sha256,data:data65}];
+return false;
+}
+}
+}
+var valid0 = _errs165 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.redacted !== undefined){
+let data66 = data.redacted;
+const _errs167 = errors;
+if(errors === _errs167){
+if(Array.isArray(data66)){
+var valid24 = true;
+const len7 = data66.length;
+for(let i7=0; i7<len7; i7++){
+let data67 = data66[i7];
+const _errs169 = errors;
+const _errs170 = errors;
+if(errors === _errs170){
+if(data67 && typeof data67 == "object" && !Array.isArray(data67)){
+let missing5;
+if(((data67.kind === undefined) && (missing5 = "kind")) || ((data67.place === undefined) && (missing5 = "place"))){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/required",keyword:"required",params:{missingProperty: missing5},message:"must have required property '"+missing5+"'",schema:schema24.required,parentSchema:schema24,data:data67}];
+return false;
+}
+else {
+const _errs172 = errors;
+for(const key5 in data67){
+if(!((key5 === "kind") || (key5 === "place"))){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key5},message:"must NOT have additional properties",schema:false,parentSchema:schema24,data:data67}];
+return false;
+break;
+}
+}
+if(_errs172 === errors){
+if(data67.kind !== undefined){
+let data68 = data67.kind;
+const _errs173 = errors;
+if(typeof data68 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/kind",schemaPath:"#/definitions/redaction/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema24.properties.kind.type,parentSchema:schema24.properties.kind,data:data68}];
+return false;
+}
+var valid26 = _errs173 === errors;
+}
+else {
+var valid26 = true;
+}
+if(valid26){
+if(data67.place !== undefined){
+let data69 = data67.place;
+const _errs175 = errors;
+if(typeof data69 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/place",schemaPath:"#/definitions/redaction/properties/place/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema24.properties.place.type,parentSchema:schema24.properties.place,data:data69}];
+return false;
+}
+var valid26 = _errs175 === errors;
+}
+else {
+var valid26 = true;
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema24.type,parentSchema:schema24,data:data67}];
+return false;
+}
+}
+var valid24 = _errs169 === errors;
+if(!valid24){
+break;
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/redacted",schemaPath:"#/properties/redacted/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.properties.redacted.type,parentSchema:schema12.properties.redacted,data:data66}];
+return false;
 }
 }
 var valid0 = _errs167 === errors;
@@ -13480,59 +13702,129 @@ else {
 var valid0 = true;
 }
 if(valid0){
+if(data.replayable !== undefined){
+let data70 = data.replayable;
+const _errs177 = errors;
+if(typeof data70 !== "boolean"){
+validate11.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema12.properties.replayable.type,parentSchema:schema12.properties.replayable,data:data70}];
+return false;
+}
+var valid0 = _errs177 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replay_context !== undefined){
+let data71 = data.replay_context;
+const _errs179 = errors;
+const _errs180 = errors;
+let valid27 = false;
+const _errs181 = errors;
+if(!(validate15(data71, {instancePath:instancePath+"/replay_context",parentData:data,parentDataProperty:"replay_context",rootData}))){
+vErrors = vErrors === null ? validate15.errors : vErrors.concat(validate15.errors);
+errors = vErrors.length;
+}
+var _valid6 = _errs181 === errors;
+valid27 = valid27 || _valid6;
+if(!valid27){
+const _errs182 = errors;
+if(data71 !== null){
+const err81 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.replay_context.anyOf[1].type,parentSchema:schema12.properties.replay_context.anyOf[1],data:data71};
+if(vErrors === null){
+vErrors = [err81];
+}
+else {
+vErrors.push(err81);
+}
+errors++;
+}
+var _valid6 = _errs182 === errors;
+valid27 = valid27 || _valid6;
+}
+if(!valid27){
+const err82 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.replay_context.anyOf,parentSchema:schema12.properties.replay_context,data:data71};
+if(vErrors === null){
+vErrors = [err82];
+}
+else {
+vErrors.push(err82);
+}
+errors++;
+validate11.errors = vErrors;
+return false;
+}
+else {
+errors = _errs180;
+if(vErrors !== null){
+if(_errs180){
+vErrors.length = _errs180;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs179 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
 if(data.seq !== undefined){
-let data69 = data.seq;
-const _errs172 = errors;
-if(!(((typeof data69 == "number") && (!(data69 % 1) && !isNaN(data69))) && (isFinite(data69)))){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data69}];
+let data72 = data.seq;
+const _errs184 = errors;
+if(!(((typeof data72 == "number") && (!(data72 % 1) && !isNaN(data72))) && (isFinite(data72)))){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data72}];
 return false;
 }
-if(errors === _errs172){
-if((typeof data69 == "number") && (isFinite(data69))){
-if(data69 < 0 || isNaN(data69)){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data69}];
+if(errors === _errs184){
+if((typeof data72 == "number") && (isFinite(data72))){
+if(data72 < 0 || isNaN(data72)){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data72}];
 return false;
 }
 }
 }
-var valid0 = _errs172 === errors;
+var valid0 = _errs184 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.prev !== undefined){
-let data70 = data.prev;
-const _errs174 = errors;
-if((typeof data70 !== "string") && (data70 !== null)){
-validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data70}];
+let data73 = data.prev;
+const _errs186 = errors;
+if((typeof data73 !== "string") && (data73 !== null)){
+validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data73}];
 return false;
 }
-var valid0 = _errs174 === errors;
+var valid0 = _errs186 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.hash !== undefined){
-let data71 = data.hash;
-const _errs176 = errors;
-if(errors === _errs176){
-if(typeof data71 === "string"){
-if(func5(data71) < 1){
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data71}];
+let data74 = data.hash;
+const _errs188 = errors;
+if(errors === _errs188){
+if(typeof data74 === "string"){
+if(func5(data74) < 1){
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data74}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data71}];
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data74}];
 return false;
 }
 }
-var valid0 = _errs176 === errors;
+var valid0 = _errs188 === errors;
 }
 else {
 var valid0 = true;
+}
 }
 }
 }
@@ -13661,13 +13953,14 @@ return validate10;
 export const validateTraceReply = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"trace-reply.schema.json","title":"TraceReply","type":"object","additionalProperties":false,"required":["span","children"],"properties":{"span":{"$ref":"span.schema.json"},"children":{"type":"array","items":{"$ref":"span.schema.json"}}}};
-const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
+const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
 const schema13 = {"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]};
 const schema15 = {"title":"ErrorCode","type":"string","enum":["invalid_request","agent_id_required","cwd_required","unknown_profile","policy_denied","approval_required","approval_denied","scope_denied","project_not_allowed","not_found","policy_changed","idempotency_conflict","apply_conflict","not_replayable","too_large","budget_exceeded","isolation_unavailable","busy","internal"]};
-const schema16 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
-const schema17 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
-const schema18 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
-const schema23 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
+const schema16 = {"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}};
+const schema17 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
+const schema18 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
+const schema19 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
+const schema24 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
 const func2 = Object.prototype.hasOwnProperty;
 const func5 = codePointLength;
 const pattern0 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$", "u");
@@ -13676,10 +13969,10 @@ const pattern2 = new RegExp("^spn_", "u");
 const pattern3 = new RegExp("^wld_", "u");
 const pattern4 = new RegExp("^sha256:", "u");
 const pattern5 = new RegExp("^[0-9a-f]{64}$", "u");
-const schema19 = {"title":"Decision","type":"object","additionalProperties":false,"required":["verdict","mode","rule"],"properties":{"verdict":{"$ref":"#/definitions/verdict"},"mode":{"$ref":"#/definitions/policy_mode"},"rule":{"anyOf":[{"$ref":"#/definitions/decision_rule"},{"type":"null"}]}}};
-const schema20 = {"title":"Verdict","type":"string","enum":["allow","isolate","ask","deny","would_deny","would_ask","would_isolate"]};
-const schema21 = {"title":"PolicyMode","type":"string","enum":["observe","enforce"]};
-const schema22 = {"title":"DecisionRule","type":"object","additionalProperties":false,"required":["list","pattern","fragment","source"],"properties":{"list":{"type":"string"},"pattern":{"type":"string"},"fragment":{"type":"string"},"source":{"type":"string"},"reason":{"type":"string"}}};
+const schema20 = {"title":"Decision","type":"object","additionalProperties":false,"required":["verdict","mode","rule"],"properties":{"verdict":{"$ref":"#/definitions/verdict"},"mode":{"$ref":"#/definitions/policy_mode"},"rule":{"anyOf":[{"$ref":"#/definitions/decision_rule"},{"type":"null"}]}}};
+const schema21 = {"title":"Verdict","type":"string","enum":["allow","isolate","ask","deny","would_deny","would_ask","would_isolate"]};
+const schema22 = {"title":"PolicyMode","type":"string","enum":["observe","enforce"]};
+const schema23 = {"title":"DecisionRule","type":"object","additionalProperties":false,"required":["list","pattern","fragment","source"],"properties":{"list":{"type":"string"},"pattern":{"type":"string"},"fragment":{"type":"string"},"source":{"type":"string"},"reason":{"type":"string"}}};
 
 function validate13(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -13688,14 +13981,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.verdict === undefined) && (missing0 = "verdict")) || ((data.mode === undefined) && (missing0 = "mode"))) || ((data.rule === undefined) && (missing0 = "rule"))){
-validate13.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema19.required,parentSchema:schema19,data}];
+validate13.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema20.required,parentSchema:schema20,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "verdict") || (key0 === "mode")) || (key0 === "rule"))){
-validate13.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema19,data}];
+validate13.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema20,data}];
 return false;
 break;
 }
@@ -13705,11 +13998,11 @@ if(data.verdict !== undefined){
 let data0 = data.verdict;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate13.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.type,parentSchema:schema20,data:data0}];
+validate13.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.type,parentSchema:schema21,data:data0}];
 return false;
 }
 if(!(((((((data0 === "allow") || (data0 === "isolate")) || (data0 === "ask")) || (data0 === "deny")) || (data0 === "would_deny")) || (data0 === "would_ask")) || (data0 === "would_isolate"))){
-validate13.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/enum",keyword:"enum",params:{allowedValues: schema20.enum},message:"must be equal to one of the allowed values",schema:schema20.enum,parentSchema:schema20,data:data0}];
+validate13.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/enum",keyword:"enum",params:{allowedValues: schema21.enum},message:"must be equal to one of the allowed values",schema:schema21.enum,parentSchema:schema21,data:data0}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -13722,11 +14015,11 @@ if(data.mode !== undefined){
 let data1 = data.mode;
 const _errs5 = errors;
 if(typeof data1 !== "string"){
-validate13.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.type,parentSchema:schema21,data:data1}];
+validate13.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.type,parentSchema:schema22,data:data1}];
 return false;
 }
 if(!((data1 === "observe") || (data1 === "enforce"))){
-validate13.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/enum",keyword:"enum",params:{allowedValues: schema21.enum},message:"must be equal to one of the allowed values",schema:schema21.enum,parentSchema:schema21,data:data1}];
+validate13.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/enum",keyword:"enum",params:{allowedValues: schema22.enum},message:"must be equal to one of the allowed values",schema:schema22.enum,parentSchema:schema22,data:data1}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -13746,7 +14039,7 @@ if(errors === _errs11){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if(((((data2.list === undefined) && (missing1 = "list")) || ((data2.pattern === undefined) && (missing1 = "pattern"))) || ((data2.fragment === undefined) && (missing1 = "fragment"))) || ((data2.source === undefined) && (missing1 = "source"))){
-const err0 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema22.required,parentSchema:schema22,data:data2};
+const err0 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema23.required,parentSchema:schema23,data:data2};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -13759,7 +14052,7 @@ else {
 const _errs13 = errors;
 for(const key1 in data2){
 if(!(((((key1 === "list") || (key1 === "pattern")) || (key1 === "fragment")) || (key1 === "source")) || (key1 === "reason"))){
-const err1 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema22,data:data2};
+const err1 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema23,data:data2};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -13775,7 +14068,7 @@ if(data2.list !== undefined){
 let data3 = data2.list;
 const _errs14 = errors;
 if(typeof data3 !== "string"){
-const err2 = {instancePath:instancePath+"/rule/list",schemaPath:"#/definitions/decision_rule/properties/list/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.list.type,parentSchema:schema22.properties.list,data:data3};
+const err2 = {instancePath:instancePath+"/rule/list",schemaPath:"#/definitions/decision_rule/properties/list/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.list.type,parentSchema:schema23.properties.list,data:data3};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -13794,7 +14087,7 @@ if(data2.pattern !== undefined){
 let data4 = data2.pattern;
 const _errs16 = errors;
 if(typeof data4 !== "string"){
-const err3 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/definitions/decision_rule/properties/pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.pattern.type,parentSchema:schema22.properties.pattern,data:data4};
+const err3 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/definitions/decision_rule/properties/pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.pattern.type,parentSchema:schema23.properties.pattern,data:data4};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -13813,7 +14106,7 @@ if(data2.fragment !== undefined){
 let data5 = data2.fragment;
 const _errs18 = errors;
 if(typeof data5 !== "string"){
-const err4 = {instancePath:instancePath+"/rule/fragment",schemaPath:"#/definitions/decision_rule/properties/fragment/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.fragment.type,parentSchema:schema22.properties.fragment,data:data5};
+const err4 = {instancePath:instancePath+"/rule/fragment",schemaPath:"#/definitions/decision_rule/properties/fragment/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.fragment.type,parentSchema:schema23.properties.fragment,data:data5};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -13832,7 +14125,7 @@ if(data2.source !== undefined){
 let data6 = data2.source;
 const _errs20 = errors;
 if(typeof data6 !== "string"){
-const err5 = {instancePath:instancePath+"/rule/source",schemaPath:"#/definitions/decision_rule/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.source.type,parentSchema:schema22.properties.source,data:data6};
+const err5 = {instancePath:instancePath+"/rule/source",schemaPath:"#/definitions/decision_rule/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.source.type,parentSchema:schema23.properties.source,data:data6};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -13851,7 +14144,7 @@ if(data2.reason !== undefined){
 let data7 = data2.reason;
 const _errs22 = errors;
 if(typeof data7 !== "string"){
-const err6 = {instancePath:instancePath+"/rule/reason",schemaPath:"#/definitions/decision_rule/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.reason.type,parentSchema:schema22.properties.reason,data:data7};
+const err6 = {instancePath:instancePath+"/rule/reason",schemaPath:"#/definitions/decision_rule/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.reason.type,parentSchema:schema23.properties.reason,data:data7};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -13873,7 +14166,7 @@ var valid5 = true;
 }
 }
 else {
-const err7 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema22.type,parentSchema:schema22,data:data2};
+const err7 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema23.type,parentSchema:schema23,data:data2};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -13888,7 +14181,7 @@ valid3 = valid3 || _valid0;
 if(!valid3){
 const _errs24 = errors;
 if(data2 !== null){
-const err8 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema19.properties.rule.anyOf[1].type,parentSchema:schema19.properties.rule.anyOf[1],data:data2};
+const err8 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema20.properties.rule.anyOf[1].type,parentSchema:schema20.properties.rule.anyOf[1],data:data2};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -13901,7 +14194,7 @@ var _valid0 = _errs24 === errors;
 valid3 = valid3 || _valid0;
 }
 if(!valid3){
-const err9 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema19.properties.rule.anyOf,parentSchema:schema19.properties.rule,data:data2};
+const err9 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema20.properties.rule.anyOf,parentSchema:schema20.properties.rule,data:data2};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -13934,7 +14227,7 @@ var valid0 = true;
 }
 }
 else {
-validate13.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema19.type,parentSchema:schema19,data}];
+validate13.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema20.type,parentSchema:schema20,data}];
 return false;
 }
 }
@@ -13942,8 +14235,8 @@ validate13.errors = vErrors;
 return errors === 0;
 }
 
-const schema24 = {"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}};
-const schema25 = {"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}};
+const schema25 = {"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}};
+const schema26 = {"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}};
 const pattern7 = new RegExp("^[0-7]{4}$", "u");
 
 function validate15(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -13953,14 +14246,14 @@ if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((((((data.path === undefined) && (missing0 = "path")) || ((data.env_hash === undefined) && (missing0 = "env_hash"))) || ((data.umask === undefined) && (missing0 = "umask"))) || ((data.locale === undefined) && (missing0 = "locale"))) || ((data.cwd === undefined) && (missing0 = "cwd"))) || ((data.policy_id === undefined) && (missing0 = "policy_id"))) || ((data.policy_commit === undefined) && (missing0 = "policy_commit"))) || ((data.world_image === undefined) && (missing0 = "world_image"))) || ((data.project_commit === undefined) && (missing0 = "project_commit"))) || ((data.dirty_hash === undefined) && (missing0 = "dirty_hash"))){
-validate15.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema24.required,parentSchema:schema24,data}];
+validate15.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema25.required,parentSchema:schema25,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func2.call(schema24.properties, key0))){
-validate15.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema24,data}];
+if(!(func2.call(schema25.properties, key0))){
+validate15.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema25,data}];
 return false;
 break;
 }
@@ -13970,7 +14263,7 @@ if(data.path !== undefined){
 let data0 = data.path;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (data0 !== null)){
-validate15.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: schema24.properties.path.type},message:"must be string,null",schema:schema24.properties.path.type,parentSchema:schema24.properties.path,data:data0}];
+validate15.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: schema25.properties.path.type},message:"must be string,null",schema:schema25.properties.path.type,parentSchema:schema25.properties.path,data:data0}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -13983,7 +14276,7 @@ if(data.env_hash !== undefined){
 let data1 = data.env_hash;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate15.errors = [{instancePath:instancePath+"/env_hash",schemaPath:"#/properties/env_hash/type",keyword:"type",params:{type: schema24.properties.env_hash.type},message:"must be string,null",schema:schema24.properties.env_hash.type,parentSchema:schema24.properties.env_hash,data:data1}];
+validate15.errors = [{instancePath:instancePath+"/env_hash",schemaPath:"#/properties/env_hash/type",keyword:"type",params:{type: schema25.properties.env_hash.type},message:"must be string,null",schema:schema25.properties.env_hash.type,parentSchema:schema25.properties.env_hash,data:data1}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -13996,13 +14289,13 @@ if(data.umask !== undefined){
 let data2 = data.umask;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate15.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/type",keyword:"type",params:{type: schema24.properties.umask.type},message:"must be string,null",schema:schema24.properties.umask.type,parentSchema:schema24.properties.umask,data:data2}];
+validate15.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/type",keyword:"type",params:{type: schema25.properties.umask.type},message:"must be string,null",schema:schema25.properties.umask.type,parentSchema:schema25.properties.umask,data:data2}];
 return false;
 }
 if(errors === _errs6){
 if(typeof data2 === "string"){
 if(!pattern7.test(data2)){
-validate15.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/pattern",keyword:"pattern",params:{pattern: "^[0-7]{4}$"},message:"must match pattern \""+"^[0-7]{4}$"+"\"",schema:"^[0-7]{4}$",parentSchema:schema24.properties.umask,data:data2}];
+validate15.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/pattern",keyword:"pattern",params:{pattern: "^[0-7]{4}$"},message:"must match pattern \""+"^[0-7]{4}$"+"\"",schema:"^[0-7]{4}$",parentSchema:schema25.properties.umask,data:data2}];
 return false;
 }
 }
@@ -14017,7 +14310,7 @@ if(data.locale !== undefined){
 let data3 = data.locale;
 const _errs8 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate15.errors = [{instancePath:instancePath+"/locale",schemaPath:"#/properties/locale/type",keyword:"type",params:{type: schema24.properties.locale.type},message:"must be string,null",schema:schema24.properties.locale.type,parentSchema:schema24.properties.locale,data:data3}];
+validate15.errors = [{instancePath:instancePath+"/locale",schemaPath:"#/properties/locale/type",keyword:"type",params:{type: schema25.properties.locale.type},message:"must be string,null",schema:schema25.properties.locale.type,parentSchema:schema25.properties.locale,data:data3}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -14030,7 +14323,7 @@ if(data.cwd !== undefined){
 let data4 = data.cwd;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (data4 !== null)){
-validate15.errors = [{instancePath:instancePath+"/cwd",schemaPath:"#/properties/cwd/type",keyword:"type",params:{type: schema24.properties.cwd.type},message:"must be string,null",schema:schema24.properties.cwd.type,parentSchema:schema24.properties.cwd,data:data4}];
+validate15.errors = [{instancePath:instancePath+"/cwd",schemaPath:"#/properties/cwd/type",keyword:"type",params:{type: schema25.properties.cwd.type},message:"must be string,null",schema:schema25.properties.cwd.type,parentSchema:schema25.properties.cwd,data:data4}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -14043,7 +14336,7 @@ if(data.policy_id !== undefined){
 let data5 = data.policy_id;
 const _errs12 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate15.errors = [{instancePath:instancePath+"/policy_id",schemaPath:"#/properties/policy_id/type",keyword:"type",params:{type: schema24.properties.policy_id.type},message:"must be string,null",schema:schema24.properties.policy_id.type,parentSchema:schema24.properties.policy_id,data:data5}];
+validate15.errors = [{instancePath:instancePath+"/policy_id",schemaPath:"#/properties/policy_id/type",keyword:"type",params:{type: schema25.properties.policy_id.type},message:"must be string,null",schema:schema25.properties.policy_id.type,parentSchema:schema25.properties.policy_id,data:data5}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -14056,7 +14349,7 @@ if(data.policy_commit !== undefined){
 let data6 = data.policy_commit;
 const _errs14 = errors;
 if((typeof data6 !== "string") && (data6 !== null)){
-validate15.errors = [{instancePath:instancePath+"/policy_commit",schemaPath:"#/properties/policy_commit/type",keyword:"type",params:{type: schema24.properties.policy_commit.type},message:"must be string,null",schema:schema24.properties.policy_commit.type,parentSchema:schema24.properties.policy_commit,data:data6}];
+validate15.errors = [{instancePath:instancePath+"/policy_commit",schemaPath:"#/properties/policy_commit/type",keyword:"type",params:{type: schema25.properties.policy_commit.type},message:"must be string,null",schema:schema25.properties.policy_commit.type,parentSchema:schema25.properties.policy_commit,data:data6}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -14076,7 +14369,7 @@ if(errors === _errs19){
 if(data7 && typeof data7 == "object" && !Array.isArray(data7)){
 let missing1;
 if(((((data7.init_hash === undefined) && (missing1 = "init_hash")) || ((data7.filter_hash === undefined) && (missing1 = "filter_hash"))) || ((data7.os_release === undefined) && (missing1 = "os_release"))) || ((data7.kernel === undefined) && (missing1 = "kernel"))){
-const err0 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema25.required,parentSchema:schema25,data:data7};
+const err0 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema26.required,parentSchema:schema26,data:data7};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -14089,7 +14382,7 @@ else {
 const _errs21 = errors;
 for(const key1 in data7){
 if(!((((key1 === "init_hash") || (key1 === "filter_hash")) || (key1 === "os_release")) || (key1 === "kernel"))){
-const err1 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema25,data:data7};
+const err1 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema26,data:data7};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -14105,7 +14398,7 @@ if(data7.init_hash !== undefined){
 let data8 = data7.init_hash;
 const _errs22 = errors;
 if((typeof data8 !== "string") && (data8 !== null)){
-const err2 = {instancePath:instancePath+"/world_image/init_hash",schemaPath:"#/definitions/world_image/properties/init_hash/type",keyword:"type",params:{type: schema25.properties.init_hash.type},message:"must be string,null",schema:schema25.properties.init_hash.type,parentSchema:schema25.properties.init_hash,data:data8};
+const err2 = {instancePath:instancePath+"/world_image/init_hash",schemaPath:"#/definitions/world_image/properties/init_hash/type",keyword:"type",params:{type: schema26.properties.init_hash.type},message:"must be string,null",schema:schema26.properties.init_hash.type,parentSchema:schema26.properties.init_hash,data:data8};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -14124,7 +14417,7 @@ if(data7.filter_hash !== undefined){
 let data9 = data7.filter_hash;
 const _errs24 = errors;
 if((typeof data9 !== "string") && (data9 !== null)){
-const err3 = {instancePath:instancePath+"/world_image/filter_hash",schemaPath:"#/definitions/world_image/properties/filter_hash/type",keyword:"type",params:{type: schema25.properties.filter_hash.type},message:"must be string,null",schema:schema25.properties.filter_hash.type,parentSchema:schema25.properties.filter_hash,data:data9};
+const err3 = {instancePath:instancePath+"/world_image/filter_hash",schemaPath:"#/definitions/world_image/properties/filter_hash/type",keyword:"type",params:{type: schema26.properties.filter_hash.type},message:"must be string,null",schema:schema26.properties.filter_hash.type,parentSchema:schema26.properties.filter_hash,data:data9};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -14143,7 +14436,7 @@ if(data7.os_release !== undefined){
 let data10 = data7.os_release;
 const _errs26 = errors;
 if((typeof data10 !== "string") && (data10 !== null)){
-const err4 = {instancePath:instancePath+"/world_image/os_release",schemaPath:"#/definitions/world_image/properties/os_release/type",keyword:"type",params:{type: schema25.properties.os_release.type},message:"must be string,null",schema:schema25.properties.os_release.type,parentSchema:schema25.properties.os_release,data:data10};
+const err4 = {instancePath:instancePath+"/world_image/os_release",schemaPath:"#/definitions/world_image/properties/os_release/type",keyword:"type",params:{type: schema26.properties.os_release.type},message:"must be string,null",schema:schema26.properties.os_release.type,parentSchema:schema26.properties.os_release,data:data10};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -14162,7 +14455,7 @@ if(data7.kernel !== undefined){
 let data11 = data7.kernel;
 const _errs28 = errors;
 if((typeof data11 !== "string") && (data11 !== null)){
-const err5 = {instancePath:instancePath+"/world_image/kernel",schemaPath:"#/definitions/world_image/properties/kernel/type",keyword:"type",params:{type: schema25.properties.kernel.type},message:"must be string,null",schema:schema25.properties.kernel.type,parentSchema:schema25.properties.kernel,data:data11};
+const err5 = {instancePath:instancePath+"/world_image/kernel",schemaPath:"#/definitions/world_image/properties/kernel/type",keyword:"type",params:{type: schema26.properties.kernel.type},message:"must be string,null",schema:schema26.properties.kernel.type,parentSchema:schema26.properties.kernel,data:data11};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -14183,7 +14476,7 @@ var valid3 = true;
 }
 }
 else {
-const err6 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema25.type,parentSchema:schema25,data:data7};
+const err6 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema26.type,parentSchema:schema26,data:data7};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -14198,7 +14491,7 @@ valid1 = valid1 || _valid0;
 if(!valid1){
 const _errs30 = errors;
 if(data7 !== null){
-const err7 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema24.properties.world_image.anyOf[1].type,parentSchema:schema24.properties.world_image.anyOf[1],data:data7};
+const err7 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema25.properties.world_image.anyOf[1].type,parentSchema:schema25.properties.world_image.anyOf[1],data:data7};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -14211,7 +14504,7 @@ var _valid0 = _errs30 === errors;
 valid1 = valid1 || _valid0;
 }
 if(!valid1){
-const err8 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema24.properties.world_image.anyOf,parentSchema:schema24.properties.world_image,data:data7};
+const err8 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema25.properties.world_image.anyOf,parentSchema:schema25.properties.world_image,data:data7};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -14243,7 +14536,7 @@ if(data.project_commit !== undefined){
 let data12 = data.project_commit;
 const _errs32 = errors;
 if((typeof data12 !== "string") && (data12 !== null)){
-validate15.errors = [{instancePath:instancePath+"/project_commit",schemaPath:"#/properties/project_commit/type",keyword:"type",params:{type: schema24.properties.project_commit.type},message:"must be string,null",schema:schema24.properties.project_commit.type,parentSchema:schema24.properties.project_commit,data:data12}];
+validate15.errors = [{instancePath:instancePath+"/project_commit",schemaPath:"#/properties/project_commit/type",keyword:"type",params:{type: schema25.properties.project_commit.type},message:"must be string,null",schema:schema25.properties.project_commit.type,parentSchema:schema25.properties.project_commit,data:data12}];
 return false;
 }
 var valid0 = _errs32 === errors;
@@ -14256,7 +14549,7 @@ if(data.dirty_hash !== undefined){
 let data13 = data.dirty_hash;
 const _errs34 = errors;
 if((typeof data13 !== "string") && (data13 !== null)){
-validate15.errors = [{instancePath:instancePath+"/dirty_hash",schemaPath:"#/properties/dirty_hash/type",keyword:"type",params:{type: schema24.properties.dirty_hash.type},message:"must be string,null",schema:schema24.properties.dirty_hash.type,parentSchema:schema24.properties.dirty_hash,data:data13}];
+validate15.errors = [{instancePath:instancePath+"/dirty_hash",schemaPath:"#/properties/dirty_hash/type",keyword:"type",params:{type: schema25.properties.dirty_hash.type},message:"must be string,null",schema:schema25.properties.dirty_hash.type,parentSchema:schema25.properties.dirty_hash,data:data13}];
 return false;
 }
 var valid0 = _errs34 === errors;
@@ -14277,7 +14570,7 @@ var valid0 = true;
 }
 }
 else {
-validate15.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema24.type,parentSchema:schema24,data}];
+validate15.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema25.type,parentSchema:schema25,data}];
 return false;
 }
 }
@@ -14713,49 +15006,18 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.scopes_used !== undefined){
-let data21 = data.scopes_used;
+if(data.violation !== undefined){
+let data21 = data.violation;
 const _errs50 = errors;
-if((!(Array.isArray(data21))) && (data21 !== null)){
-validate11.errors = [{instancePath:instancePath+"/scopes_used",schemaPath:"#/properties/scopes_used/type",keyword:"type",params:{type: schema12.properties.scopes_used.type},message:"must be array,null",schema:schema12.properties.scopes_used.type,parentSchema:schema12.properties.scopes_used,data:data21}];
-return false;
-}
-if(errors === _errs50){
-if(Array.isArray(data21)){
-var valid4 = true;
-const len0 = data21.length;
-for(let i0=0; i0<len0; i0++){
-let data22 = data21[i0];
+const _errs51 = errors;
+let valid4 = false;
 const _errs52 = errors;
-if(typeof data22 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/scopes_used/" + i0,schemaPath:"#/properties/scopes_used/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.scopes_used.items.type,parentSchema:schema12.properties.scopes_used.items,data:data22}];
-return false;
-}
-var valid4 = _errs52 === errors;
-if(!valid4){
-break;
-}
-}
-}
-}
-var valid0 = _errs50 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.fs_diff !== undefined){
-let data23 = data.fs_diff;
-const _errs54 = errors;
-const _errs55 = errors;
-let valid5 = false;
-const _errs56 = errors;
-const _errs57 = errors;
-if(errors === _errs57){
-if(data23 && typeof data23 == "object" && !Array.isArray(data23)){
+const _errs53 = errors;
+if(errors === _errs53){
+if(data21 && typeof data21 == "object" && !Array.isArray(data21)){
 let missing1;
-if(((((((((((data23.writes === undefined) && (missing1 = "writes")) || ((data23.mods === undefined) && (missing1 = "mods"))) || ((data23.deletes === undefined) && (missing1 = "deletes"))) || ((data23.dirs === undefined) && (missing1 = "dirs"))) || ((data23.autorun === undefined) && (missing1 = "autorun"))) || ((data23.world_only === undefined) && (missing1 = "world_only"))) || ((data23.held === undefined) && (missing1 = "held"))) || ((data23.truncated === undefined) && (missing1 = "truncated"))) || ((data23.summary === undefined) && (missing1 = "summary"))) || ((data23.tree_hash === undefined) && (missing1 = "tree_hash"))){
-const err4 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema16.required,parentSchema:schema16,data:data23};
+if(((data21.kind === undefined) && (missing1 = "kind")) || ((data21.subject === undefined) && (missing1 = "subject"))){
+const err4 = {instancePath:instancePath+"/violation",schemaPath:"#/definitions/violation/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema16.required,parentSchema:schema16,data:data21};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -14765,10 +15027,10 @@ vErrors.push(err4);
 errors++;
 }
 else {
-const _errs59 = errors;
-for(const key1 in data23){
-if(!(func2.call(schema16.properties, key1))){
-const err5 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema16,data:data23};
+const _errs55 = errors;
+for(const key1 in data21){
+if(!((key1 === "kind") || (key1 === "subject"))){
+const err5 = {instancePath:instancePath+"/violation",schemaPath:"#/definitions/violation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema16,data:data21};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -14779,19 +15041,12 @@ errors++;
 break;
 }
 }
-if(_errs59 === errors){
-if(data23.writes !== undefined){
-let data24 = data23.writes;
-const _errs60 = errors;
-if(errors === _errs60){
-if(Array.isArray(data24)){
-var valid8 = true;
-const len1 = data24.length;
-for(let i1=0; i1<len1; i1++){
-let data25 = data24[i1];
-const _errs62 = errors;
-if(typeof data25 !== "string"){
-const err6 = {instancePath:instancePath+"/fs_diff/writes/" + i1,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.writes.items.type,parentSchema:schema16.properties.writes.items,data:data25};
+if(_errs55 === errors){
+if(data21.kind !== undefined){
+let data22 = data21.kind;
+const _errs56 = errors;
+if(typeof data22 !== "string"){
+const err6 = {instancePath:instancePath+"/violation/kind",schemaPath:"#/definitions/violation/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.kind.type,parentSchema:schema16.properties.kind,data:data22};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -14800,14 +15055,8 @@ vErrors.push(err6);
 }
 errors++;
 }
-var valid8 = _errs62 === errors;
-if(!valid8){
-break;
-}
-}
-}
-else {
-const err7 = {instancePath:instancePath+"/fs_diff/writes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.writes.type,parentSchema:schema16.properties.writes,data:data24};
+if(!(((data22 === "system_call") || (data22 === "denied_name")) || (data22 === "limit"))){
+const err7 = {instancePath:instancePath+"/violation/kind",schemaPath:"#/definitions/violation/properties/kind/enum",keyword:"enum",params:{allowedValues: schema16.properties.kind.enum},message:"must be equal to one of the allowed values",schema:schema16.properties.kind.enum,parentSchema:schema16.properties.kind,data:data22};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -14816,25 +15065,17 @@ vErrors.push(err7);
 }
 errors++;
 }
-}
-var valid7 = _errs60 === errors;
+var valid6 = _errs56 === errors;
 }
 else {
-var valid7 = true;
+var valid6 = true;
 }
-if(valid7){
-if(data23.mods !== undefined){
-let data26 = data23.mods;
-const _errs64 = errors;
-if(errors === _errs64){
-if(Array.isArray(data26)){
-var valid9 = true;
-const len2 = data26.length;
-for(let i2=0; i2<len2; i2++){
-let data27 = data26[i2];
-const _errs66 = errors;
-if(typeof data27 !== "string"){
-const err8 = {instancePath:instancePath+"/fs_diff/mods/" + i2,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.mods.items.type,parentSchema:schema16.properties.mods.items,data:data27};
+if(valid6){
+if(data21.subject !== undefined){
+let data23 = data21.subject;
+const _errs58 = errors;
+if(typeof data23 !== "string"){
+const err8 = {instancePath:instancePath+"/violation/subject",schemaPath:"#/definitions/violation/properties/subject/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.subject.type,parentSchema:schema16.properties.subject,data:data23};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -14843,14 +15084,17 @@ vErrors.push(err8);
 }
 errors++;
 }
-var valid9 = _errs66 === errors;
-if(!valid9){
-break;
+var valid6 = _errs58 === errors;
+}
+else {
+var valid6 = true;
+}
+}
 }
 }
 }
 else {
-const err9 = {instancePath:instancePath+"/fs_diff/mods",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.mods.type,parentSchema:schema16.properties.mods,data:data26};
+const err9 = {instancePath:instancePath+"/violation",schemaPath:"#/definitions/violation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema16.type,parentSchema:schema16,data:data21};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -14860,24 +15104,12 @@ vErrors.push(err9);
 errors++;
 }
 }
-var valid7 = _errs64 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data23.deletes !== undefined){
-let data28 = data23.deletes;
-const _errs68 = errors;
-if(errors === _errs68){
-if(Array.isArray(data28)){
-var valid10 = true;
-const len3 = data28.length;
-for(let i3=0; i3<len3; i3++){
-let data29 = data28[i3];
-const _errs70 = errors;
-if(typeof data29 !== "string"){
-const err10 = {instancePath:instancePath+"/fs_diff/deletes/" + i3,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.deletes.items.type,parentSchema:schema16.properties.deletes.items,data:data29};
+var _valid1 = _errs52 === errors;
+valid4 = valid4 || _valid1;
+if(!valid4){
+const _errs60 = errors;
+if(data21 !== null){
+const err10 = {instancePath:instancePath+"/violation",schemaPath:"#/properties/violation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.violation.anyOf[1].type,parentSchema:schema12.properties.violation.anyOf[1],data:data21};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -14886,14 +15118,11 @@ vErrors.push(err10);
 }
 errors++;
 }
-var valid10 = _errs70 === errors;
-if(!valid10){
-break;
+var _valid1 = _errs60 === errors;
+valid4 = valid4 || _valid1;
 }
-}
-}
-else {
-const err11 = {instancePath:instancePath+"/fs_diff/deletes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.deletes.type,parentSchema:schema16.properties.deletes,data:data28};
+if(!valid4){
+const err11 = {instancePath:instancePath+"/violation",schemaPath:"#/properties/violation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.violation.anyOf,parentSchema:schema12.properties.violation,data:data21};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -14901,31 +15130,110 @@ else {
 vErrors.push(err11);
 }
 errors++;
-}
-}
-var valid7 = _errs68 === errors;
+validate11.errors = vErrors;
+return false;
 }
 else {
-var valid7 = true;
+errors = _errs51;
+if(vErrors !== null){
+if(_errs51){
+vErrors.length = _errs51;
 }
-if(valid7){
-if(data23.dirs !== undefined){
-let data30 = data23.dirs;
-const _errs72 = errors;
-if(errors === _errs72){
-if(Array.isArray(data30)){
-var valid11 = true;
-const len4 = data30.length;
-for(let i4=0; i4<len4; i4++){
-let data31 = data30[i4];
-const _errs74 = errors;
-if(typeof data31 !== "string"){
-const err12 = {instancePath:instancePath+"/fs_diff/dirs/" + i4,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.dirs.items.type,parentSchema:schema16.properties.dirs.items,data:data31};
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs50 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.scopes_used !== undefined){
+let data24 = data.scopes_used;
+const _errs62 = errors;
+if((!(Array.isArray(data24))) && (data24 !== null)){
+validate11.errors = [{instancePath:instancePath+"/scopes_used",schemaPath:"#/properties/scopes_used/type",keyword:"type",params:{type: schema12.properties.scopes_used.type},message:"must be array,null",schema:schema12.properties.scopes_used.type,parentSchema:schema12.properties.scopes_used,data:data24}];
+return false;
+}
+if(errors === _errs62){
+if(Array.isArray(data24)){
+var valid7 = true;
+const len0 = data24.length;
+for(let i0=0; i0<len0; i0++){
+let data25 = data24[i0];
+const _errs64 = errors;
+if(typeof data25 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/scopes_used/" + i0,schemaPath:"#/properties/scopes_used/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.scopes_used.items.type,parentSchema:schema12.properties.scopes_used.items,data:data25}];
+return false;
+}
+var valid7 = _errs64 === errors;
+if(!valid7){
+break;
+}
+}
+}
+}
+var valid0 = _errs62 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.fs_diff !== undefined){
+let data26 = data.fs_diff;
+const _errs66 = errors;
+const _errs67 = errors;
+let valid8 = false;
+const _errs68 = errors;
+const _errs69 = errors;
+if(errors === _errs69){
+if(data26 && typeof data26 == "object" && !Array.isArray(data26)){
+let missing2;
+if(((((((((((data26.writes === undefined) && (missing2 = "writes")) || ((data26.mods === undefined) && (missing2 = "mods"))) || ((data26.deletes === undefined) && (missing2 = "deletes"))) || ((data26.dirs === undefined) && (missing2 = "dirs"))) || ((data26.autorun === undefined) && (missing2 = "autorun"))) || ((data26.world_only === undefined) && (missing2 = "world_only"))) || ((data26.held === undefined) && (missing2 = "held"))) || ((data26.truncated === undefined) && (missing2 = "truncated"))) || ((data26.summary === undefined) && (missing2 = "summary"))) || ((data26.tree_hash === undefined) && (missing2 = "tree_hash"))){
+const err12 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema17.required,parentSchema:schema17,data:data26};
 if(vErrors === null){
 vErrors = [err12];
 }
 else {
 vErrors.push(err12);
+}
+errors++;
+}
+else {
+const _errs71 = errors;
+for(const key2 in data26){
+if(!(func2.call(schema17.properties, key2))){
+const err13 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema17,data:data26};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+break;
+}
+}
+if(_errs71 === errors){
+if(data26.writes !== undefined){
+let data27 = data26.writes;
+const _errs72 = errors;
+if(errors === _errs72){
+if(Array.isArray(data27)){
+var valid11 = true;
+const len1 = data27.length;
+for(let i1=0; i1<len1; i1++){
+let data28 = data27[i1];
+const _errs74 = errors;
+if(typeof data28 !== "string"){
+const err14 = {instancePath:instancePath+"/fs_diff/writes/" + i1,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.writes.items.type,parentSchema:schema17.properties.writes.items,data:data28};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
 }
 errors++;
 }
@@ -14936,39 +15244,39 @@ break;
 }
 }
 else {
-const err13 = {instancePath:instancePath+"/fs_diff/dirs",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.dirs.type,parentSchema:schema16.properties.dirs,data:data30};
+const err15 = {instancePath:instancePath+"/fs_diff/writes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.writes.type,parentSchema:schema17.properties.writes,data:data27};
 if(vErrors === null){
-vErrors = [err13];
+vErrors = [err15];
 }
 else {
-vErrors.push(err13);
+vErrors.push(err15);
 }
 errors++;
 }
 }
-var valid7 = _errs72 === errors;
+var valid10 = _errs72 === errors;
 }
 else {
-var valid7 = true;
+var valid10 = true;
 }
-if(valid7){
-if(data23.autorun !== undefined){
-let data32 = data23.autorun;
+if(valid10){
+if(data26.mods !== undefined){
+let data29 = data26.mods;
 const _errs76 = errors;
 if(errors === _errs76){
-if(Array.isArray(data32)){
+if(Array.isArray(data29)){
 var valid12 = true;
-const len5 = data32.length;
-for(let i5=0; i5<len5; i5++){
-let data33 = data32[i5];
+const len2 = data29.length;
+for(let i2=0; i2<len2; i2++){
+let data30 = data29[i2];
 const _errs78 = errors;
-if(typeof data33 !== "string"){
-const err14 = {instancePath:instancePath+"/fs_diff/autorun/" + i5,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.autorun.items.type,parentSchema:schema16.properties.autorun.items,data:data33};
+if(typeof data30 !== "string"){
+const err16 = {instancePath:instancePath+"/fs_diff/mods/" + i2,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.mods.items.type,parentSchema:schema17.properties.mods.items,data:data30};
 if(vErrors === null){
-vErrors = [err14];
+vErrors = [err16];
 }
 else {
-vErrors.push(err14);
+vErrors.push(err16);
 }
 errors++;
 }
@@ -14979,39 +15287,39 @@ break;
 }
 }
 else {
-const err15 = {instancePath:instancePath+"/fs_diff/autorun",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.autorun.type,parentSchema:schema16.properties.autorun,data:data32};
+const err17 = {instancePath:instancePath+"/fs_diff/mods",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.mods.type,parentSchema:schema17.properties.mods,data:data29};
 if(vErrors === null){
-vErrors = [err15];
+vErrors = [err17];
 }
 else {
-vErrors.push(err15);
+vErrors.push(err17);
 }
 errors++;
 }
 }
-var valid7 = _errs76 === errors;
+var valid10 = _errs76 === errors;
 }
 else {
-var valid7 = true;
+var valid10 = true;
 }
-if(valid7){
-if(data23.world_only !== undefined){
-let data34 = data23.world_only;
+if(valid10){
+if(data26.deletes !== undefined){
+let data31 = data26.deletes;
 const _errs80 = errors;
 if(errors === _errs80){
-if(Array.isArray(data34)){
+if(Array.isArray(data31)){
 var valid13 = true;
-const len6 = data34.length;
-for(let i6=0; i6<len6; i6++){
-let data35 = data34[i6];
+const len3 = data31.length;
+for(let i3=0; i3<len3; i3++){
+let data32 = data31[i3];
 const _errs82 = errors;
-if(typeof data35 !== "string"){
-const err16 = {instancePath:instancePath+"/fs_diff/world_only/" + i6,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.world_only.items.type,parentSchema:schema16.properties.world_only.items,data:data35};
+if(typeof data32 !== "string"){
+const err18 = {instancePath:instancePath+"/fs_diff/deletes/" + i3,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.deletes.items.type,parentSchema:schema17.properties.deletes.items,data:data32};
 if(vErrors === null){
-vErrors = [err16];
+vErrors = [err18];
 }
 else {
-vErrors.push(err16);
+vErrors.push(err18);
 }
 errors++;
 }
@@ -15022,46 +15330,7 @@ break;
 }
 }
 else {
-const err17 = {instancePath:instancePath+"/fs_diff/world_only",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.world_only.type,parentSchema:schema16.properties.world_only,data:data34};
-if(vErrors === null){
-vErrors = [err17];
-}
-else {
-vErrors.push(err17);
-}
-errors++;
-}
-}
-var valid7 = _errs80 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data23.held !== undefined){
-let data36 = data23.held;
-const _errs84 = errors;
-if(typeof data36 !== "boolean"){
-const err18 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema16.properties.held.type,parentSchema:schema16.properties.held,data:data36};
-if(vErrors === null){
-vErrors = [err18];
-}
-else {
-vErrors.push(err18);
-}
-errors++;
-}
-var valid7 = _errs84 === errors;
-}
-else {
-var valid7 = true;
-}
-if(valid7){
-if(data23.truncated !== undefined){
-let data37 = data23.truncated;
-const _errs86 = errors;
-if(typeof data37 !== "boolean"){
-const err19 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema16.properties.truncated.type,parentSchema:schema16.properties.truncated,data:data37};
+const err19 = {instancePath:instancePath+"/fs_diff/deletes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.deletes.type,parentSchema:schema17.properties.deletes,data:data31};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -15070,17 +15339,25 @@ vErrors.push(err19);
 }
 errors++;
 }
-var valid7 = _errs86 === errors;
+}
+var valid10 = _errs80 === errors;
 }
 else {
-var valid7 = true;
+var valid10 = true;
 }
-if(valid7){
-if(data23.summary !== undefined){
-let data38 = data23.summary;
-const _errs88 = errors;
-if((typeof data38 !== "string") && (data38 !== null)){
-const err20 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema16.properties.summary.type},message:"must be string,null",schema:schema16.properties.summary.type,parentSchema:schema16.properties.summary,data:data38};
+if(valid10){
+if(data26.dirs !== undefined){
+let data33 = data26.dirs;
+const _errs84 = errors;
+if(errors === _errs84){
+if(Array.isArray(data33)){
+var valid14 = true;
+const len4 = data33.length;
+for(let i4=0; i4<len4; i4++){
+let data34 = data33[i4];
+const _errs86 = errors;
+if(typeof data34 !== "string"){
+const err20 = {instancePath:instancePath+"/fs_diff/dirs/" + i4,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.dirs.items.type,parentSchema:schema17.properties.dirs.items,data:data34};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -15089,17 +15366,14 @@ vErrors.push(err20);
 }
 errors++;
 }
-var valid7 = _errs88 === errors;
+var valid14 = _errs86 === errors;
+if(!valid14){
+break;
+}
+}
 }
 else {
-var valid7 = true;
-}
-if(valid7){
-if(data23.tree_hash !== undefined){
-let data39 = data23.tree_hash;
-const _errs90 = errors;
-if((typeof data39 !== "string") && (data39 !== null)){
-const err21 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema16.properties.tree_hash.type},message:"must be string,null",schema:schema16.properties.tree_hash.type,parentSchema:schema16.properties.tree_hash,data:data39};
+const err21 = {instancePath:instancePath+"/fs_diff/dirs",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.dirs.type,parentSchema:schema17.properties.dirs,data:data33};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -15108,25 +15382,25 @@ vErrors.push(err21);
 }
 errors++;
 }
-var valid7 = _errs90 === errors;
+}
+var valid10 = _errs84 === errors;
 }
 else {
-var valid7 = true;
+var valid10 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-const err22 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema16.type,parentSchema:schema16,data:data23};
+if(valid10){
+if(data26.autorun !== undefined){
+let data35 = data26.autorun;
+const _errs88 = errors;
+if(errors === _errs88){
+if(Array.isArray(data35)){
+var valid15 = true;
+const len5 = data35.length;
+for(let i5=0; i5<len5; i5++){
+let data36 = data35[i5];
+const _errs90 = errors;
+if(typeof data36 !== "string"){
+const err22 = {instancePath:instancePath+"/fs_diff/autorun/" + i5,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.autorun.items.type,parentSchema:schema17.properties.autorun.items,data:data36};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -15135,13 +15409,14 @@ vErrors.push(err22);
 }
 errors++;
 }
+var valid15 = _errs90 === errors;
+if(!valid15){
+break;
 }
-var _valid1 = _errs56 === errors;
-valid5 = valid5 || _valid1;
-if(!valid5){
-const _errs92 = errors;
-if(data23 !== null){
-const err23 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.fs_diff.anyOf[1].type,parentSchema:schema12.properties.fs_diff.anyOf[1],data:data23};
+}
+}
+else {
+const err23 = {instancePath:instancePath+"/fs_diff/autorun",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.autorun.type,parentSchema:schema17.properties.autorun,data:data35};
 if(vErrors === null){
 vErrors = [err23];
 }
@@ -15150,11 +15425,25 @@ vErrors.push(err23);
 }
 errors++;
 }
-var _valid1 = _errs92 === errors;
-valid5 = valid5 || _valid1;
 }
-if(!valid5){
-const err24 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.fs_diff.anyOf,parentSchema:schema12.properties.fs_diff,data:data23};
+var valid10 = _errs88 === errors;
+}
+else {
+var valid10 = true;
+}
+if(valid10){
+if(data26.world_only !== undefined){
+let data37 = data26.world_only;
+const _errs92 = errors;
+if(errors === _errs92){
+if(Array.isArray(data37)){
+var valid16 = true;
+const len6 = data37.length;
+for(let i6=0; i6<len6; i6++){
+let data38 = data37[i6];
+const _errs94 = errors;
+if(typeof data38 !== "string"){
+const err24 = {instancePath:instancePath+"/fs_diff/world_only/" + i6,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.world_only.items.type,parentSchema:schema17.properties.world_only.items,data:data38};
 if(vErrors === null){
 vErrors = [err24];
 }
@@ -15162,38 +15451,15 @@ else {
 vErrors.push(err24);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
+}
+var valid16 = _errs94 === errors;
+if(!valid16){
+break;
+}
+}
 }
 else {
-errors = _errs55;
-if(vErrors !== null){
-if(_errs55){
-vErrors.length = _errs55;
-}
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs54 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.usage !== undefined){
-let data40 = data.usage;
-const _errs94 = errors;
-const _errs95 = errors;
-let valid14 = false;
-const _errs96 = errors;
-const _errs97 = errors;
-if(errors === _errs97){
-if(data40 && typeof data40 == "object" && !Array.isArray(data40)){
-let missing2;
-if((((((data40.cpu_ms === undefined) && (missing2 = "cpu_ms")) || ((data40.memory_peak_bytes === undefined) && (missing2 = "memory_peak_bytes"))) || ((data40.egress_bytes === undefined) && (missing2 = "egress_bytes"))) || ((data40.ingress_bytes === undefined) && (missing2 = "ingress_bytes"))) || ((data40.processes === undefined) && (missing2 = "processes"))){
-const err25 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema17.required,parentSchema:schema17,data:data40};
+const err25 = {instancePath:instancePath+"/fs_diff/world_only",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.world_only.type,parentSchema:schema17.properties.world_only,data:data37};
 if(vErrors === null){
 vErrors = [err25];
 }
@@ -15202,11 +15468,18 @@ vErrors.push(err25);
 }
 errors++;
 }
+}
+var valid10 = _errs92 === errors;
+}
 else {
-const _errs99 = errors;
-for(const key2 in data40){
-if(!(((((key2 === "cpu_ms") || (key2 === "memory_peak_bytes")) || (key2 === "egress_bytes")) || (key2 === "ingress_bytes")) || (key2 === "processes"))){
-const err26 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema17,data:data40};
+var valid10 = true;
+}
+if(valid10){
+if(data26.held !== undefined){
+let data39 = data26.held;
+const _errs96 = errors;
+if(typeof data39 !== "boolean"){
+const err26 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema17.properties.held.type,parentSchema:schema17.properties.held,data:data39};
 if(vErrors === null){
 vErrors = [err26];
 }
@@ -15214,15 +15487,18 @@ else {
 vErrors.push(err26);
 }
 errors++;
-break;
 }
+var valid10 = _errs96 === errors;
 }
-if(_errs99 === errors){
-if(data40.cpu_ms !== undefined){
-let data41 = data40.cpu_ms;
-const _errs100 = errors;
-if((!((typeof data41 == "number") && (isFinite(data41)))) && (data41 !== null)){
-const err27 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema17.properties.cpu_ms.type},message:"must be number,null",schema:schema17.properties.cpu_ms.type,parentSchema:schema17.properties.cpu_ms,data:data41};
+else {
+var valid10 = true;
+}
+if(valid10){
+if(data26.truncated !== undefined){
+let data40 = data26.truncated;
+const _errs98 = errors;
+if(typeof data40 !== "boolean"){
+const err27 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema17.properties.truncated.type,parentSchema:schema17.properties.truncated,data:data40};
 if(vErrors === null){
 vErrors = [err27];
 }
@@ -15231,10 +15507,17 @@ vErrors.push(err27);
 }
 errors++;
 }
-if(errors === _errs100){
-if((typeof data41 == "number") && (isFinite(data41))){
-if(data41 < 0 || isNaN(data41)){
-const err28 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.cpu_ms,data:data41};
+var valid10 = _errs98 === errors;
+}
+else {
+var valid10 = true;
+}
+if(valid10){
+if(data26.summary !== undefined){
+let data41 = data26.summary;
+const _errs100 = errors;
+if((typeof data41 !== "string") && (data41 !== null)){
+const err28 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema17.properties.summary.type},message:"must be string,null",schema:schema17.properties.summary.type,parentSchema:schema17.properties.summary,data:data41};
 if(vErrors === null){
 vErrors = [err28];
 }
@@ -15243,19 +15526,17 @@ vErrors.push(err28);
 }
 errors++;
 }
-}
-}
-var valid16 = _errs100 === errors;
+var valid10 = _errs100 === errors;
 }
 else {
-var valid16 = true;
+var valid10 = true;
 }
-if(valid16){
-if(data40.memory_peak_bytes !== undefined){
-let data42 = data40.memory_peak_bytes;
+if(valid10){
+if(data26.tree_hash !== undefined){
+let data42 = data26.tree_hash;
 const _errs102 = errors;
-if((!(((typeof data42 == "number") && (!(data42 % 1) && !isNaN(data42))) && (isFinite(data42)))) && (data42 !== null)){
-const err29 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema17.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema17.properties.memory_peak_bytes.type,parentSchema:schema17.properties.memory_peak_bytes,data:data42};
+if((typeof data42 !== "string") && (data42 !== null)){
+const err29 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema17.properties.tree_hash.type},message:"must be string,null",schema:schema17.properties.tree_hash.type,parentSchema:schema17.properties.tree_hash,data:data42};
 if(vErrors === null){
 vErrors = [err29];
 }
@@ -15264,10 +15545,25 @@ vErrors.push(err29);
 }
 errors++;
 }
-if(errors === _errs102){
-if((typeof data42 == "number") && (isFinite(data42))){
-if(data42 < 0 || isNaN(data42)){
-const err30 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.memory_peak_bytes,data:data42};
+var valid10 = _errs102 === errors;
+}
+else {
+var valid10 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err30 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema17.type,parentSchema:schema17,data:data26};
 if(vErrors === null){
 vErrors = [err30];
 }
@@ -15277,18 +15573,12 @@ vErrors.push(err30);
 errors++;
 }
 }
-}
-var valid16 = _errs102 === errors;
-}
-else {
-var valid16 = true;
-}
-if(valid16){
-if(data40.egress_bytes !== undefined){
-let data43 = data40.egress_bytes;
+var _valid2 = _errs68 === errors;
+valid8 = valid8 || _valid2;
+if(!valid8){
 const _errs104 = errors;
-if((!(((typeof data43 == "number") && (!(data43 % 1) && !isNaN(data43))) && (isFinite(data43)))) && (data43 !== null)){
-const err31 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema17.properties.egress_bytes.type},message:"must be integer,null",schema:schema17.properties.egress_bytes.type,parentSchema:schema17.properties.egress_bytes,data:data43};
+if(data26 !== null){
+const err31 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.fs_diff.anyOf[1].type,parentSchema:schema12.properties.fs_diff.anyOf[1],data:data26};
 if(vErrors === null){
 vErrors = [err31];
 }
@@ -15297,10 +15587,11 @@ vErrors.push(err31);
 }
 errors++;
 }
-if(errors === _errs104){
-if((typeof data43 == "number") && (isFinite(data43))){
-if(data43 < 0 || isNaN(data43)){
-const err32 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.egress_bytes,data:data43};
+var _valid2 = _errs104 === errors;
+valid8 = valid8 || _valid2;
+}
+if(!valid8){
+const err32 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.fs_diff.anyOf,parentSchema:schema12.properties.fs_diff,data:data26};
 if(vErrors === null){
 vErrors = [err32];
 }
@@ -15308,20 +15599,38 @@ else {
 vErrors.push(err32);
 }
 errors++;
-}
-}
-}
-var valid16 = _errs104 === errors;
+validate11.errors = vErrors;
+return false;
 }
 else {
-var valid16 = true;
+errors = _errs67;
+if(vErrors !== null){
+if(_errs67){
+vErrors.length = _errs67;
 }
-if(valid16){
-if(data40.ingress_bytes !== undefined){
-let data44 = data40.ingress_bytes;
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs66 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.usage !== undefined){
+let data43 = data.usage;
 const _errs106 = errors;
-if((!(((typeof data44 == "number") && (!(data44 % 1) && !isNaN(data44))) && (isFinite(data44)))) && (data44 !== null)){
-const err33 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema17.properties.ingress_bytes.type},message:"must be integer,null",schema:schema17.properties.ingress_bytes.type,parentSchema:schema17.properties.ingress_bytes,data:data44};
+const _errs107 = errors;
+let valid17 = false;
+const _errs108 = errors;
+const _errs109 = errors;
+if(errors === _errs109){
+if(data43 && typeof data43 == "object" && !Array.isArray(data43)){
+let missing3;
+if((((((data43.cpu_ms === undefined) && (missing3 = "cpu_ms")) || ((data43.memory_peak_bytes === undefined) && (missing3 = "memory_peak_bytes"))) || ((data43.egress_bytes === undefined) && (missing3 = "egress_bytes"))) || ((data43.ingress_bytes === undefined) && (missing3 = "ingress_bytes"))) || ((data43.processes === undefined) && (missing3 = "processes"))){
+const err33 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'",schema:schema18.required,parentSchema:schema18,data:data43};
 if(vErrors === null){
 vErrors = [err33];
 }
@@ -15330,10 +15639,11 @@ vErrors.push(err33);
 }
 errors++;
 }
-if(errors === _errs106){
-if((typeof data44 == "number") && (isFinite(data44))){
-if(data44 < 0 || isNaN(data44)){
-const err34 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.ingress_bytes,data:data44};
+else {
+const _errs111 = errors;
+for(const key3 in data43){
+if(!(((((key3 === "cpu_ms") || (key3 === "memory_peak_bytes")) || (key3 === "egress_bytes")) || (key3 === "ingress_bytes")) || (key3 === "processes"))){
+const err34 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema18,data:data43};
 if(vErrors === null){
 vErrors = [err34];
 }
@@ -15341,20 +15651,15 @@ else {
 vErrors.push(err34);
 }
 errors++;
+break;
 }
 }
-}
-var valid16 = _errs106 === errors;
-}
-else {
-var valid16 = true;
-}
-if(valid16){
-if(data40.processes !== undefined){
-let data45 = data40.processes;
-const _errs108 = errors;
-if((!(((typeof data45 == "number") && (!(data45 % 1) && !isNaN(data45))) && (isFinite(data45)))) && (data45 !== null)){
-const err35 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema17.properties.processes.type},message:"must be integer,null",schema:schema17.properties.processes.type,parentSchema:schema17.properties.processes,data:data45};
+if(_errs111 === errors){
+if(data43.cpu_ms !== undefined){
+let data44 = data43.cpu_ms;
+const _errs112 = errors;
+if((!((typeof data44 == "number") && (isFinite(data44)))) && (data44 !== null)){
+const err35 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema18.properties.cpu_ms.type},message:"must be number,null",schema:schema18.properties.cpu_ms.type,parentSchema:schema18.properties.cpu_ms,data:data44};
 if(vErrors === null){
 vErrors = [err35];
 }
@@ -15363,10 +15668,10 @@ vErrors.push(err35);
 }
 errors++;
 }
-if(errors === _errs108){
-if((typeof data45 == "number") && (isFinite(data45))){
-if(data45 < 0 || isNaN(data45)){
-const err36 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.processes,data:data45};
+if(errors === _errs112){
+if((typeof data44 == "number") && (isFinite(data44))){
+if(data44 < 0 || isNaN(data44)){
+const err36 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.cpu_ms,data:data44};
 if(vErrors === null){
 vErrors = [err36];
 }
@@ -15377,20 +15682,17 @@ errors++;
 }
 }
 }
-var valid16 = _errs108 === errors;
+var valid19 = _errs112 === errors;
 }
 else {
-var valid16 = true;
+var valid19 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-else {
-const err37 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema17.type,parentSchema:schema17,data:data40};
+if(valid19){
+if(data43.memory_peak_bytes !== undefined){
+let data45 = data43.memory_peak_bytes;
+const _errs114 = errors;
+if((!(((typeof data45 == "number") && (!(data45 % 1) && !isNaN(data45))) && (isFinite(data45)))) && (data45 !== null)){
+const err37 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema18.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema18.properties.memory_peak_bytes.type,parentSchema:schema18.properties.memory_peak_bytes,data:data45};
 if(vErrors === null){
 vErrors = [err37];
 }
@@ -15399,13 +15701,10 @@ vErrors.push(err37);
 }
 errors++;
 }
-}
-var _valid2 = _errs96 === errors;
-valid14 = valid14 || _valid2;
-if(!valid14){
-const _errs110 = errors;
-if(data40 !== null){
-const err38 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.usage.anyOf[1].type,parentSchema:schema12.properties.usage.anyOf[1],data:data40};
+if(errors === _errs114){
+if((typeof data45 == "number") && (isFinite(data45))){
+if(data45 < 0 || isNaN(data45)){
+const err38 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.memory_peak_bytes,data:data45};
 if(vErrors === null){
 vErrors = [err38];
 }
@@ -15414,11 +15713,19 @@ vErrors.push(err38);
 }
 errors++;
 }
-var _valid2 = _errs110 === errors;
-valid14 = valid14 || _valid2;
 }
-if(!valid14){
-const err39 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.usage.anyOf,parentSchema:schema12.properties.usage,data:data40};
+}
+var valid19 = _errs114 === errors;
+}
+else {
+var valid19 = true;
+}
+if(valid19){
+if(data43.egress_bytes !== undefined){
+let data46 = data43.egress_bytes;
+const _errs116 = errors;
+if((!(((typeof data46 == "number") && (!(data46 % 1) && !isNaN(data46))) && (isFinite(data46)))) && (data46 !== null)){
+const err39 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema18.properties.egress_bytes.type},message:"must be integer,null",schema:schema18.properties.egress_bytes.type,parentSchema:schema18.properties.egress_bytes,data:data46};
 if(vErrors === null){
 vErrors = [err39];
 }
@@ -15426,38 +15733,11 @@ else {
 vErrors.push(err39);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
 }
-else {
-errors = _errs95;
-if(vErrors !== null){
-if(_errs95){
-vErrors.length = _errs95;
-}
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs94 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.isolation !== undefined){
-let data46 = data.isolation;
-const _errs112 = errors;
-const _errs113 = errors;
-let valid17 = false;
-const _errs114 = errors;
-const _errs115 = errors;
-if(errors === _errs115){
-if(data46 && typeof data46 == "object" && !Array.isArray(data46)){
-let missing3;
-if((((((((((((((data46.backend === undefined) && (missing3 = "backend")) || ((data46.user === undefined) && (missing3 = "user"))) || ((data46.mount === undefined) && (missing3 = "mount"))) || ((data46.pid === undefined) && (missing3 = "pid"))) || ((data46.net === undefined) && (missing3 = "net"))) || ((data46.ipc === undefined) && (missing3 = "ipc"))) || ((data46.uts === undefined) && (missing3 = "uts"))) || ((data46.cgroup === undefined) && (missing3 = "cgroup"))) || ((data46.seccomp === undefined) && (missing3 = "seccomp"))) || ((data46.no_new_privs === undefined) && (missing3 = "no_new_privs"))) || ((data46.capabilities === undefined) && (missing3 = "capabilities"))) || ((data46.exec_gate === undefined) && (missing3 = "exec_gate"))) || ((data46.overlay === undefined) && (missing3 = "overlay"))){
-const err40 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'",schema:schema18.required,parentSchema:schema18,data:data46};
+if(errors === _errs116){
+if((typeof data46 == "number") && (isFinite(data46))){
+if(data46 < 0 || isNaN(data46)){
+const err40 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.egress_bytes,data:data46};
 if(vErrors === null){
 vErrors = [err40];
 }
@@ -15466,11 +15746,19 @@ vErrors.push(err40);
 }
 errors++;
 }
+}
+}
+var valid19 = _errs116 === errors;
+}
 else {
-const _errs117 = errors;
-for(const key3 in data46){
-if(!(func2.call(schema18.properties, key3))){
-const err41 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema18,data:data46};
+var valid19 = true;
+}
+if(valid19){
+if(data43.ingress_bytes !== undefined){
+let data47 = data43.ingress_bytes;
+const _errs118 = errors;
+if((!(((typeof data47 == "number") && (!(data47 % 1) && !isNaN(data47))) && (isFinite(data47)))) && (data47 !== null)){
+const err41 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema18.properties.ingress_bytes.type},message:"must be integer,null",schema:schema18.properties.ingress_bytes.type,parentSchema:schema18.properties.ingress_bytes,data:data47};
 if(vErrors === null){
 vErrors = [err41];
 }
@@ -15478,17 +15766,11 @@ else {
 vErrors.push(err41);
 }
 errors++;
-break;
 }
-}
-if(_errs117 === errors){
-if(data46.backend !== undefined){
-let data47 = data46.backend;
-const _errs118 = errors;
 if(errors === _errs118){
-if(typeof data47 === "string"){
-if(func5(data47) < 1){
-const err42 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.backend,data:data47};
+if((typeof data47 == "number") && (isFinite(data47))){
+if(data47 < 0 || isNaN(data47)){
+const err42 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.ingress_bytes,data:data47};
 if(vErrors === null){
 vErrors = [err42];
 }
@@ -15498,8 +15780,18 @@ vErrors.push(err42);
 errors++;
 }
 }
+}
+var valid19 = _errs118 === errors;
+}
 else {
-const err43 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.backend.type,parentSchema:schema18.properties.backend,data:data47};
+var valid19 = true;
+}
+if(valid19){
+if(data43.processes !== undefined){
+let data48 = data43.processes;
+const _errs120 = errors;
+if((!(((typeof data48 == "number") && (!(data48 % 1) && !isNaN(data48))) && (isFinite(data48)))) && (data48 !== null)){
+const err43 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema18.properties.processes.type},message:"must be integer,null",schema:schema18.properties.processes.type,parentSchema:schema18.properties.processes,data:data48};
 if(vErrors === null){
 vErrors = [err43];
 }
@@ -15508,20 +15800,10 @@ vErrors.push(err43);
 }
 errors++;
 }
-}
-var valid19 = _errs118 === errors;
-}
-else {
-var valid19 = true;
-}
-if(valid19){
-if(data46.user !== undefined){
-let data48 = data46.user;
-const _errs120 = errors;
 if(errors === _errs120){
-if(typeof data48 === "string"){
-if(func5(data48) < 1){
-const err44 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.user,data:data48};
+if((typeof data48 == "number") && (isFinite(data48))){
+if(data48 < 0 || isNaN(data48)){
+const err44 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.processes,data:data48};
 if(vErrors === null){
 vErrors = [err44];
 }
@@ -15531,8 +15813,21 @@ vErrors.push(err44);
 errors++;
 }
 }
+}
+var valid19 = _errs120 === errors;
+}
 else {
-const err45 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.user.type,parentSchema:schema18.properties.user,data:data48};
+var valid19 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err45 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema18.type,parentSchema:schema18,data:data43};
 if(vErrors === null){
 vErrors = [err45];
 }
@@ -15542,19 +15837,12 @@ vErrors.push(err45);
 errors++;
 }
 }
-var valid19 = _errs120 === errors;
-}
-else {
-var valid19 = true;
-}
-if(valid19){
-if(data46.mount !== undefined){
-let data49 = data46.mount;
+var _valid3 = _errs108 === errors;
+valid17 = valid17 || _valid3;
+if(!valid17){
 const _errs122 = errors;
-if(errors === _errs122){
-if(typeof data49 === "string"){
-if(func5(data49) < 1){
-const err46 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.mount,data:data49};
+if(data43 !== null){
+const err46 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.usage.anyOf[1].type,parentSchema:schema12.properties.usage.anyOf[1],data:data43};
 if(vErrors === null){
 vErrors = [err46];
 }
@@ -15563,9 +15851,11 @@ vErrors.push(err46);
 }
 errors++;
 }
+var _valid3 = _errs122 === errors;
+valid17 = valid17 || _valid3;
 }
-else {
-const err47 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.mount.type,parentSchema:schema18.properties.mount,data:data49};
+if(!valid17){
+const err47 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.usage.anyOf,parentSchema:schema12.properties.usage,data:data43};
 if(vErrors === null){
 vErrors = [err47];
 }
@@ -15573,21 +15863,38 @@ else {
 vErrors.push(err47);
 }
 errors++;
-}
-}
-var valid19 = _errs122 === errors;
+validate11.errors = vErrors;
+return false;
 }
 else {
-var valid19 = true;
+errors = _errs107;
+if(vErrors !== null){
+if(_errs107){
+vErrors.length = _errs107;
 }
-if(valid19){
-if(data46.pid !== undefined){
-let data50 = data46.pid;
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs106 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.isolation !== undefined){
+let data49 = data.isolation;
 const _errs124 = errors;
-if(errors === _errs124){
-if(typeof data50 === "string"){
-if(func5(data50) < 1){
-const err48 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.pid,data:data50};
+const _errs125 = errors;
+let valid20 = false;
+const _errs126 = errors;
+const _errs127 = errors;
+if(errors === _errs127){
+if(data49 && typeof data49 == "object" && !Array.isArray(data49)){
+let missing4;
+if((((((((((((((data49.backend === undefined) && (missing4 = "backend")) || ((data49.user === undefined) && (missing4 = "user"))) || ((data49.mount === undefined) && (missing4 = "mount"))) || ((data49.pid === undefined) && (missing4 = "pid"))) || ((data49.net === undefined) && (missing4 = "net"))) || ((data49.ipc === undefined) && (missing4 = "ipc"))) || ((data49.uts === undefined) && (missing4 = "uts"))) || ((data49.cgroup === undefined) && (missing4 = "cgroup"))) || ((data49.seccomp === undefined) && (missing4 = "seccomp"))) || ((data49.no_new_privs === undefined) && (missing4 = "no_new_privs"))) || ((data49.capabilities === undefined) && (missing4 = "capabilities"))) || ((data49.exec_gate === undefined) && (missing4 = "exec_gate"))) || ((data49.overlay === undefined) && (missing4 = "overlay"))){
+const err48 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing4},message:"must have required property '"+missing4+"'",schema:schema19.required,parentSchema:schema19,data:data49};
 if(vErrors === null){
 vErrors = [err48];
 }
@@ -15596,9 +15903,11 @@ vErrors.push(err48);
 }
 errors++;
 }
-}
 else {
-const err49 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.pid.type,parentSchema:schema18.properties.pid,data:data50};
+const _errs129 = errors;
+for(const key4 in data49){
+if(!(func2.call(schema19.properties, key4))){
+const err49 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties",schema:false,parentSchema:schema19,data:data49};
 if(vErrors === null){
 vErrors = [err49];
 }
@@ -15606,21 +15915,17 @@ else {
 vErrors.push(err49);
 }
 errors++;
+break;
 }
 }
-var valid19 = _errs124 === errors;
-}
-else {
-var valid19 = true;
-}
-if(valid19){
-if(data46.net !== undefined){
-let data51 = data46.net;
-const _errs126 = errors;
-if(errors === _errs126){
-if(typeof data51 === "string"){
-if(func5(data51) < 1){
-const err50 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.net,data:data51};
+if(_errs129 === errors){
+if(data49.backend !== undefined){
+let data50 = data49.backend;
+const _errs130 = errors;
+if(errors === _errs130){
+if(typeof data50 === "string"){
+if(func5(data50) < 1){
+const err50 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.backend,data:data50};
 if(vErrors === null){
 vErrors = [err50];
 }
@@ -15631,7 +15936,7 @@ errors++;
 }
 }
 else {
-const err51 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.net.type,parentSchema:schema18.properties.net,data:data51};
+const err51 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.backend.type,parentSchema:schema19.properties.backend,data:data50};
 if(vErrors === null){
 vErrors = [err51];
 }
@@ -15641,19 +15946,19 @@ vErrors.push(err51);
 errors++;
 }
 }
-var valid19 = _errs126 === errors;
+var valid22 = _errs130 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.ipc !== undefined){
-let data52 = data46.ipc;
-const _errs128 = errors;
-if(errors === _errs128){
-if(typeof data52 === "string"){
-if(func5(data52) < 1){
-const err52 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.ipc,data:data52};
+if(valid22){
+if(data49.user !== undefined){
+let data51 = data49.user;
+const _errs132 = errors;
+if(errors === _errs132){
+if(typeof data51 === "string"){
+if(func5(data51) < 1){
+const err52 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.user,data:data51};
 if(vErrors === null){
 vErrors = [err52];
 }
@@ -15664,7 +15969,7 @@ errors++;
 }
 }
 else {
-const err53 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.ipc.type,parentSchema:schema18.properties.ipc,data:data52};
+const err53 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.user.type,parentSchema:schema19.properties.user,data:data51};
 if(vErrors === null){
 vErrors = [err53];
 }
@@ -15674,19 +15979,19 @@ vErrors.push(err53);
 errors++;
 }
 }
-var valid19 = _errs128 === errors;
+var valid22 = _errs132 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.uts !== undefined){
-let data53 = data46.uts;
-const _errs130 = errors;
-if(errors === _errs130){
-if(typeof data53 === "string"){
-if(func5(data53) < 1){
-const err54 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.uts,data:data53};
+if(valid22){
+if(data49.mount !== undefined){
+let data52 = data49.mount;
+const _errs134 = errors;
+if(errors === _errs134){
+if(typeof data52 === "string"){
+if(func5(data52) < 1){
+const err54 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.mount,data:data52};
 if(vErrors === null){
 vErrors = [err54];
 }
@@ -15697,7 +16002,7 @@ errors++;
 }
 }
 else {
-const err55 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.uts.type,parentSchema:schema18.properties.uts,data:data53};
+const err55 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.mount.type,parentSchema:schema19.properties.mount,data:data52};
 if(vErrors === null){
 vErrors = [err55];
 }
@@ -15707,19 +16012,19 @@ vErrors.push(err55);
 errors++;
 }
 }
-var valid19 = _errs130 === errors;
+var valid22 = _errs134 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.cgroup !== undefined){
-let data54 = data46.cgroup;
-const _errs132 = errors;
-if(errors === _errs132){
-if(typeof data54 === "string"){
-if(func5(data54) < 1){
-const err56 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.cgroup,data:data54};
+if(valid22){
+if(data49.pid !== undefined){
+let data53 = data49.pid;
+const _errs136 = errors;
+if(errors === _errs136){
+if(typeof data53 === "string"){
+if(func5(data53) < 1){
+const err56 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.pid,data:data53};
 if(vErrors === null){
 vErrors = [err56];
 }
@@ -15730,7 +16035,7 @@ errors++;
 }
 }
 else {
-const err57 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.cgroup.type,parentSchema:schema18.properties.cgroup,data:data54};
+const err57 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.pid.type,parentSchema:schema19.properties.pid,data:data53};
 if(vErrors === null){
 vErrors = [err57];
 }
@@ -15740,19 +16045,19 @@ vErrors.push(err57);
 errors++;
 }
 }
-var valid19 = _errs132 === errors;
+var valid22 = _errs136 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.seccomp !== undefined){
-let data55 = data46.seccomp;
-const _errs134 = errors;
-if(errors === _errs134){
-if(typeof data55 === "string"){
-if(func5(data55) < 1){
-const err58 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.seccomp,data:data55};
+if(valid22){
+if(data49.net !== undefined){
+let data54 = data49.net;
+const _errs138 = errors;
+if(errors === _errs138){
+if(typeof data54 === "string"){
+if(func5(data54) < 1){
+const err58 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.net,data:data54};
 if(vErrors === null){
 vErrors = [err58];
 }
@@ -15763,7 +16068,7 @@ errors++;
 }
 }
 else {
-const err59 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.seccomp.type,parentSchema:schema18.properties.seccomp,data:data55};
+const err59 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.net.type,parentSchema:schema19.properties.net,data:data54};
 if(vErrors === null){
 vErrors = [err59];
 }
@@ -15773,19 +16078,19 @@ vErrors.push(err59);
 errors++;
 }
 }
-var valid19 = _errs134 === errors;
+var valid22 = _errs138 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.no_new_privs !== undefined){
-let data56 = data46.no_new_privs;
-const _errs136 = errors;
-if(errors === _errs136){
-if(typeof data56 === "string"){
-if(func5(data56) < 1){
-const err60 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.no_new_privs,data:data56};
+if(valid22){
+if(data49.ipc !== undefined){
+let data55 = data49.ipc;
+const _errs140 = errors;
+if(errors === _errs140){
+if(typeof data55 === "string"){
+if(func5(data55) < 1){
+const err60 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.ipc,data:data55};
 if(vErrors === null){
 vErrors = [err60];
 }
@@ -15796,7 +16101,7 @@ errors++;
 }
 }
 else {
-const err61 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.no_new_privs.type,parentSchema:schema18.properties.no_new_privs,data:data56};
+const err61 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.ipc.type,parentSchema:schema19.properties.ipc,data:data55};
 if(vErrors === null){
 vErrors = [err61];
 }
@@ -15806,19 +16111,19 @@ vErrors.push(err61);
 errors++;
 }
 }
-var valid19 = _errs136 === errors;
+var valid22 = _errs140 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.capabilities !== undefined){
-let data57 = data46.capabilities;
-const _errs138 = errors;
-if(errors === _errs138){
-if(typeof data57 === "string"){
-if(func5(data57) < 1){
-const err62 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.capabilities,data:data57};
+if(valid22){
+if(data49.uts !== undefined){
+let data56 = data49.uts;
+const _errs142 = errors;
+if(errors === _errs142){
+if(typeof data56 === "string"){
+if(func5(data56) < 1){
+const err62 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.uts,data:data56};
 if(vErrors === null){
 vErrors = [err62];
 }
@@ -15829,7 +16134,7 @@ errors++;
 }
 }
 else {
-const err63 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.capabilities.type,parentSchema:schema18.properties.capabilities,data:data57};
+const err63 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.uts.type,parentSchema:schema19.properties.uts,data:data56};
 if(vErrors === null){
 vErrors = [err63];
 }
@@ -15839,19 +16144,19 @@ vErrors.push(err63);
 errors++;
 }
 }
-var valid19 = _errs138 === errors;
+var valid22 = _errs142 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.exec_gate !== undefined){
-let data58 = data46.exec_gate;
-const _errs140 = errors;
-if(errors === _errs140){
-if(typeof data58 === "string"){
-if(func5(data58) < 1){
-const err64 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.exec_gate,data:data58};
+if(valid22){
+if(data49.cgroup !== undefined){
+let data57 = data49.cgroup;
+const _errs144 = errors;
+if(errors === _errs144){
+if(typeof data57 === "string"){
+if(func5(data57) < 1){
+const err64 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.cgroup,data:data57};
 if(vErrors === null){
 vErrors = [err64];
 }
@@ -15862,7 +16167,7 @@ errors++;
 }
 }
 else {
-const err65 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.exec_gate.type,parentSchema:schema18.properties.exec_gate,data:data58};
+const err65 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.cgroup.type,parentSchema:schema19.properties.cgroup,data:data57};
 if(vErrors === null){
 vErrors = [err65];
 }
@@ -15872,19 +16177,19 @@ vErrors.push(err65);
 errors++;
 }
 }
-var valid19 = _errs140 === errors;
+var valid22 = _errs144 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-if(valid19){
-if(data46.overlay !== undefined){
-let data59 = data46.overlay;
-const _errs142 = errors;
-if(errors === _errs142){
-if(typeof data59 === "string"){
-if(func5(data59) < 1){
-const err66 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.overlay,data:data59};
+if(valid22){
+if(data49.seccomp !== undefined){
+let data58 = data49.seccomp;
+const _errs146 = errors;
+if(errors === _errs146){
+if(typeof data58 === "string"){
+if(func5(data58) < 1){
+const err66 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.seccomp,data:data58};
 if(vErrors === null){
 vErrors = [err66];
 }
@@ -15895,7 +16200,7 @@ errors++;
 }
 }
 else {
-const err67 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.overlay.type,parentSchema:schema18.properties.overlay,data:data59};
+const err67 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.seccomp.type,parentSchema:schema19.properties.seccomp,data:data58};
 if(vErrors === null){
 vErrors = [err67];
 }
@@ -15905,28 +16210,19 @@ vErrors.push(err67);
 errors++;
 }
 }
-var valid19 = _errs142 === errors;
+var valid22 = _errs146 === errors;
 }
 else {
-var valid19 = true;
+var valid22 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-const err68 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema18.type,parentSchema:schema18,data:data46};
+if(valid22){
+if(data49.no_new_privs !== undefined){
+let data59 = data49.no_new_privs;
+const _errs148 = errors;
+if(errors === _errs148){
+if(typeof data59 === "string"){
+if(func5(data59) < 1){
+const err68 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.no_new_privs,data:data59};
 if(vErrors === null){
 vErrors = [err68];
 }
@@ -15936,12 +16232,8 @@ vErrors.push(err68);
 errors++;
 }
 }
-var _valid3 = _errs114 === errors;
-valid17 = valid17 || _valid3;
-if(!valid17){
-const _errs144 = errors;
-if(data46 !== null){
-const err69 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.isolation.anyOf[1].type,parentSchema:schema12.properties.isolation.anyOf[1],data:data46};
+else {
+const err69 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.no_new_privs.type,parentSchema:schema19.properties.no_new_privs,data:data59};
 if(vErrors === null){
 vErrors = [err69];
 }
@@ -15950,11 +16242,20 @@ vErrors.push(err69);
 }
 errors++;
 }
-var _valid3 = _errs144 === errors;
-valid17 = valid17 || _valid3;
 }
-if(!valid17){
-const err70 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.isolation.anyOf,parentSchema:schema12.properties.isolation,data:data46};
+var valid22 = _errs148 === errors;
+}
+else {
+var valid22 = true;
+}
+if(valid22){
+if(data49.capabilities !== undefined){
+let data60 = data49.capabilities;
+const _errs150 = errors;
+if(errors === _errs150){
+if(typeof data60 === "string"){
+if(func5(data60) < 1){
+const err70 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.capabilities,data:data60};
 if(vErrors === null){
 vErrors = [err70];
 }
@@ -15962,42 +16263,10 @@ else {
 vErrors.push(err70);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
+}
 }
 else {
-errors = _errs113;
-if(vErrors !== null){
-if(_errs113){
-vErrors.length = _errs113;
-}
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs112 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.decision !== undefined){
-let data60 = data.decision;
-const _errs146 = errors;
-const _errs147 = errors;
-let valid20 = false;
-const _errs148 = errors;
-if(!(validate13(data60, {instancePath:instancePath+"/decision",parentData:data,parentDataProperty:"decision",rootData}))){
-vErrors = vErrors === null ? validate13.errors : vErrors.concat(validate13.errors);
-errors = vErrors.length;
-}
-var _valid4 = _errs148 === errors;
-valid20 = valid20 || _valid4;
-if(!valid20){
-const _errs149 = errors;
-if(data60 !== null){
-const err71 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.decision.anyOf[1].type,parentSchema:schema12.properties.decision.anyOf[1],data:data60};
+const err71 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.capabilities.type,parentSchema:schema19.properties.capabilities,data:data60};
 if(vErrors === null){
 vErrors = [err71];
 }
@@ -16006,11 +16275,20 @@ vErrors.push(err71);
 }
 errors++;
 }
-var _valid4 = _errs149 === errors;
-valid20 = valid20 || _valid4;
 }
-if(!valid20){
-const err72 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.decision.anyOf,parentSchema:schema12.properties.decision,data:data60};
+var valid22 = _errs150 === errors;
+}
+else {
+var valid22 = true;
+}
+if(valid22){
+if(data49.exec_gate !== undefined){
+let data61 = data49.exec_gate;
+const _errs152 = errors;
+if(errors === _errs152){
+if(typeof data61 === "string"){
+if(func5(data61) < 1){
+const err72 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.exec_gate,data:data61};
 if(vErrors === null){
 vErrors = [err72];
 }
@@ -16018,176 +16296,10 @@ else {
 vErrors.push(err72);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
-}
-else {
-errors = _errs147;
-if(vErrors !== null){
-if(_errs147){
-vErrors.length = _errs147;
-}
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs146 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.stdout_sha256 !== undefined){
-let data61 = data.stdout_sha256;
-const _errs151 = errors;
-if((typeof data61 !== "string") && (data61 !== null)){
-validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/type",keyword:"type",params:{type: schema12.properties.stdout_sha256.type},message:"must be string,null",schema:schema12.properties.stdout_sha256.type,parentSchema:schema12.properties.stdout_sha256,data:data61}];
-return false;
-}
-if(errors === _errs151){
-if(typeof data61 === "string"){
-if(!pattern5.test(data61)){
-validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stdout_sha256,data:data61}];
-return false;
-}
-}
-}
-var valid0 = _errs151 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.stderr_sha256 !== undefined){
-let data62 = data.stderr_sha256;
-const _errs153 = errors;
-if((typeof data62 !== "string") && (data62 !== null)){
-validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/type",keyword:"type",params:{type: schema12.properties.stderr_sha256.type},message:"must be string,null",schema:schema12.properties.stderr_sha256.type,parentSchema:schema12.properties.stderr_sha256,data:data62}];
-return false;
-}
-if(errors === _errs153){
-if(typeof data62 === "string"){
-if(!pattern5.test(data62)){
-validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stderr_sha256,data:data62}];
-return false;
-}
-}
-}
-var valid0 = _errs153 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.redacted !== undefined){
-let data63 = data.redacted;
-const _errs155 = errors;
-if(errors === _errs155){
-if(Array.isArray(data63)){
-var valid21 = true;
-const len7 = data63.length;
-for(let i7=0; i7<len7; i7++){
-let data64 = data63[i7];
-const _errs157 = errors;
-const _errs158 = errors;
-if(errors === _errs158){
-if(data64 && typeof data64 == "object" && !Array.isArray(data64)){
-let missing4;
-if(((data64.kind === undefined) && (missing4 = "kind")) || ((data64.place === undefined) && (missing4 = "place"))){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/required",keyword:"required",params:{missingProperty: missing4},message:"must have required property '"+missing4+"'",schema:schema23.required,parentSchema:schema23,data:data64}];
-return false;
-}
-else {
-const _errs160 = errors;
-for(const key4 in data64){
-if(!((key4 === "kind") || (key4 === "place"))){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties",schema:false,parentSchema:schema23,data:data64}];
-return false;
-break;
-}
-}
-if(_errs160 === errors){
-if(data64.kind !== undefined){
-let data65 = data64.kind;
-const _errs161 = errors;
-if(typeof data65 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/kind",schemaPath:"#/definitions/redaction/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.kind.type,parentSchema:schema23.properties.kind,data:data65}];
-return false;
-}
-var valid23 = _errs161 === errors;
-}
-else {
-var valid23 = true;
-}
-if(valid23){
-if(data64.place !== undefined){
-let data66 = data64.place;
-const _errs163 = errors;
-if(typeof data66 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/place",schemaPath:"#/definitions/redaction/properties/place/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.place.type,parentSchema:schema23.properties.place,data:data66}];
-return false;
-}
-var valid23 = _errs163 === errors;
-}
-else {
-var valid23 = true;
-}
-}
-}
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema23.type,parentSchema:schema23,data:data64}];
-return false;
-}
-}
-var valid21 = _errs157 === errors;
-if(!valid21){
-break;
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/redacted",schemaPath:"#/properties/redacted/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.properties.redacted.type,parentSchema:schema12.properties.redacted,data:data63}];
-return false;
-}
-}
-var valid0 = _errs155 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replayable !== undefined){
-let data67 = data.replayable;
-const _errs165 = errors;
-if(typeof data67 !== "boolean"){
-validate11.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema12.properties.replayable.type,parentSchema:schema12.properties.replayable,data:data67}];
-return false;
-}
-var valid0 = _errs165 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replay_context !== undefined){
-let data68 = data.replay_context;
-const _errs167 = errors;
-const _errs168 = errors;
-let valid24 = false;
-const _errs169 = errors;
-if(!(validate15(data68, {instancePath:instancePath+"/replay_context",parentData:data,parentDataProperty:"replay_context",rootData}))){
-vErrors = vErrors === null ? validate15.errors : vErrors.concat(validate15.errors);
-errors = vErrors.length;
-}
-var _valid5 = _errs169 === errors;
-valid24 = valid24 || _valid5;
-if(!valid24){
-const _errs170 = errors;
-if(data68 !== null){
-const err73 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.replay_context.anyOf[1].type,parentSchema:schema12.properties.replay_context.anyOf[1],data:data68};
+const err73 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.exec_gate.type,parentSchema:schema19.properties.exec_gate,data:data61};
 if(vErrors === null){
 vErrors = [err73];
 }
@@ -16196,11 +16308,20 @@ vErrors.push(err73);
 }
 errors++;
 }
-var _valid5 = _errs170 === errors;
-valid24 = valid24 || _valid5;
 }
-if(!valid24){
-const err74 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.replay_context.anyOf,parentSchema:schema12.properties.replay_context,data:data68};
+var valid22 = _errs152 === errors;
+}
+else {
+var valid22 = true;
+}
+if(valid22){
+if(data49.overlay !== undefined){
+let data62 = data49.overlay;
+const _errs154 = errors;
+if(errors === _errs154){
+if(typeof data62 === "string"){
+if(func5(data62) < 1){
+const err74 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.overlay,data:data62};
 if(vErrors === null){
 vErrors = [err74];
 }
@@ -16208,18 +16329,265 @@ else {
 vErrors.push(err74);
 }
 errors++;
+}
+}
+else {
+const err75 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.overlay.type,parentSchema:schema19.properties.overlay,data:data62};
+if(vErrors === null){
+vErrors = [err75];
+}
+else {
+vErrors.push(err75);
+}
+errors++;
+}
+}
+var valid22 = _errs154 === errors;
+}
+else {
+var valid22 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err76 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema19.type,parentSchema:schema19,data:data49};
+if(vErrors === null){
+vErrors = [err76];
+}
+else {
+vErrors.push(err76);
+}
+errors++;
+}
+}
+var _valid4 = _errs126 === errors;
+valid20 = valid20 || _valid4;
+if(!valid20){
+const _errs156 = errors;
+if(data49 !== null){
+const err77 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.isolation.anyOf[1].type,parentSchema:schema12.properties.isolation.anyOf[1],data:data49};
+if(vErrors === null){
+vErrors = [err77];
+}
+else {
+vErrors.push(err77);
+}
+errors++;
+}
+var _valid4 = _errs156 === errors;
+valid20 = valid20 || _valid4;
+}
+if(!valid20){
+const err78 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.isolation.anyOf,parentSchema:schema12.properties.isolation,data:data49};
+if(vErrors === null){
+vErrors = [err78];
+}
+else {
+vErrors.push(err78);
+}
+errors++;
 validate11.errors = vErrors;
 return false;
 }
 else {
-errors = _errs168;
+errors = _errs125;
 if(vErrors !== null){
-if(_errs168){
-vErrors.length = _errs168;
+if(_errs125){
+vErrors.length = _errs125;
 }
 else {
 vErrors = null;
 }
+}
+}
+var valid0 = _errs124 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.decision !== undefined){
+let data63 = data.decision;
+const _errs158 = errors;
+const _errs159 = errors;
+let valid23 = false;
+const _errs160 = errors;
+if(!(validate13(data63, {instancePath:instancePath+"/decision",parentData:data,parentDataProperty:"decision",rootData}))){
+vErrors = vErrors === null ? validate13.errors : vErrors.concat(validate13.errors);
+errors = vErrors.length;
+}
+var _valid5 = _errs160 === errors;
+valid23 = valid23 || _valid5;
+if(!valid23){
+const _errs161 = errors;
+if(data63 !== null){
+const err79 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.decision.anyOf[1].type,parentSchema:schema12.properties.decision.anyOf[1],data:data63};
+if(vErrors === null){
+vErrors = [err79];
+}
+else {
+vErrors.push(err79);
+}
+errors++;
+}
+var _valid5 = _errs161 === errors;
+valid23 = valid23 || _valid5;
+}
+if(!valid23){
+const err80 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.decision.anyOf,parentSchema:schema12.properties.decision,data:data63};
+if(vErrors === null){
+vErrors = [err80];
+}
+else {
+vErrors.push(err80);
+}
+errors++;
+validate11.errors = vErrors;
+return false;
+}
+else {
+errors = _errs159;
+if(vErrors !== null){
+if(_errs159){
+vErrors.length = _errs159;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs158 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stdout_sha256 !== undefined){
+let data64 = data.stdout_sha256;
+const _errs163 = errors;
+if((typeof data64 !== "string") && (data64 !== null)){
+validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/type",keyword:"type",params:{type: schema12.properties.stdout_sha256.type},message:"must be string,null",schema:schema12.properties.stdout_sha256.type,parentSchema:schema12.properties.stdout_sha256,data:data64}];
+return false;
+}
+if(errors === _errs163){
+if(typeof data64 === "string"){
+if(!pattern5.test(data64)){
+validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stdout_sha256,data:data64}];
+return false;
+}
+}
+}
+var valid0 = _errs163 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stderr_sha256 !== undefined){
+let data65 = data.stderr_sha256;
+const _errs165 = errors;
+if((typeof data65 !== "string") && (data65 !== null)){
+validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/type",keyword:"type",params:{type: schema12.properties.stderr_sha256.type},message:"must be string,null",schema:schema12.properties.stderr_sha256.type,parentSchema:schema12.properties.stderr_sha256,data:data65}];
+return false;
+}
+if(errors === _errs165){
+if(typeof data65 === "string"){
+if(!pattern5.test(data65)){
+validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stderr_sha256,data:data65}];
+return false;
+}
+}
+}
+var valid0 = _errs165 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.redacted !== undefined){
+let data66 = data.redacted;
+const _errs167 = errors;
+if(errors === _errs167){
+if(Array.isArray(data66)){
+var valid24 = true;
+const len7 = data66.length;
+for(let i7=0; i7<len7; i7++){
+let data67 = data66[i7];
+const _errs169 = errors;
+const _errs170 = errors;
+if(errors === _errs170){
+if(data67 && typeof data67 == "object" && !Array.isArray(data67)){
+let missing5;
+if(((data67.kind === undefined) && (missing5 = "kind")) || ((data67.place === undefined) && (missing5 = "place"))){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/required",keyword:"required",params:{missingProperty: missing5},message:"must have required property '"+missing5+"'",schema:schema24.required,parentSchema:schema24,data:data67}];
+return false;
+}
+else {
+const _errs172 = errors;
+for(const key5 in data67){
+if(!((key5 === "kind") || (key5 === "place"))){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key5},message:"must NOT have additional properties",schema:false,parentSchema:schema24,data:data67}];
+return false;
+break;
+}
+}
+if(_errs172 === errors){
+if(data67.kind !== undefined){
+let data68 = data67.kind;
+const _errs173 = errors;
+if(typeof data68 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/kind",schemaPath:"#/definitions/redaction/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema24.properties.kind.type,parentSchema:schema24.properties.kind,data:data68}];
+return false;
+}
+var valid26 = _errs173 === errors;
+}
+else {
+var valid26 = true;
+}
+if(valid26){
+if(data67.place !== undefined){
+let data69 = data67.place;
+const _errs175 = errors;
+if(typeof data69 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/place",schemaPath:"#/definitions/redaction/properties/place/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema24.properties.place.type,parentSchema:schema24.properties.place,data:data69}];
+return false;
+}
+var valid26 = _errs175 === errors;
+}
+else {
+var valid26 = true;
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema24.type,parentSchema:schema24,data:data67}];
+return false;
+}
+}
+var valid24 = _errs169 === errors;
+if(!valid24){
+break;
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/redacted",schemaPath:"#/properties/redacted/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.properties.redacted.type,parentSchema:schema12.properties.redacted,data:data66}];
+return false;
 }
 }
 var valid0 = _errs167 === errors;
@@ -16228,59 +16596,129 @@ else {
 var valid0 = true;
 }
 if(valid0){
+if(data.replayable !== undefined){
+let data70 = data.replayable;
+const _errs177 = errors;
+if(typeof data70 !== "boolean"){
+validate11.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema12.properties.replayable.type,parentSchema:schema12.properties.replayable,data:data70}];
+return false;
+}
+var valid0 = _errs177 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replay_context !== undefined){
+let data71 = data.replay_context;
+const _errs179 = errors;
+const _errs180 = errors;
+let valid27 = false;
+const _errs181 = errors;
+if(!(validate15(data71, {instancePath:instancePath+"/replay_context",parentData:data,parentDataProperty:"replay_context",rootData}))){
+vErrors = vErrors === null ? validate15.errors : vErrors.concat(validate15.errors);
+errors = vErrors.length;
+}
+var _valid6 = _errs181 === errors;
+valid27 = valid27 || _valid6;
+if(!valid27){
+const _errs182 = errors;
+if(data71 !== null){
+const err81 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.replay_context.anyOf[1].type,parentSchema:schema12.properties.replay_context.anyOf[1],data:data71};
+if(vErrors === null){
+vErrors = [err81];
+}
+else {
+vErrors.push(err81);
+}
+errors++;
+}
+var _valid6 = _errs182 === errors;
+valid27 = valid27 || _valid6;
+}
+if(!valid27){
+const err82 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.replay_context.anyOf,parentSchema:schema12.properties.replay_context,data:data71};
+if(vErrors === null){
+vErrors = [err82];
+}
+else {
+vErrors.push(err82);
+}
+errors++;
+validate11.errors = vErrors;
+return false;
+}
+else {
+errors = _errs180;
+if(vErrors !== null){
+if(_errs180){
+vErrors.length = _errs180;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs179 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
 if(data.seq !== undefined){
-let data69 = data.seq;
-const _errs172 = errors;
-if(!(((typeof data69 == "number") && (!(data69 % 1) && !isNaN(data69))) && (isFinite(data69)))){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data69}];
+let data72 = data.seq;
+const _errs184 = errors;
+if(!(((typeof data72 == "number") && (!(data72 % 1) && !isNaN(data72))) && (isFinite(data72)))){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data72}];
 return false;
 }
-if(errors === _errs172){
-if((typeof data69 == "number") && (isFinite(data69))){
-if(data69 < 0 || isNaN(data69)){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data69}];
+if(errors === _errs184){
+if((typeof data72 == "number") && (isFinite(data72))){
+if(data72 < 0 || isNaN(data72)){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data72}];
 return false;
 }
 }
 }
-var valid0 = _errs172 === errors;
+var valid0 = _errs184 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.prev !== undefined){
-let data70 = data.prev;
-const _errs174 = errors;
-if((typeof data70 !== "string") && (data70 !== null)){
-validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data70}];
+let data73 = data.prev;
+const _errs186 = errors;
+if((typeof data73 !== "string") && (data73 !== null)){
+validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data73}];
 return false;
 }
-var valid0 = _errs174 === errors;
+var valid0 = _errs186 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.hash !== undefined){
-let data71 = data.hash;
-const _errs176 = errors;
-if(errors === _errs176){
-if(typeof data71 === "string"){
-if(func5(data71) < 1){
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data71}];
+let data74 = data.hash;
+const _errs188 = errors;
+if(errors === _errs188){
+if(typeof data74 === "string"){
+if(func5(data74) < 1){
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data74}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data71}];
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data74}];
 return false;
 }
 }
-var valid0 = _errs176 === errors;
+var valid0 = _errs188 === errors;
 }
 else {
 var valid0 = true;
+}
 }
 }
 }

@@ -13,6 +13,8 @@ function spec(change: Partial<WorldSpec> = {}): WorldSpec {
     access: { kind: "direct" },
     files,
     hidden: [],
+    limits: {},
+    seccomp: "enforce",
     sealed: [],
     ...change,
   };

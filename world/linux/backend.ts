@@ -103,7 +103,16 @@ export class LinuxBackend implements WorldBackend {
       const files = { read: ["/**"], denyRead: [], write: [`${project}/**`], denyWrite: [] };
       const world = await this.#launch(
         "wld_probe",
-        { project, identity: "probe", access: { kind: "direct" }, files, hidden: [], sealed: [] },
+        {
+          project,
+          identity: "probe",
+          access: { kind: "direct" },
+          files,
+          hidden: [],
+          sealed: [],
+          limits: {},
+          seccomp: "enforce",
+        },
         signal,
       );
       await world.end("the probe is over");
