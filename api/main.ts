@@ -27,15 +27,17 @@ function terminalOf(host: NodeJS.Process): Terminal {
   const gid = host.getgid?.() ?? -1;
   const installation = installationAt(fileURLToPath(new URL("..", import.meta.url)));
   const root = host.env["SUBSTRATE_HOME"];
+  const home = homeLayout(
+    root === undefined || root === "" ? join(homedir(), ".substrate") : resolve(root),
+    uid === 0 ? ROOT_OVERLAY : undefined,
+  );
   return {
-    home: homeLayout(
-      root === undefined || root === "" ? join(homedir(), ".substrate") : resolve(root),
-      uid === 0 ? ROOT_OVERLAY : undefined,
-    ),
+    home,
     installation,
     createBackend: async () => {
       const { LinuxBackend } = await import("../world/linux/backend.ts");
-      return new LinuxBackend({ init: installation.init, uid, gid });
+      const { overlay: strays, quarantine } = home;
+      return new LinuxBackend({ init: installation.init, uid, gid, strays, quarantine });
     },
     environment: host.env,
     uid,

@@ -22,6 +22,7 @@ const DIFF_PATIENCE_MS = 30_000;
 
 /** What a command changed, as far as it was seen. */
 export async function changesOf(job: Job, world: World, ran: Ran): Promise<FsDiff> {
-  if (!isIsolated(job) || ran.ending.kind === "not_started") return NOT_LISTED;
+  if (ran.ending.kind === "not_started") return NOT_LISTED;
+  if (!isIsolated(job)) return { ...NOT_LISTED, world_only: [...(await world.strays())] };
   return await world.fsDiff(AbortSignal.timeout(DIFF_PATIENCE_MS));
 }

@@ -1,5 +1,4 @@
 /** From policies to what a world is told: paths with their variables replaced, and of two policies what both allow. */
-import { join } from "node:path";
 import type { FileScope, ProjectAccess, WorldSpec } from "../world/backend.ts";
 import type { CompiledPolicy } from "./policy/index.ts";
 import { isWithin } from "./projects.ts";
@@ -57,35 +56,38 @@ export function worldSpec(
     project,
     identity,
     access,
-    files: { ...files, denyWrite: [...files.denyWrite, ...profiles] },
+    files: { ...files, denyWrite: [...files.denyWrite, ...profiles.map(literalPattern)] },
     hidden: around.hidden,
     sealed: around.installation,
     limits: policies.map((policy) => worldLimits(policy.document.world?.limits)).reduce(lowerLimits),
     seccomp: policies.every((policy) => policy.document.world?.seccomp === "log") ? "log" : "enforce",
+    strays: policies.some((policy) => policy.document.mode === "enforce") ? "refused" : "kept",
   };
-}
-
-/** `*` before the end of a path cannot be carried out by mounts; `broker/policy/not-yet.ts` says so at load. */
-function isLiteralScope(path: string): boolean {
-  return !/[*?[\]{}]/.test(path.replace(/\/\*\*$/, ""));
 }
 
 function fileScope(policy: CompiledPolicy, project: string, home: string): FileScope {
   const files = policy.document.fs ?? {};
-  const place = (paths: readonly string[] | undefined): readonly string[] =>
-    (paths ?? []).filter(isLiteralScope).map((path) => absolute(path, project, home));
+  const paths = (list: readonly string[]): readonly string[] =>
+    list.map((path) => absolute(path, project, home, (folder) => folder));
+  const patterns = (list: readonly string[]): readonly string[] =>
+    list.map((path) => absolute(path, project, home, literalPattern));
   return {
-    read: place(files.read ?? ["/**"]),
-    denyRead: place(files.deny_read),
-    write: place(files.write ?? ["$PROJECT/**"]),
-    denyWrite: place(files.deny_write),
+    read: paths(files.read ?? ["/**"]),
+    denyRead: patterns(files.deny_read ?? []),
+    write: paths(files.write ?? ["$PROJECT/**"]),
+    denyWrite: patterns(files.deny_write ?? []),
   };
 }
 
-function absolute(path: string, project: string, home: string): string {
+/** A path as a pattern that matches nothing else: no letter of a folder's name has a meaning. */
+function literalPattern(path: string): string {
+  return path.replace(/[\\*?[\]{}]/g, "\\$&");
+}
+
+function absolute(path: string, project: string, home: string, spelled: (folder: string) => string): string {
   const variable = /^(\$PROJECT|\$\{PROJECT\}|\$HOME|\$\{HOME\}|~)(?=\/|$)/.exec(path)?.[0];
-  if (variable === undefined) return path.startsWith("/") ? path : join(project, path);
-  return `${variable.includes("PROJECT") ? project : home}${path.slice(variable.length)}`;
+  if (variable === undefined) return path.startsWith("/") ? path : `${spelled(project)}/${path}`;
+  return `${spelled(variable.includes("PROJECT") ? project : home)}${path.slice(variable.length)}`;
 }
 
 function narrower(one: FileScope, other: FileScope): FileScope {

@@ -16,6 +16,8 @@ export type BrokerOptions = {
   readonly policies?: Readonly<Record<string, string>>;
   /** The text of config.yaml. */
   readonly config?: string;
+  /** A folder of the actor's to hold the home and the project, instead of one below /tmp: removed at the end. */
+  readonly folder?: string;
 };
 
 const READY_MS = 20_000;
@@ -173,7 +175,7 @@ export class TestBroker {
 export type Ran = ExecuteReply & { readonly stdout: string; readonly stderr: string };
 
 function prepareFolder(actor: Actor, options: BrokerOptions): string {
-  const folder = mkdtempSync(join(actor.uid === 0 ? tmpdir() : actor.home, "sb-"));
+  const folder = options.folder ?? mkdtempSync(join(actor.uid === 0 ? tmpdir() : actor.home, "sb-"));
   chmodSync(folder, 0o755);
   for (const name of ["home/policies", "project"]) mkdirSync(join(folder, name), { recursive: true });
   for (const [name, text] of Object.entries(options.policies ?? {}))

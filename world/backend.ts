@@ -11,7 +11,10 @@ export type ProjectAccess =
   | { readonly kind: "direct" }
   | { readonly kind: "overlay"; readonly layers: string };
 
-/** Paths are absolute host paths with variables replaced; `/**` at the end means everything below. */
+/**
+ * Paths are absolute host paths with variables replaced; `/**` at the end means everything below. The deny lists hold
+ * patterns (plan/globs.ts), in which a backslash takes the meaning of `*?[]{}` and of itself.
+ */
 export type FileScope = {
   readonly read: readonly string[];
   readonly denyRead: readonly string[];
@@ -45,6 +48,8 @@ export type WorldSpec = {
   readonly limits: WorldLimits;
   /** `log`: nothing is refused, and what would have been is told to `onViolation`. */
   readonly seccomp: "enforce" | "log";
+  /** Writes outside of `files.write`: refused, or kept in the world and lost with it, where an overlay is possible. */
+  readonly strays: "refused" | "kept";
 };
 
 /** Something that a command did against the rules of its world: refused, undone, ended or (by policy) only noted. */
@@ -135,6 +140,8 @@ export interface World {
   processes(signal: AbortSignal): Promise<readonly WorldProcess[]>;
   /** The changes in the upper layer of an `overlay` project, relative to the project. */
   fsDiff(signal: AbortSignal): Promise<FsDiff>;
+  /** Absolute paths of writes that stayed in the world, each told once. */
+  strays(): Promise<readonly string[]>;
   /** Ends every process inside and settles when the world is gone. */
   end(cause: string): Promise<void>;
 }

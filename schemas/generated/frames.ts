@@ -28,6 +28,14 @@ export interface SetupFrame {
    * The filter of every command: a classic BPF program, eight bytes an instruction. Loaded once, before the first command; a world whose filter does not load is not made.
    */
   readonly seccomp?: Uint8Array;
+  /**
+   * Denied names, each: r (masked), w (sealed) or h (hidden outside of the zones), then for each segment of an absolute path NUL and L with a literal name, G with a pattern of fnmatch(3), or D for any number of folders.
+   */
+  readonly deny?: readonly string[];
+  /**
+   * Trees for r and w: watch (the host's own files) or once (an overlay), NUL, path; skip: what the walk for h leaves out.
+   */
+  readonly zone?: readonly string[];
 }
 /**
  * Starts a command.
@@ -70,6 +78,14 @@ export interface ReadyFrame {
    * Process id of PID 1 as the host sees it, 0 when unknown.
    */
   readonly pid: number;
+  /**
+   * Names that stand in a zone and are denied there.
+   */
+  readonly denied?: number;
+  /**
+   * Folders in which a denied name could appear unnoticed: the host has no more inotify watches.
+   */
+  readonly unwatched?: number;
 }
 /**
  * The world could not be made; init exits 1.
@@ -139,6 +155,19 @@ export interface ExitFrame {
   readonly kept?: number;
 }
 /**
+ * A denied name turned up in a zone while commands ran: the broker takes it out.
+ */
+export interface AppearedFrame {
+  /**
+   * Absolute path.
+   */
+  readonly path: string;
+  /**
+   * 1: reading, 2: writing, 3: both.
+   */
+  readonly denies: number;
+}
+/**
  * The processes inside.
  */
 export interface ListedFrame {
@@ -191,6 +220,8 @@ export const FRAME = {
   EXIT: 69,
   /** init → broker, id command, empty: After EXIT: both outputs are at their end and, with keep, no process is left. The id is free again. */
   CLOSED: 70,
+  /** init → broker, id 0, fields: A denied name turned up in a zone while commands ran: the broker takes it out. */
+  APPEARED: 73,
   /** init → broker, id 0, fields: The processes inside. */
   LISTED: 71,
 } as const;
@@ -209,6 +240,10 @@ export const TAG = {
   HOSTNAME: 5,
   /** bytes: The filter of every command: a classic BPF program, eight bytes an instruction. Loaded once, before the first command; a world whose filter does not load is not made. */
   SECCOMP: 6,
+  /** repeated text: Denied names, each: r (masked), w (sealed) or h (hidden outside of the zones), then for each segment of an absolute path NUL and L with a literal name, G with a pattern of fnmatch(3), or D for any number of folders. */
+  DENY: 10,
+  /** repeated text: Trees for r and w: watch (the host's own files) or once (an overlay), NUL, path; skip: what the walk for h leaves out. */
+  ZONE: 11,
   /** repeated text: Program and arguments, at least one. */
   ARG: 16,
   /** repeated text: The whole environment, each NAME=value. */
@@ -245,4 +280,10 @@ export const TAG = {
   KEPT: 42,
   /** repeated text: Each: command id NUL pid NUL ppid NUL argv joined by spaces. */
   PROCESS: 43,
+  /** u64: Names that stand in a zone and are denied there. */
+  DENIED: 47,
+  /** u64: Folders in which a denied name could appear unnoticed: the host has no more inotify watches. */
+  UNWATCHED: 48,
+  /** u64: 1: reading, 2: writing, 3: both. */
+  DENIES: 49,
 } as const;

@@ -13,6 +13,7 @@
 #include "failure.h"
 #include "fields.h"
 #include "frames.h"
+#include "guard.h"
 #include "outputs.h"
 #include "program.h"
 
@@ -136,6 +137,8 @@ bool execute_begin(const struct frame *frame) {
     leader_request();
     return false;
   }
+  /* What the host did to denied names until now is dealt with before this command can see it. */
+  guard_look();
   struct command *command = command_add(frame->id);
   if (command == NULL) {
     execute_abandon(frame, "fork", errno);

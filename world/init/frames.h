@@ -39,6 +39,8 @@
 #define FRAME_EXIT 69
 /* init → broker, id command, empty: After EXIT: both outputs are at their end and, with keep, no process is left. The id is free again. */
 #define FRAME_CLOSED 70
+/* init → broker, id 0, fields: A denied name turned up in a zone while commands ran: the broker takes it out. */
+#define FRAME_APPEARED 73
 /* init → broker, id 0, fields: The processes inside. */
 #define FRAME_LISTED 71
 
@@ -54,6 +56,10 @@
 #define TAG_HOSTNAME 5
 /* bytes: The filter of every command: a classic BPF program, eight bytes an instruction. Loaded once, before the first command; a world whose filter does not load is not made. */
 #define TAG_SECCOMP 6
+/* repeated text: Denied names, each: r (masked), w (sealed) or h (hidden outside of the zones), then for each segment of an absolute path NUL and L with a literal name, G with a pattern of fnmatch(3), or D for any number of folders. */
+#define TAG_DENY 10
+/* repeated text: Trees for r and w: watch (the host's own files) or once (an overlay), NUL, path; skip: what the walk for h leaves out. */
+#define TAG_ZONE 11
 /* repeated text: Program and arguments, at least one. */
 #define TAG_ARG 16
 /* repeated text: The whole environment, each NAME=value. */
@@ -90,5 +96,11 @@
 #define TAG_KEPT 42
 /* repeated text: Each: command id NUL pid NUL ppid NUL argv joined by spaces. */
 #define TAG_PROCESS 43
+/* u64: Names that stand in a zone and are denied there. */
+#define TAG_DENIED 47
+/* u64: Folders in which a denied name could appear unnoticed: the host has no more inotify watches. */
+#define TAG_UNWATCHED 48
+/* u64: 1: reading, 2: writing, 3: both. */
+#define TAG_DENIES 49
 
 #endif

@@ -6,6 +6,8 @@
 
 #include "fields.h"
 #include "frames.h"
+#include "guard.h"
+#include "rules.h"
 
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x00000080
@@ -45,6 +47,7 @@ const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
   *setup = (struct setup){.mounts = payload, .mounts_length = length};
   struct field_reader reader = {payload, payload + length};
   struct field field;
+  const char *wrong;
   bool has_namespaces = false;
   int got;
   while ((got = field_next(&reader, &field)) > 0) {
@@ -64,6 +67,12 @@ const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
         break;
       case TAG_SECCOMP:
         if (!take_filter(&field, setup)) return "SETUP: bad SECCOMP";
+        break;
+      case TAG_DENY:
+        if ((wrong = rules_add(field.data, field.length)) != NULL) return wrong;
+        break;
+      case TAG_ZONE:
+        if ((wrong = guard_add_zone(field.data, field.length)) != NULL) return wrong;
         break;
       case TAG_MOUNT:
         if (field.length == 0) return "SETUP: empty MOUNT";

@@ -1,4 +1,5 @@
-/* The SETUP frame, checked: which namespaces, whose identity, which mount operations. Pure. */
+/* The SETUP frame, checked: which namespaces, whose identity, which mount operations. Denied names go to
+   rules.h and zones.h at once. */
 #ifndef SUBSTRATE_SETUP_H
 #define SUBSTRATE_SETUP_H
 

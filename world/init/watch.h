@@ -4,7 +4,15 @@
 
 #include <stdint.h>
 
-enum source { SOURCE_CHANNEL, SOURCE_CHILDREN, SOURCE_FORKER, SOURCE_STDOUT, SOURCE_STDERR, SOURCE_LEADER };
+enum source {
+  SOURCE_CHANNEL,
+  SOURCE_CHILDREN,
+  SOURCE_FORKER,
+  SOURCE_GUARD,
+  SOURCE_STDOUT,
+  SOURCE_STDERR,
+  SOURCE_LEADER
+};
 
 struct event {
   enum source source;

@@ -4,39 +4,31 @@ import { join } from "node:path";
 import type { Isolation } from "../../schemas/generated/types.ts";
 import { type World, type WorldBackend, type WorldSpec, WorldUnavailable } from "../backend.ts";
 import { expireLayers, prepareLayers, removeLayers } from "../overlay/layers.ts";
-import { mountPlan } from "../plan/mounts.ts";
-import { operationWords } from "../plan/operations.ts";
 import { assembleFilter, filterHash } from "../seccomp/assemble.ts";
 import { architectureOf } from "../seccomp/numbers.ts";
 import { DENIED } from "../seccomp/table.ts";
-import { hostFacts } from "./host-facts.ts";
-import { isolationVector } from "./isolation.ts";
-import { LaunchFailed, launchInit } from "./launch.ts";
-import { ALWAYS } from "./namespaces.ts";
-import { LinuxWorld } from "./world.ts";
+import { type LinuxOptions, WorldMaker } from "./make.ts";
+import type { LinuxWorld } from "./world.ts";
 
-export type LinuxOptions = {
-  /** The `substrate-init` program. */
-  readonly init: string;
-  /** Identity that commands keep inside: the broker's own. */
-  readonly uid: number;
-  readonly gid: number;
-};
+export type { LinuxOptions };
 
 /** Worlds from Linux namespaces on this host. */
 export class LinuxBackend implements WorldBackend {
   readonly name = "linux";
   readonly #options: LinuxOptions;
   readonly #filter = assembleFilter(DENIED, architectureOf(process.arch));
-  readonly #worlds = new Set<LinuxWorld>();
+  readonly #maker: WorldMaker;
+  /** Each with what settles when nothing is left of it. */
+  readonly #worlds = new Map<LinuxWorld, Promise<void>>();
   readonly #starting = new Set<Promise<World>>();
+  /** Folders of layers that are in use, or will be at once. */
+  readonly #live = new Set<string>();
   readonly #closing = new AbortController();
-  /** Whether a user namespace is needed: found out by the first world, by trying. */
-  #userNamespace: boolean | undefined;
   #probed: Promise<Isolation> | undefined;
 
   constructor(options: LinuxOptions) {
     this.#options = options;
+    this.#maker = new WorldMaker(options, this.#filter);
   }
 
   get filterHash(): string {
@@ -66,97 +58,74 @@ export class LinuxBackend implements WorldBackend {
   }
 
   expireHeld(root: string, maxAgeMs: number): Promise<number> {
-    const live = [...this.#worlds].flatMap(({ spec }) =>
-      spec.access.kind === "overlay" ? [spec.access.layers] : [],
-    );
-    return expireLayers(root, maxAgeMs, Date.now(), new Set(live));
+    return expireLayers(root, maxAgeMs, Date.now(), this.#live);
   }
 
   /** Nothing starts any more; what is starting is given up, and what runs is ended. */
   async close(): Promise<void> {
     this.#closing.abort(new WorldUnavailable("The broker is stopping", "Try again once it runs"));
     await Promise.allSettled(this.#starting);
-    await Promise.all([...this.#worlds].map((world) => world.end("the broker stops")));
+    const gone = [...this.#worlds.values()];
+    await Promise.all([...this.#worlds.keys()].map((world) => world.end("the broker stops")));
+    await Promise.all(gone);
   }
 
   async #start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World> {
-    const { access } = spec;
-    if (access.kind === "overlay") await prepareLayers(access.layers);
+    const layers = this.#layersOf(id, spec);
+    this.#live.add(layers);
     try {
-      const world = await this.#launch(id, spec, signal);
-      this.#worlds.add(world);
-      void world.ended.then(() => this.#worlds.delete(world));
+      if (spec.access.kind === "overlay") await prepareLayers(layers);
+      const world = await this.#maker.make(id, spec, signal);
+      this.#worlds.set(world, this.#untilGone(world, layers));
       return world;
     } catch (error) {
-      if (access.kind === "overlay") {
-        await removeLayers(access.layers).catch(() => {
-          // They stay until they expire, ignoring: why there is no world must not be lost for it.
-        });
-      }
+      this.#live.delete(layers);
+      await removeLayers(layers).catch(() => {
+        // They stay until they are swept, ignoring: why there is no world must not be lost for it.
+      });
       throw error;
     }
+  }
+
+  /** Settles when the world is gone and so is what strayed in it. */
+  async #untilGone(world: LinuxWorld, layers: string): Promise<void> {
+    await world.ended;
+    await world.end("it has ended");
+    if (world.spec.access.kind === "direct" && world.spec.strays === "kept") {
+      await removeLayers(layers).catch(() => {
+        // What resists is swept with the held changes, ignoring: nobody waits for it.
+      });
+    }
+    this.#live.delete(layers);
+    this.#worlds.delete(world);
+  }
+
+  #layersOf(id: string, spec: WorldSpec): string {
+    return spec.access.kind === "overlay" ? spec.access.layers : join(this.#options.strays, id);
   }
 
   async #tryOut(signal: AbortSignal): Promise<Isolation> {
     const project = await mkdtemp(join(tmpdir(), "substrate-probe-"));
     try {
-      const files = { read: ["/**"], denyRead: [], write: [`${project}/**`], denyWrite: [] };
-      const world = await this.#launch(
-        "wld_probe",
-        {
-          project,
-          identity: "probe",
-          access: { kind: "direct" },
-          files,
-          hidden: [],
-          sealed: [],
-          limits: {},
-          seccomp: "enforce",
-        },
-        signal,
-      );
+      const world = await this.#maker.make("wld_probe", probeSpec(project), signal);
       await world.end("the probe is over");
       return world.isolation;
     } finally {
       await rm(project, { recursive: true, force: true });
     }
   }
-
-  async #launch(id: string, spec: WorldSpec, signal: AbortSignal): Promise<LinuxWorld> {
-    if (this.#userNamespace !== undefined) return await this.#launchAs(id, spec, this.#userNamespace, signal);
-    try {
-      return await this.#launchAs(id, spec, false, signal);
-    } catch (error) {
-      if (!lacksPrivilege(error)) throw error;
-      return await this.#launchAs(id, spec, true, signal);
-    }
-  }
-
-  async #launchAs(
-    id: string,
-    spec: WorldSpec,
-    userNamespace: boolean,
-    signal: AbortSignal,
-  ): Promise<LinuxWorld> {
-    const mounts = mountPlan(spec, hostFacts(userNamespace));
-    const launched = await launchInit(
-      {
-        ...this.#options,
-        namespaces: userNamespace ? ["user", ...ALWAYS] : ALWAYS,
-        mounts,
-        filter: this.#filter,
-      },
-      signal,
-    );
-    this.#userNamespace = userNamespace;
-    const isolation = isolationVector(launched.achieved, spec.access.kind === "overlay");
-    return new LinuxWorld(
-      { id, spec, isolation, mounts: mounts.map((mount) => operationWords(mount).join(" ")) },
-      launched,
-    );
-  }
 }
 
-function lacksPrivilege(error: unknown): boolean {
-  return error instanceof LaunchFailed && error.step.startsWith("unshare") && error.errno === "EPERM";
+function probeSpec(project: string): WorldSpec {
+  return {
+    project,
+    identity: "probe",
+    access: { kind: "direct" },
+    files: { read: ["/**"], denyRead: [], write: [`${project}/**`], denyWrite: [] },
+    hidden: [],
+    sealed: [],
+    limits: {},
+    seccomp: "enforce",
+    strays: "refused",
+  };
 }

@@ -20,14 +20,16 @@ export class LinuxCommand implements CommandRun {
   readonly closed: Promise<void>;
   readonly #id: number;
   readonly #send: SendFrame;
+  readonly onViolation: ExecRequest["onViolation"];
   readonly #onOutput: ExecRequest["onOutput"];
   #end: (ending: Ending) => void = () => {};
   #close: () => void = () => {};
 
-  constructor(id: number, send: SendFrame, onOutput: ExecRequest["onOutput"]) {
+  constructor(id: number, send: SendFrame, request: Pick<ExecRequest, "onOutput" | "onViolation">) {
     this.#id = id;
     this.#send = send;
-    this.#onOutput = onOutput;
+    this.#onOutput = request.onOutput;
+    this.onViolation = request.onViolation;
     this.ending = new Promise((resolve) => {
       this.#end = resolve;
     });

@@ -6,11 +6,11 @@ import { hasNamespace, type NamespaceName } from "./namespaces.ts";
  * init drops every capability and sets no_new_privs or does not become ready, so those two are facts of READY, and so is the filter: a world whose filter does not load is not made.
  * What this version does not build is said here, in words, and nowhere claimed.
  */
-export function isolationVector(achieved: number, overlay: boolean): Isolation {
+export function isolationVector(achieved: number, unwatched: number, overlay: boolean): Isolation {
   return {
     backend: "linux",
     user: hasNamespace(achieved, "user") ? "on" : "off: not needed, the broker may unshare without it",
-    mount: namespace(achieved, "mount"),
+    mount: unwatched === 0 ? namespace(achieved, "mount") : unwatchedFolders(unwatched),
     pid: namespace(achieved, "pid"),
     net: namespace(achieved, "net"),
     ipc: namespace(achieved, "ipc"),
@@ -22,6 +22,10 @@ export function isolationVector(achieved: number, overlay: boolean): Isolation {
     exec_gate: "off: this version judges the command line only",
     overlay: overlay ? "on" : "off",
   };
+}
+
+function unwatchedFolders(count: number): string {
+  return `degraded: a denied name that appears in ${count} of the project's folders is not noticed: fs.inotify.max_user_watches is reached`;
 }
 
 function namespace(achieved: number, name: NamespaceName): string {

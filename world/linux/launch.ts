@@ -2,7 +2,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import type { Duplex } from "node:stream";
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
 import { WorldUnavailable } from "../backend.ts";
-import { type MountOperation, operationWords } from "../plan/operations.ts";
+import { denialWords } from "../plan/denials.ts";
+import type { MountPlan } from "../plan/mounts.ts";
+import { operationWords } from "../plan/operations.ts";
 import { errnoName } from "./errno.ts";
 import { decodeFields, decodeNumber, encodeFields, type Field } from "./frame-codec.ts";
 import { FrameReader } from "./frame-reader.ts";
@@ -15,7 +17,7 @@ export type LaunchPlan = {
   readonly namespaces: readonly NamespaceName[];
   readonly uid: number;
   readonly gid: number;
-  readonly mounts: readonly MountOperation[];
+  readonly plan: MountPlan;
   /** A BPF program; init makes no world when the kernel does not take it. */
   readonly filter: Uint8Array;
 };
@@ -24,12 +26,18 @@ export type LaunchPlan = {
 export type Launched = {
   readonly process: ChildProcess;
   readonly channel: Duplex;
+  /** Bits of the namespaces that were unshared. */
   readonly achieved: number;
+  /** Folders in which a denied name could appear unnoticed: the host has no more inotify watches. */
+  readonly unwatched: number;
 };
+
+type Ready = Pick<Launched, "achieved" | "unwatched">;
 
 /** Why init could not make the world: the step, what it was about, and the kernel's word for it. */
 export class LaunchFailed extends WorldUnavailable {
   readonly step: string;
+  readonly path: string;
   readonly errno: string;
 
   constructor(step: string, path: string, errno: string) {
@@ -39,6 +47,7 @@ export class LaunchFailed extends WorldUnavailable {
       "See in world/README.md what a host must allow; user namespaces may be switched off here",
     );
     this.step = step;
+    this.path = path;
     this.errno = errno;
   }
 }
@@ -58,10 +67,10 @@ export async function launchInit(plan: LaunchPlan, signal: AbortSignal): Promise
   });
   const channel = child.stdio[3] as Duplex | null | undefined;
   try {
-    const achieved = await firstAnswer(child, channel, plan, signal);
+    const ready = await firstAnswer(child, channel, plan, signal);
     if (channel === null || channel === undefined)
       throw new WorldUnavailable("Init has no channel", "Report this as a bug");
-    return { process: child, channel, achieved };
+    return { process: child, channel, ...ready };
   } catch (error) {
     channel?.destroy();
     child.kill("SIGKILL");
@@ -74,7 +83,7 @@ function firstAnswer(
   channel: Duplex | null | undefined,
   plan: LaunchPlan,
   signal: AbortSignal,
-): Promise<number> {
+): Promise<Ready> {
   return new Promise((resolve, reject) => {
     const complaint = collectComplaint(child);
     const settle = (act: () => void): void => {
@@ -96,7 +105,7 @@ function firstAnswer(
     const reader = new FrameReader({
       onBytes: () => fail("it sent output before it was ready"),
       onFrame: (type, _id, payload) => {
-        if (type === FRAME.READY) settle(() => resolve(achievedBits(payload)));
+        if (type === FRAME.READY) settle(() => resolve(readReady(payload)));
         else if (type === FRAME.FAILED) settle(() => reject(launchFailure(payload)));
         else fail(`it answered with frame ${type}`);
       },
@@ -118,19 +127,25 @@ function firstAnswer(
 }
 
 function encodeSetup(plan: LaunchPlan): Buffer {
-  const mounts = plan.mounts.map((operation): Field => [TAG.MOUNT, operationWords(operation).join("\0")]);
+  const { mounts, denied, zones } = plan.plan;
   return encodeFields(FRAME.SETUP, 0, [
     [TAG.NAMESPACES, namespaceBits(plan.namespaces)],
     [TAG.UID, plan.uid],
     [TAG.GID, plan.gid],
     [TAG.SECCOMP, plan.filter],
-    ...mounts,
+    ...mounts.map((operation): Field => [TAG.MOUNT, operationWords(operation).join("\0")]),
+    ...denied.map((name): Field => [TAG.DENY, denialWords(name).join("\0")]),
+    ...zones.map(({ kind, path }): Field => [TAG.ZONE, `${kind}\0${path}`]),
   ]);
 }
 
-function achievedBits(payload: Buffer): number {
-  const bits = new Map(decodeFields(payload)).get(TAG.NAMESPACES);
-  return bits === undefined ? 0 : decodeNumber(bits);
+function readReady(payload: Buffer): Ready {
+  const fields = new Map(decodeFields(payload));
+  const number = (tag: number): number => {
+    const bytes = fields.get(tag);
+    return bytes === undefined ? 0 : decodeNumber(bytes);
+  };
+  return { achieved: number(TAG.NAMESPACES), unwatched: number(TAG.UNWATCHED) };
 }
 
 function launchFailure(payload: Buffer): LaunchFailed {

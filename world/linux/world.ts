@@ -3,9 +3,11 @@ import type { FsDiff, Isolation } from "../../schemas/generated/types.ts";
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
 import type { CommandRun, ExecRequest, World, WorldProcess, WorldSpec } from "../backend.ts";
 import { overlayDiff } from "../overlay/diff.ts";
+import { type StrayLayer, Strays } from "../overlay/strays.ts";
 import { encodeExec, LinuxCommand } from "./command.ts";
-import { decodeFields, encodeEmpty } from "./frame-codec.ts";
+import { decodeFields, decodeNumber, encodeEmpty } from "./frame-codec.ts";
 import { FrameReader } from "./frame-reader.ts";
+import { Intruders } from "./intruders.ts";
 import { abortError, type Launched } from "./launch.ts";
 
 export type WorldFacts = {
@@ -13,6 +15,9 @@ export type WorldFacts = {
   readonly spec: WorldSpec;
   readonly isolation: Isolation;
   readonly mounts: readonly string[];
+  readonly strays: readonly StrayLayer[];
+  /** Where denied names go that commands made. */
+  readonly quarantine: string;
 };
 
 /** How long init may take to go once its channel is closed; it needs a few milliseconds. */
@@ -26,6 +31,8 @@ export class LinuxWorld implements World {
   readonly mounts: readonly string[];
   readonly pid: number;
   readonly ended: Promise<string>;
+  readonly #strays: Strays;
+  readonly #intruders: Intruders;
   readonly #launched: Launched;
   readonly #channel: Duplex;
   readonly #commands = new Map<number, LinuxCommand>();
@@ -39,6 +46,8 @@ export class LinuxWorld implements World {
     this.spec = facts.spec;
     this.isolation = facts.isolation;
     this.mounts = facts.mounts;
+    this.#strays = new Strays(facts.strays);
+    this.#intruders = new Intruders(facts.quarantine);
     this.pid = launched.process.pid ?? 0;
     this.#launched = launched;
     this.#channel = launched.channel;
@@ -50,7 +59,8 @@ export class LinuxWorld implements World {
 
   exec(request: ExecRequest): CommandRun {
     const id = this.#takeId();
-    const command = new LinuxCommand(id, (frame) => this.#send(frame), request.onOutput);
+    const command = new LinuxCommand(id, (frame) => this.#send(frame), request);
+    this.#intruders.claim(request.onViolation);
     const frame = encodeExec(id, request);
     if (this.#loss !== undefined) {
       command.takeLoss(this.#loss);
@@ -74,6 +84,10 @@ export class LinuxWorld implements World {
     if (this.spec.access.kind !== "overlay")
       throw new Error(`World ${this.id} writes directly: it has no upper layer`);
     return await overlayDiff(this.spec.access.layers, this.spec.project, signal);
+  }
+
+  strays(): Promise<readonly string[]> {
+    return this.#strays.take();
   }
 
   async end(cause: string): Promise<void> {
@@ -114,7 +128,23 @@ export class LinuxWorld implements World {
         `its init gave up at step '${fields.get(TAG.STEP)?.toString("utf8") ?? "unknown"}' (${about})`,
       );
     }
+    if (type === FRAME.APPEARED) return this.#takeIntruder(payload);
+    if (!this.#intruders.busy) return this.#takeCommandFrame(type, id, payload);
+    void this.#intruders.after(() => this.#takeCommandFrame(type, id, payload));
+  }
+
+  #takeCommandFrame(type: number, id: number, payload: Buffer): void {
     if (this.#commands.get(id)?.takeFrame(type, payload) === true) this.#commands.delete(id);
+  }
+
+  #takeIntruder(payload: Buffer): void {
+    const fields = new Map(decodeFields(payload));
+    const path = fields.get(TAG.PATH);
+    const denies = fields.get(TAG.DENIES);
+    if (path === undefined || denies === undefined)
+      return this.#lose("its channel broke: APPEARED is not whole");
+    const newest = [...this.#commands.values()].at(-1);
+    this.#intruders.take(path.toString("utf8"), decodeNumber(denies), newest?.onViolation);
   }
 
   #takeList(payload: Buffer): void {

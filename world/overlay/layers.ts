@@ -37,22 +37,30 @@ async function openFolders(folder: string): Promise<void> {
   for (const entry of entries) if (entry.isDirectory()) await openFolders(join(folder, entry.name));
 }
 
-/** Removes layers that were made more than `maxAgeMs` ago and are not `live`; returns how many. One that resists stays. */
+/**
+ * Removes what nobody needs below `root` and returns how many: held changes (`spn_…`) made more than `maxAgeMs` ago, and
+ * stray writes (`wld_…`) of worlds that are gone. What is `live` stays, and so does one that resists.
+ */
 export async function expireLayers(
   root: string,
   maxAgeMs: number,
   now: number,
   live: ReadonlySet<string>,
 ): Promise<number> {
-  const names = await readdir(root).catch(() => []);
   let removed = 0;
-  for (const layers of names.filter((name) => name.startsWith("spn_")).map((name) => join(root, name))) {
-    const made = await stat(layers).catch(() => undefined);
-    if (live.has(layers) || made === undefined || now - made.mtimeMs < maxAgeMs) continue;
+  for (const name of await readdir(root).catch(() => [])) {
+    const layers = join(root, name);
+    if (live.has(layers) || !(await isExpired(layers, name, now - maxAgeMs))) continue;
     removed += await removeLayers(layers).then(
       () => 1,
       () => 0,
     );
   }
   return removed;
+}
+
+async function isExpired(layers: string, name: string, before: number): Promise<boolean> {
+  if (name.startsWith("wld_")) return true;
+  const made = name.startsWith("spn_") ? await stat(layers).catch(() => undefined) : undefined;
+  return made !== undefined && made.mtimeMs <= before;
 }
