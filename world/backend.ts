@@ -6,6 +6,9 @@
  */
 import type { FsDiff, Isolation } from "../schemas/generated/types.ts";
 
+/** For whoever reads a policy: what its deny lists may say is decided here, where it is carried out. */
+export { patternComplaint } from "./plan/globs.ts";
+
 /** How the project appears inside: the host's own files, or an overlay whose upper layer holds every change. */
 export type ProjectAccess =
   | { readonly kind: "direct" }

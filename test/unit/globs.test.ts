@@ -1,7 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { denialWords } from "../../world/plan/denials.ts";
-import { literalPattern, parsePattern, pathOf, TooManyWords } from "../../world/plan/globs.ts";
+import {
+  literalPattern,
+  parsePattern,
+  pathOf,
+  patternComplaint,
+  TooManyWords,
+} from "../../world/plan/globs.ts";
 
 function words(pattern: string): readonly string[] {
   return parsePattern(pattern).map((segments) => denialWords({ kind: "r", segments }).slice(1).join(" "));
@@ -41,4 +47,18 @@ describe("a pattern of a deny list", () => {
   test("one that stands for too many others is refused", () => {
     expect(() => parsePattern(`/${"{a,b}".repeat(12)}`)).toThrow(TooManyWords);
   });
+
+  test.each(["/**", "/", "/*/..", "!/a", "/a/@(b|c)", "/a/!(b)", "/a/[b", `/${"{a,b}".repeat(12)}`])(
+    "%s is refused with a reason",
+    (pattern) => {
+      expect(patternComplaint(pattern)).toMatch(/^it /);
+    },
+  );
+
+  test.each(["/a/**", "**/.env", ".git/hooks", "$HOME/.ssh", "/a/[bc]*", "a\\[b", "x{1,2}", "~/.aws"])(
+    "%s is taken",
+    (pattern) => {
+      expect(patternComplaint(pattern)).toBeUndefined();
+    },
+  );
 });

@@ -22,6 +22,22 @@ export function parsePattern(pattern: string): readonly (readonly Segment[])[] {
   return expandBraces(pattern).map((word) => normal(splitSegments(word).map(segment)));
 }
 
+/** Why a pattern of a deny list cannot be used, or undefined. What is not understood must not be taken for a name. */
+export function patternComplaint(pattern: string): string | undefined {
+  if (/^!/.test(pattern)) return "it begins with '!': a deny list has no exceptions";
+  if (/(^|[^\\])[@!+?*]\(/.test(pattern))
+    return "it holds an extended glob such as '@(…)': spell the names out";
+  if (/(^|[^\\])\[[^\]]*$/.test(pattern))
+    return "it holds '[' without ']': write '\\[' for the letter itself";
+  try {
+    const everything = parsePattern(pattern).some((segments) => segments.length === 0);
+    return everything && pattern.startsWith("/") ? "it denies everything" : undefined;
+  } catch (error) {
+    if (error instanceof TooManyWords) return `it stands for more than ${MAX_WORDS} patterns`;
+    throw error;
+  }
+}
+
 /** A path as a pattern that matches nothing else. */
 export function literalPattern(path: string): string {
   return path.replace(/[\\*?[\]{}]/g, "\\$&");
