@@ -43,6 +43,8 @@ export type WorldSpec = {
   /** Which folder that is: another one under the same name is another world. */
   readonly identity: string;
   readonly access: ProjectAccess;
+  /** Where git keeps what belongs to the project, when that is not in it: in its place wherever it lies, never an overlay. */
+  readonly gitFolder?: string;
   readonly files: FileScope;
   /** Never visible inside: the broker's own folder. */
   readonly hidden: readonly string[];

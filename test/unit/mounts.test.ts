@@ -59,6 +59,23 @@ describe("the mount plan", () => {
     );
   });
 
+  test("a git folder outside the project is bound once, with its denials, also below a private folder", () => {
+    const gitFolder = "/tmp/main/.git";
+    const write = [...spec().files.write, `${gitFolder}/**`];
+    const files = { ...spec().files, write, denyWrite: [`${gitFolder}/hooks`] };
+    const plan = lines(mountPlan(spec({ gitFolder, files }), host()));
+    expect(plan.filter((line) => line.includes(gitFolder))).toEqual([
+      `dir ${gitFolder} 755`,
+      `bind ${gitFolder} ${gitFolder} rw`,
+    ]);
+    const { zones } = mountPlan(spec({ gitFolder, files }), host());
+    expect(zones).toContainEqual({ kind: "watch", path: gitFolder });
+    const overlay = mountPlan(spec({ gitFolder, files, access: { kind: "overlay", layers: "/l" } }), host());
+    expect(lines(overlay)).toContain(`bind ${gitFolder} ${gitFolder} ro`);
+    const swapped = lines(mountPlan(spec({ gitFolder, files }), host({}, { [gitFolder]: "/victim/.git" })));
+    expect(swapped.filter((line) => line.startsWith("bind") && line.includes(".git"))).toEqual([]);
+  });
+
   test("a project below a private folder is bound in place after the private folder is made", () => {
     const project = "/tmp/work";
     const plan = lines(

@@ -34,28 +34,33 @@ export type MountPlan = {
 export function mountPlan(spec: WorldSpec, facts: HostFacts): MountPlan {
   const project = projectPlace(spec, facts);
   const writable = writablePaths(spec, facts);
-  const bound = [...(project === undefined ? [] : [spec.project]), ...writable];
+  const git = gitFolder(spec, facts);
+  const bound = [
+    ...(project === undefined ? [] : [spec.project]),
+    ...(git.length === 0 || spec.gitFolder === undefined ? [] : [spec.gitFolder]),
+    ...writable,
+  ];
   const gone = denials(spec, bound, facts);
   const seen = (path: string): boolean => !gone.hidden.some((name) => isWithin(path, name));
-  const kept = writable.filter(seen);
+  const kept = bound.filter(seen);
   const trees = hostTrees(spec, gone, facts);
-  const projectMounts = project === undefined || !seen(spec.project) ? [] : project;
   return {
     mounts: [
       ...trees.operations,
       ...devices(),
       ...processes(facts),
       ...privateFolders(spec, facts),
-      ...kept.filter((path) => !isWithin(path, spec.project)).map(bindWritable),
-      ...projectMounts,
-      ...kept.filter((path) => isWithin(path, spec.project)).map(bindWritable),
+      ...writable.filter((path) => seen(path) && !isWithin(path, spec.project)).map(bindWritable),
+      ...(kept.includes(spec.gitFolder ?? "") ? git : []),
+      ...(kept.includes(spec.project) ? (project ?? []) : []),
+      ...writable.filter((path) => seen(path) && isWithin(path, spec.project)).map(bindWritable),
       ...pinned(spec, facts),
       ...sealed(spec, facts),
       ...unveiledNames(gone.hidden, trees.veiled, facts),
       ...sockets(spec, trees.veiled, bound, facts),
     ],
     denied: gone.names,
-    zones: [...zones(spec, projectMounts.length > 0, kept, facts), ...unsearched()],
+    zones: [...zones(spec, kept, facts), ...unsearched()],
   };
 }
 
@@ -66,7 +71,7 @@ export function mountPlan(spec: WorldSpec, facts: HostFacts): MountPlan {
 function writablePaths(spec: WorldSpec, facts: HostFacts): readonly string[] {
   if (spec.access.kind === "overlay") return [];
   const paths = spec.files.write
-    .filter((path) => withoutStars(path) !== spec.project)
+    .filter((path) => withoutStars(path) !== spec.project && withoutStars(path) !== spec.gitFolder)
     .filter((path) => isWithin(path, spec.project) || !isPrivate(withoutStars(path)))
     .filter((path) => mayBeWritable(path, facts));
   return shallowFirst(paths.map(withoutStars));
@@ -83,6 +88,15 @@ function mayBeWritable(path: string, facts: HostFacts): boolean {
 
 function bindWritable(path: string): MountOperation {
   return { op: "bind", source: path, target: path, access: "rw" };
+}
+
+/** Also below a private folder, as the project. One that became a link since it was looked at is not bound. */
+function gitFolder(spec: WorldSpec, facts: HostFacts): readonly MountOperation[] {
+  const path = spec.gitFolder;
+  if (path === undefined || !isReadable(path, spec) || facts.kind(path) !== "folder") return [];
+  const below = isPrivate(path) || !readsEverything(spec);
+  const place: MountOperation[] = below ? [{ op: "dir", target: path, mode: "755" }] : [];
+  return [...place, { op: "bind", source: path, target: path, access: isWritable(path, spec) ? "rw" : "ro" }];
 }
 
 /**
@@ -111,17 +125,10 @@ function overlay(path: string, layers: string, facts: HostFacts): MountOperation
   };
 }
 
-function zones(
-  spec: WorldSpec,
-  project: boolean,
-  writable: readonly string[],
-  facts: HostFacts,
-): readonly Zone[] {
-  const folders = writable.filter((path) => facts.kind(path) === "folder");
-  const own: Zone[] = project
-    ? [{ kind: spec.access.kind === "overlay" ? "once" : "watch", path: spec.project }]
-    : [];
-  return [...own, ...folders.map((path) => ({ kind: "watch", path }) as const)];
+function zones(spec: WorldSpec, bound: readonly string[], facts: HostFacts): readonly Zone[] {
+  return bound
+    .filter((path) => facts.kind(path) === "folder")
+    .map((path) => ({ kind: path === spec.project && spec.access.kind === "overlay" ? "once" : "watch", path }));
 }
 
 /**
