@@ -1,5 +1,6 @@
 /** From policies to what a world is told: paths with their variables replaced, and of two policies what both allow. */
 import type { FileScope, ProjectAccess, WorldSpec } from "../world/backend.ts";
+import { fileLists } from "./file-lists.ts";
 import type { CompiledPolicy } from "./policy/index.ts";
 import { isWithin } from "./projects.ts";
 import { lowerLimits, worldLimits } from "./world-limits.ts";
@@ -66,16 +67,16 @@ export function worldSpec(
 }
 
 function fileScope(policy: CompiledPolicy, project: string, home: string): FileScope {
-  const files = policy.document.fs ?? {};
+  const files = fileLists(policy.document);
   const paths = (list: readonly string[]): readonly string[] =>
     list.map((path) => absolute(path, project, home, (folder) => folder));
   const patterns = (list: readonly string[]): readonly string[] =>
     list.map((path) => absolute(path, project, home, literalPattern));
   return {
-    read: paths(files.read ?? ["/**"]),
-    denyRead: patterns(files.deny_read ?? []),
-    write: paths(files.write ?? ["$PROJECT/**"]),
-    denyWrite: patterns(files.deny_write ?? []),
+    read: paths(files.read),
+    denyRead: patterns(files.deny_read),
+    write: paths(files.write),
+    denyWrite: patterns(files.deny_write),
   };
 }
 

@@ -763,7 +763,7 @@ export interface PolicyDocument {
      */
     readonly read?: readonly PathScope[];
     /**
-     * What cannot be read, whatever read says.
+     * What cannot be read, whatever read says. Absent: where credentials lie in the home folder ($HOME/.ssh, .aws, .gnupg, .netrc, .npmrc, .docker, .config/gh, .kube and more; `substrate policy show` prints them). Empty: nothing.
      *
      * @maxItems 4096
      */
@@ -775,7 +775,7 @@ export interface PolicyDocument {
      */
     readonly write?: readonly PathScope[];
     /**
-     * What cannot be written, whatever write says.
+     * What cannot be written, whatever write says. Absent: what makes git run code (hooks, config, config.worktree and commondir in $PROJECT/.git, and below its worktrees/* / and modules/** /). Empty: nothing.
      *
      * @maxItems 4096
      */
