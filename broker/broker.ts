@@ -3,6 +3,7 @@ import type { WorldBackend } from "../world/backend.ts";
 import type { Activity } from "./activity.ts";
 import type { Decisions } from "./decisions.ts";
 import type { BaseEnvironments } from "./environment.ts";
+import type { GitFolders } from "./git-folder.ts";
 import type { Home } from "./home.ts";
 import type { Policies } from "./policies.ts";
 import type { Profiles } from "./profiles.ts";
@@ -22,6 +23,7 @@ export type Broker = {
   readonly activity: Activity;
   readonly policies: Policies;
   readonly profiles: Profiles;
+  readonly gitFolders: GitFolders;
   readonly trace: Trace;
   readonly around: Surroundings;
   readonly decisions: Decisions;

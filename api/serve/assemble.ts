@@ -9,6 +9,7 @@ import type { Broker, WorldBackend } from "../../broker/broker.ts";
 import { Config } from "../../broker/config.ts";
 import { Decisions } from "../../broker/decisions.ts";
 import { BaseEnvironments, hostEnvironment } from "../../broker/environment.ts";
+import { GitFolders } from "../../broker/git-folder.ts";
 import { type Home, prepareHome } from "../../broker/home.ts";
 import { Policies } from "../../broker/policies.ts";
 import { Profiles } from "../../broker/profiles.ts";
@@ -71,6 +72,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     activity: new Activity(),
     policies,
     profiles: new Profiles(),
+    gitFolders: new GitFolders(),
     trace,
     around,
     decisions,

@@ -128,7 +128,10 @@ function overlay(path: string, layers: string, facts: HostFacts): MountOperation
 function zones(spec: WorldSpec, bound: readonly string[], facts: HostFacts): readonly Zone[] {
   return bound
     .filter((path) => facts.kind(path) === "folder")
-    .map((path) => ({ kind: path === spec.project && spec.access.kind === "overlay" ? "once" : "watch", path }));
+    .map((path) => ({
+      kind: path === spec.project && spec.access.kind === "overlay" ? "once" : "watch",
+      path,
+    }));
 }
 
 /**
