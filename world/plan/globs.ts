@@ -24,7 +24,7 @@ export function parsePattern(pattern: string): readonly (readonly Segment[])[] {
 
 /** Why a pattern of a deny list cannot be used, or undefined. What is not understood must not be taken for a name. */
 export function patternComplaint(pattern: string): string | undefined {
-  if (/^!/.test(pattern)) return "it begins with '!': a deny list has no exceptions";
+  if (pattern.startsWith("!")) return "it begins with '!': a deny list has no exceptions";
   if (/(^|[^\\])[@!+?*]\(/.test(pattern))
     return "it holds an extended glob such as '@(…)': spell the names out";
   if (/(^|[^\\])\[[^\]]*$/.test(pattern))
