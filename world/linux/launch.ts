@@ -119,7 +119,8 @@ function firstAnswer(
     };
     signal.addEventListener("abort", onAbort, { once: true });
     child.once("error", (error) => fail(error.message));
-    child.once("exit", (code, name) => fail(`it ended with ${name ?? `exit code ${code}`}`));
+    // Not "exit": that may come before what it said last, the reason that FAILED gives, was read.
+    child.once("close", (code, name) => fail(`it ended with ${name ?? `exit code ${code}`}`));
     channel?.on("error", (error) => fail(error.message));
     channel?.on("data", onData);
     channel?.write(encodeSetup(plan));

@@ -23,6 +23,9 @@ export type WorldFacts = {
 /** How long init may take to go once its channel is closed; it needs a few milliseconds. */
 const END_PATIENCE_MS = 2000;
 
+/** How long the channel of an init that has ended may stay open; the kernel closes it at once. */
+const LAST_WORDS_MS = 1000;
+
 /** A running world: the broker's end of its channel and the commands that run on it. */
 export class LinuxWorld implements World {
   readonly id: string;
@@ -39,6 +42,8 @@ export class LinuxWorld implements World {
   #listeners: ((processes: readonly WorldProcess[]) => void)[] = [];
   #nextId = 1;
   #loss: string | undefined;
+  /** How init ended, once it has. */
+  #fate: string | undefined;
   #ended: (cause: string) => void = () => {};
 
   constructor(facts: WorldFacts, launched: Launched) {
@@ -113,10 +118,12 @@ export class LinuxWorld implements World {
       }
     });
     this.#channel.on("error", (error) => this.#lose(`its channel broke: ${error.message}`));
-    this.#channel.on("close", () => this.#lose("its init closed the channel"));
-    this.#launched.process.on("exit", (code, signal) =>
-      this.#lose(`its init ended with ${signal ?? `exit code ${code}`}`),
-    );
+    this.#channel.on("close", () => this.#lose(this.#fate ?? "its init closed the channel"));
+    this.#launched.process.on("exit", (code, signal) => {
+      // What it said last may not be read yet: the endings of commands, and why it gave up.
+      this.#fate = `its init ended with ${signal ?? `exit code ${code}`}`;
+      setTimeout(() => this.#lose(this.#fate ?? ""), LAST_WORDS_MS).unref();
+    });
   }
 
   #takeFrame(type: number, id: number, payload: Buffer): void {
