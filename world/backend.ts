@@ -177,6 +177,12 @@ export interface WorldBackend {
   dropHeld(world: World): Promise<void>;
   /** Removes the held changes below `root` that are older than `maxAgeMs`; returns how many. */
   expireHeld(root: string, maxAgeMs: number): Promise<number>;
+  /**
+   * Removes what an earlier broker that was killed left below `root`; `mayHold` says of a span whether anybody could
+   * still ask for its changes. Layers that nothing was written to go whatever it says. The names are read before the
+   * call returns: what comes later is not touched. Settles with how many were removed.
+   */
+  dropLeft(root: string, mayHold: (span: string) => boolean): Promise<number>;
   /** Ends every world of this backend. */
   close(): Promise<void>;
 }

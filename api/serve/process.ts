@@ -2,7 +2,7 @@
 import { chmodSync } from "node:fs";
 import { pino } from "pino";
 import { prepareHome } from "../../broker/home.ts";
-import { expireHeldChanges } from "./held-changes.ts";
+import { dropLeftChanges, expireHeldChanges } from "./held-changes.ts";
 import { assembleBroker, type Parts } from "./assemble.ts";
 import { claimStart } from "./claim.ts";
 import { serve } from "./serve.ts";
@@ -29,6 +29,7 @@ export async function runBroker(options: ProcessOptions): Promise<void> {
   try {
     const broker = await assembleBroker({ ...options, log });
     log.level = broker.config().log?.level ?? "info";
+    dropLeftChanges(broker, log);
     const running = await serve(broker, log);
     const expiry = expireHeldChanges(broker, log);
     const unwatch = await watchPolicies(broker, log);

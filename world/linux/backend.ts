@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Isolation } from "../../schemas/generated/types.ts";
 import { type World, type WorldBackend, type WorldSpec, WorldUnavailable } from "../backend.ts";
-import { expireLayers, prepareLayers, removeLayers } from "../overlay/layers.ts";
+import { dropLeftLayers, expireLayers, prepareLayers, removeLayers } from "../overlay/layers.ts";
 import { assembleFilter, filterHash } from "../seccomp/assemble.ts";
 import { architectureOf } from "../seccomp/numbers.ts";
 import { DENIED } from "../seccomp/table.ts";
@@ -59,6 +59,10 @@ export class LinuxBackend implements WorldBackend {
 
   expireHeld(root: string, maxAgeMs: number): Promise<number> {
     return expireLayers(root, maxAgeMs, Date.now(), this.#live);
+  }
+
+  dropLeft(root: string, mayHold: (span: string) => boolean): Promise<number> {
+    return dropLeftLayers(root, mayHold);
   }
 
   /** Nothing starts any more; what is starting is given up, and what runs is ended. */

@@ -1,3 +1,4 @@
+import { existsSync, readdirSync } from "node:fs";
 import { chmod, mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { WorldUnavailable } from "../backend.ts";
@@ -35,6 +36,37 @@ async function openFolders(folder: string): Promise<void> {
   });
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   for (const entry of entries) if (entry.isDirectory()) await openFolders(join(folder, entry.name));
+}
+
+/**
+ * Removes the layers below `root` that hold nothing anybody could ask for: those whose span `mayHold` denies, and those
+ * whose upper layer is empty. Reads the names before it returns. Settles with how many are gone; one that resists stays.
+ */
+export async function dropLeftLayers(root: string, mayHold: (span: string) => boolean): Promise<number> {
+  const left = namesIn(root).filter((name) => name.startsWith("spn_"));
+  let removed = 0;
+  for (const span of left) {
+    const layers = join(root, span);
+    if (mayHold(span) && !isEmpty(join(layers, "upper"))) continue;
+    removed += await removeLayers(layers).then(
+      () => 1,
+      () => 0,
+    );
+  }
+  return removed;
+}
+
+function namesIn(folder: string): readonly string[] {
+  return existsSync(folder) ? readdirSync(folder) : [];
+}
+
+/** One that cannot be looked into is not called empty. */
+function isEmpty(folder: string): boolean {
+  try {
+    return namesIn(folder).length === 0;
+  } catch {
+    return false;
+  }
 }
 
 /**
