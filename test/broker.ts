@@ -21,7 +21,7 @@ export type BrokerOptions = {
 };
 
 const READY_MS = 20_000;
-const ROOT_OVERLAY = "/var/lib/substrate/overlay";
+export const ROOT_OVERLAY = "/var/lib/substrate/overlay";
 
 export class TestBroker {
   readonly actor: Actor;
