@@ -16,6 +16,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { inTurn, round3, summarise } from "./numbers.mjs";
 
 const LAUNCHER = fileURLToPath(new URL("../../api/bin/substrate.mjs", import.meta.url));
 const WARM_UP = 100;
@@ -56,15 +57,7 @@ async function measure() {
   };
   await untilReady(ways.api);
   for (let round = 0; round < WARM_UP; round += 1) for (const run of Object.values(ways)) await run();
-  /** @type {Record<string, number[]>} */
-  const times = Object.fromEntries(Object.keys(ways).map((name) => [name, []]));
-  for (let round = 0; round < rounds; round += 1) {
-    for (const [name, run] of shuffled(Object.entries(ways), round)) {
-      const begin = performance.now();
-      await run();
-      times[name]?.push(performance.now() - begin);
-    }
-  }
+  const times = await inTurn(ways, rounds);
   const summary = Object.fromEntries(Object.entries(times).map(([name, all]) => [name, summarise(all)]));
   const base = summary.spawn?.median_ms ?? Number.NaN;
   const ratios = Object.fromEntries(
@@ -164,34 +157,6 @@ function hasBwrap() {
     `SKIP bwrap — ${found.error === undefined ? `it fails here: ${found.stderr.toString()}` : "not installed: apt-get install bubblewrap"}\n`,
   );
   return false;
-}
-
-/**
- * The ways in another order each round, the same orders in every run: what one way leaves behind for the next (a namespace
- * that the kernel takes down later, a cold cache) then burdens all of them alike.
- * @template T @param {T[]} items @param {number} round
- */
-function shuffled(items, round) {
-  return items
-    .map((item, at) => ({
-      item,
-      key: Math.imul((round * items.length + at + 1) ^ 0x9e3779b9, 0x85ebca6b) >>> 0,
-    }))
-    .sort((a, b) => a.key - b.key)
-    .map(({ item }) => item);
-}
-
-/** @param {number[]} times */
-function summarise(times) {
-  const sorted = [...times].sort((a, b) => a - b);
-  const at = (/** @type {number} */ share) =>
-    round3(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN);
-  return { median_ms: at(0.5), p99_ms: at(0.99) };
-}
-
-/** @param {number} value */
-function round3(value) {
-  return Math.round(value * 1000) / 1000;
 }
 
 /** @param {Awaited<ReturnType<typeof measure>>} result */
