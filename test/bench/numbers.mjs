@@ -21,17 +21,31 @@ export async function inTurn(ways, rounds) {
 
 /**
  * The ways in another order each round, the same orders in every run: what one way leaves behind for the next (a namespace
- * that the kernel takes down later, a cold cache) then burdens all of them alike.
+ * that the kernel takes down later, a cold cache) then burdens all of them alike. Each order is as likely as any other
+ * (Fisher and Yates, with mulberry32 for the dice).
  * @template T @param {T[]} items @param {number} round
  */
 export function shuffled(items, round) {
-  return items
-    .map((item, at) => ({
-      item,
-      key: Math.imul((round * items.length + at + 1) ^ 0x9e3779b9, 0x85ebca6b) >>> 0,
-    }))
-    .sort((a, b) => a.key - b.key)
-    .map(({ item }) => item);
+  const order = [...items];
+  const next = dice(round);
+  for (let last = order.length - 1; last > 0; last -= 1) {
+    const other = Math.floor(next() * (last + 1));
+    const [moved] = order.splice(other, 1);
+    if (moved !== undefined) order.splice(last, 0, moved);
+  }
+  return order;
+}
+
+/** @param {number} seed @returns {() => number} from 0 up to, not including, 1 */
+function dice(seed) {
+  // Seeds that follow each other must not make orders that do.
+  let state = Math.imul(seed + 1, 0x9e37_79b1) >>> 0;
+  return () => {
+    state = (state + 0x6d2b_79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
 }
 
 /** @param {readonly number[]} times */
