@@ -8,9 +8,9 @@
 
 #include "channel.h"
 #include "children.h"
+#include "denied_names.h"
 #include "fields.h"
 #include "frames.h"
-#include "guard.h"
 #include "outputs.h"
 
 void ending_failed(uint32_t id, const char *step, const char *path, int error) {
@@ -24,7 +24,7 @@ void ending_failed(uint32_t id, const char *step, const char *path, int error) {
 
 static void send_exit(const struct command *command, bool closed) {
   /* What it left under a denied name is told before its end is. */
-  guard_look();
+  names_look();
   uint8_t payload[6 * (FIELD_HEADER_SIZE + 8)];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
   const struct ending *ending = &command->ending;

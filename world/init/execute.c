@@ -9,11 +9,11 @@
 
 #include "children.h"
 #include "commands.h"
+#include "denied_names.h"
 #include "endings.h"
 #include "failure.h"
 #include "fields.h"
 #include "frames.h"
-#include "guard.h"
 #include "outputs.h"
 #include "program.h"
 
@@ -138,7 +138,7 @@ bool execute_begin(const struct frame *frame) {
     return false;
   }
   /* What the host did to denied names until now is dealt with before this command can see it. */
-  guard_look();
+  names_look();
   struct command *command = command_add(frame->id);
   if (command == NULL) {
     execute_abandon(frame, "fork", errno);

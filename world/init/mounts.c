@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "denied_names.h"
 #include "failure.h"
-#include "guard.h"
 #include "mount_api.h"
 #include "mount_steps.h"
 #include "targets.h"
@@ -72,7 +72,7 @@ void mounts_apply(struct stage *stage, const struct setup *setup) {
   struct mount_cursor cursor = {setup->mounts, setup->mounts + setup->mounts_length};
   struct mount_step step;
   int got;
-  guard_hide(stage);
+  names_hide(stage);
   while ((got = setup_next_mount(&cursor, &step)) > 0) {
     /* Anew each time: a step may have put something on top of the new root itself. */
     stage->world = open_path("/newroot", O_DIRECTORY);
@@ -86,7 +86,7 @@ void mounts_apply(struct stage *stage, const struct setup *setup) {
     close(stage->world);
   }
   stage->world = open_path("/newroot", O_DIRECTORY);
-  guard_mask_hidden(stage);
+  names_mask_hidden(stage);
   close(stage->world);
   if (got < 0) fail_protocol("SETUP: a mount with too many parts");
 }

@@ -4,9 +4,9 @@
 #include <sched.h>
 #include <string.h>
 
+#include "denied_names.h"
 #include "fields.h"
 #include "frames.h"
-#include "guard.h"
 #include "rules.h"
 
 #ifndef CLONE_NEWTIME
@@ -72,7 +72,7 @@ const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
         if ((wrong = rules_add(field.data, field.length)) != NULL) return wrong;
         break;
       case TAG_ZONE:
-        if ((wrong = guard_add_zone(field.data, field.length)) != NULL) return wrong;
+        if ((wrong = names_add_zone(field.data, field.length)) != NULL) return wrong;
         break;
       case TAG_MOUNT:
         if (field.length == 0) return "SETUP: empty MOUNT";

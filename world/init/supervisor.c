@@ -18,11 +18,11 @@
 #include "commands.h"
 #include "credentials.h"
 #include "denials.h"
+#include "denied_names.h"
 #include "endings.h"
 #include "failure.h"
 #include "fields.h"
 #include "frames.h"
-#include "guard.h"
 #include "mounts.h"
 #include "namespaces.h"
 #include "outputs.h"
@@ -74,7 +74,7 @@ static void send_ready(const struct setup *setup, uint64_t pid) {
   field_put_u64(&writer, TAG_NAMESPACES, setup->namespaces);
   field_put_u64(&writer, TAG_PID, pid);
   field_put_u64(&writer, TAG_DENIED, denials_count());
-  field_put_u64(&writer, TAG_UNWATCHED, guard_unwatched());
+  field_put_u64(&writer, TAG_UNWATCHED, names_unwatched());
   channel_send(FRAME_READY, 0, payload, writer.length);
 }
 
@@ -97,8 +97,8 @@ static int build(const struct setup *setup, int null) {
   if (faccessat(stage.proc, "1/task/1/children", R_OK, 0) < 0) fail_world("procfs", "children", errno);
   children_start(stage.proc, null);
   /* The forker has no copy of what the guard opens. */
-  guard_start();
-  if (guard_watches()) credentials_drop_but_mount();
+  names_start();
+  if (names_watches()) credentials_drop_but_mount();
   else credentials_drop();
   raise_descriptor_limit();
   close(null);
@@ -107,7 +107,7 @@ static int build(const struct setup *setup, int null) {
   watch_add(CHANNEL_FD, EPOLLIN | EPOLLRDHUP, SOURCE_CHANNEL, 0);
   watch_add(signal_fd, EPOLLIN, SOURCE_CHILDREN, 0);
   children_watch();
-  guard_listen();
+  names_listen();
   send_ready(setup, pid);
   return stage.proc;
 }
@@ -157,8 +157,8 @@ static void handle(int proc, const struct event *event) {
       return on_signal();
     case SOURCE_FORKER:
       return on_forker(proc);
-    case SOURCE_GUARD:
-      return guard_look();
+    case SOURCE_NAMES:
+      return names_look();
     case SOURCE_STDOUT:
     case SOURCE_STDERR:
     case SOURCE_LEADER:

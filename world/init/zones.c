@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "denied_names.h"
 #include "failure.h"
-#include "guard.h"
 #include "targets.h"
 
 static struct zone *zones;
@@ -17,7 +17,7 @@ static const struct {
   enum zone_kind kind;
 } KINDS[] = {{"watch", ZONE_WATCH}, {"once", ZONE_ONCE}, {"skip", ZONE_SKIP}};
 
-const char *guard_add_zone(const uint8_t *data, size_t length) {
+const char *names_add_zone(const uint8_t *data, size_t length) {
   const char *text = (const char *)data;
   size_t word = strnlen(text, length);
   if (word == length || length - word - 1 >= PATH_MAX) return "ZONE: no path";

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "guard.h"
+#include "denied_names.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,11 +31,11 @@ static bool started;
 static const struct zone *current; /* the zone that is being looked through */
 static size_t unwatched;
 
-size_t guard_unwatched(void) {
+size_t names_unwatched(void) {
   return unwatched;
 }
 
-bool guard_watches(void) {
+bool names_watches(void) {
   return events >= 0;
 }
 
@@ -84,7 +84,7 @@ static void scan_zones(void) {
   }
 }
 
-void guard_start(void) {
+void names_start(void) {
   if (rules_begin(DENY_READ | DENY_WRITE) == NULL) return;
   denials_open();
   if (zones_any(ZONE_WATCH)) {
@@ -95,8 +95,8 @@ void guard_start(void) {
   started = true;
 }
 
-void guard_listen(void) {
-  if (events >= 0) watch_add(events, EPOLLIN, SOURCE_GUARD, 0);
+void names_listen(void) {
+  if (events >= 0) watch_add(events, EPOLLIN, SOURCE_NAMES, 0);
 }
 
 static void on_appeared(const struct watched *folder, const char *name, bool is_folder) {
@@ -131,7 +131,7 @@ static bool take_event(const struct inotify_event *event) {
   return false;
 }
 
-void guard_look(void) {
+void names_look(void) {
   static _Alignas(struct inotify_event) char buffer[16384];
   bool lost = false, raised = false;
   ssize_t length;

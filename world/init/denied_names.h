@@ -1,7 +1,7 @@
 /* Keeps denied names denied for as long as the world lives: a first look at everything that may be written,
    then notifications of what turns up (inotify(7)). No folder is read again for a command. */
-#ifndef SUBSTRATE_GUARD_H
-#define SUBSTRATE_GUARD_H
+#ifndef SUBSTRATE_DENIED_NAMES_H
+#define SUBSTRATE_DENIED_NAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,23 +11,23 @@
 
 /* Takes a ZONE field: "watch" (the host's own files), "once" (an overlay) or "skip" (for the host's walk only),
    a NUL, an absolute path. NULL, or what is wrong. */
-const char *guard_add_zone(const uint8_t *data, size_t length);
+const char *names_add_zone(const uint8_t *data, size_t length);
 
 /* Before the plan: hides what host rules match in the layer of whiteouts. */
-void guard_hide(const struct stage *stage);
+void names_hide(const struct stage *stage);
 /* After the plan: masks the same names where no veil could be put. */
-void guard_mask_hidden(const struct stage *stage);
+void names_mask_hidden(const struct stage *stage);
 
 /* After the pivot, with full capabilities: the first look. */
-void guard_start(void);
+void names_start(void);
 /* True when PID 1 must stay able to mount, because there is something to watch. */
-bool guard_watches(void);
+bool names_watches(void);
 /* Listens in the epoll. */
-void guard_listen(void);
+void names_listen(void);
 /* Takes what has happened so far. Before a command begins, and before its end is told. */
-void guard_look(void);
+void names_look(void);
 
 /* Folders that are not watched because the host's limit was reached. */
-size_t guard_unwatched(void);
+size_t names_unwatched(void);
 
 #endif

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "denied_names.h"
 #include "failure.h"
-#include "guard.h"
 #include "mount_steps.h"
 #include "rules.h"
 #include "scan.h"
@@ -39,7 +39,7 @@ static bool on_found(const char *path, unsigned denies) {
   return false;
 }
 
-void guard_hide(const struct stage *stage) {
+void names_hide(const struct stage *stage) {
   const struct places *places = rules_begin(DENY_HOST);
   if (places == NULL) return;
   const struct scan scan = {.root = stage->host, .enter = on_enter, .found = on_found};
@@ -47,7 +47,7 @@ void guard_hide(const struct stage *stage) {
   scan_below(&scan, "/", places);
 }
 
-void guard_mask_hidden(const struct stage *stage) {
+void names_mask_hidden(const struct stage *stage) {
   while (hidden != NULL) {
     struct hidden *entry = hidden;
     if (mask_place(stage, entry->path) < 0) fail_world(STEP, entry->path, errno);
