@@ -36,6 +36,10 @@ export interface SetupFrame {
    * Trees for r and w: watch (the host's own files) or once (an overlay), NUL, path; skip: what the walk for h leaves out.
    */
   readonly zone?: readonly string[];
+  /**
+   * SECCOMP notifies a listener, PID 1, which lets calls through and tells of them with VIOLATION. This program of the same kind says which of them stay refused.
+   */
+  readonly seccomp_guard?: Uint8Array;
 }
 /**
  * Starts a command.
@@ -176,6 +180,31 @@ export interface ListedFrame {
    */
   readonly process?: readonly string[];
 }
+/**
+ * A call that the filter's table refuses by default, sent before the call is answered. Again when its count has grown a hundredfold, and with the final count before EXIT and CLOSED.
+ */
+export interface ViolationFrame {
+  /**
+   * Number of the system call.
+   */
+  readonly call: number;
+  /**
+   * The interface that the number belongs to: AUDIT_ARCH_*.
+   */
+  readonly audit: number;
+  /**
+   * The six raw arguments of the last such call, each a u64.
+   */
+  readonly arguments: Uint8Array;
+  /**
+   * How many such calls the command has made so far.
+   */
+  readonly hits: number;
+  /**
+   * 0: it was let through; else the error number that it was answered with.
+   */
+  readonly refused: number;
+}
 
 /** Bytes of a frame's header. */
 export const FRAME_HEADER_SIZE = 12;
@@ -191,6 +220,9 @@ export const FRAME_MAX_OUTPUT = 65536;
 
 /** The most of a process's argv in LISTED, bytes. */
 export const FRAME_MAX_PROCESS_ARGV = 4096;
+
+/** How many different system calls of one command VIOLATION tells apart; what is more is refused. */
+export const FRAME_MAX_HITS = 64;
 
 /** A frame's type by its name. */
 export const FRAME = {
@@ -224,6 +256,8 @@ export const FRAME = {
   APPEARED: 73,
   /** init → broker, id 0, fields: The processes inside. */
   LISTED: 71,
+  /** init → broker, id command, fields: A call that the filter's table refuses by default, sent before the call is answered. Again when its count has grown a hundredfold, and with the final count before EXIT and CLOSED. */
+  VIOLATION: 72,
 } as const;
 
 /** A field's tag by its name. */
@@ -240,6 +274,8 @@ export const TAG = {
   HOSTNAME: 5,
   /** bytes: The filter of every command: a classic BPF program, eight bytes an instruction. Loaded once, before the first command; a world whose filter does not load is not made. */
   SECCOMP: 6,
+  /** bytes: SECCOMP notifies a listener, PID 1, which lets calls through and tells of them with VIOLATION. This program of the same kind says which of them stay refused. */
+  SECCOMP_GUARD: 7,
   /** repeated text: Denied names, each: r (masked), w (sealed) or h (hidden outside of the zones), then for each segment of an absolute path NUL and L with a literal name, G with a pattern of fnmatch(3), or D for any number of folders. */
   DENY: 10,
   /** repeated text: Trees for r and w: watch (the host's own files) or once (an overlay), NUL, path; skip: what the walk for h leaves out. */
@@ -286,4 +322,14 @@ export const TAG = {
   UNWATCHED: 48,
   /** u64: 1: reading, 2: writing, 3: both. */
   DENIES: 49,
+  /** u64: Number of the system call. */
+  CALL: 50,
+  /** u64: The interface that the number belongs to: AUDIT_ARCH_*. */
+  AUDIT: 51,
+  /** bytes: The six raw arguments of the last such call, each a u64. */
+  ARGUMENTS: 52,
+  /** u64: How many such calls the command has made so far. */
+  HITS: 53,
+  /** u64: 0: it was let through; else the error number that it was answered with. */
+  REFUSED: 54,
 } as const;

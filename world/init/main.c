@@ -15,6 +15,7 @@
 #include "failure.h"
 #include "filter.h"
 #include "frames.h"
+#include "guard.h"
 #include "namespaces.h"
 #include "setup.h"
 #include "supervisor.h"
@@ -61,6 +62,7 @@ int main(void) {
   const char *wrong = setup_parse(frame.payload, frame.length, &setup);
   if (wrong != NULL) fail_protocol(wrong);
   filter_keep(setup.filter, setup.filter_length);
+  guard_keep(setup.guard, setup.guard_length);
   /* Refused when we lead a process group already, which is as good. */
   if (setsid() < 0 && errno != EPERM) fail_world("setsid", "", errno);
   namespaces_enter(&setup);

@@ -23,6 +23,7 @@
 #include "failure.h"
 #include "fields.h"
 #include "frames.h"
+#include "listener.h"
 #include "mounts.h"
 #include "namespaces.h"
 #include "outputs.h"
@@ -106,6 +107,7 @@ static int build(const struct setup *setup, int null) {
   watch_open();
   watch_add(CHANNEL_FD, EPOLLIN | EPOLLRDHUP, SOURCE_CHANNEL, 0);
   watch_add(signal_fd, EPOLLIN, SOURCE_CHILDREN, 0);
+  listener_watch();
   children_watch();
   names_listen();
   send_ready(setup, pid);
@@ -159,6 +161,8 @@ static void handle(int proc, const struct event *event) {
       return on_forker(proc);
     case SOURCE_NAMES:
       return names_look();
+    case SOURCE_LISTENER:
+      return listener_serve();
     case SOURCE_STDOUT:
     case SOURCE_STDERR:
     case SOURCE_LEADER:
