@@ -1,5 +1,5 @@
 import type { ConfigDocument, WorldImage } from "../schemas/generated/types.ts";
-import type { WorldBackend } from "../world/backend.ts";
+import type { WorldBackend, WorldSpec } from "../world/backend.ts";
 import type { Activity } from "./activity.ts";
 import type { Decisions } from "./decisions.ts";
 import type { BaseEnvironments } from "./environment.ts";
@@ -29,8 +29,8 @@ export type Broker = {
   readonly decisions: Decisions;
   readonly warmSpecs: WarmSpecs;
   readonly environments: BaseEnvironments;
-  /** Init and filter, OS release and kernel: what a replay must find again. */
-  readonly worldImage: WorldImage;
+  /** Init and filter, OS release and kernel: what a replay must find again. One for each kind of filter. */
+  readonly worldImages: Readonly<Record<WorldSpec["seccomp"], WorldImage>>;
   /** Where calls without a `cwd` work, when the broker was started in a folder that can be a project. */
   readonly startedIn: string;
   /** The operator's settings as they are now. */

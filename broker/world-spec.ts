@@ -70,9 +70,14 @@ export function worldSpec(
     hidden: around.hidden,
     sealed: around.installation,
     limits: policies.map((policy) => worldLimits(policy.document.world?.limits)).reduce(lowerLimits),
-    seccomp: policies.every((policy) => policy.document.world?.seccomp === "log") ? "log" : "enforce",
+    seccomp: seccompMode(policies),
     strays: policies.some((policy) => policy.document.mode === "enforce") ? "refused" : "kept",
   };
+}
+
+/** The strictest that any of the policies asks for. */
+export function seccompMode(policies: readonly CompiledPolicy[]): WorldSpec["seccomp"] {
+  return policies.every((policy) => policy.document.world?.seccomp === "log") ? "log" : "enforce";
 }
 
 /** Another git folder in the place of the known one is another world, as another project folder is. */

@@ -51,7 +51,10 @@ export type WorldSpec = {
   /** Visible and never writable, whatever `files.write` says: the running installation. */
   readonly sealed: readonly string[];
   readonly limits: WorldLimits;
-  /** `log`: nothing is refused, and what would have been is told to `onViolation`. */
+  /**
+   * `log`: what would have been refused is let through and told to `onViolation`; what little stays refused, because
+   * files or network hang on it, is told as well.
+   */
   readonly seccomp: "enforce" | "log";
   /** Writes outside of `files.write`: refused, or kept in the world and lost with it, where an overlay is possible. */
   readonly strays: "refused" | "kept";
@@ -164,8 +167,8 @@ export class WorldUnavailable extends Error {
 
 export interface WorldBackend {
   readonly name: string;
-  /** `sha256:` and hex of what refuses system calls in its worlds; null when nothing does. */
-  readonly filterHash: string | null;
+  /** `sha256:` and hex of what refuses system calls in such worlds, or tells of them; null when nothing does. */
+  filterHash(seccomp: WorldSpec["seccomp"]): string | null;
   /** What a world on this host achieves, found out by making one. Throws {@link WorldUnavailable}. */
   probe(signal: AbortSignal): Promise<Isolation>;
   /**

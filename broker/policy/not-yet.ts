@@ -56,12 +56,6 @@ const ROWS: readonly NotYetRow[] = [
     sentence: "world.enable_preload adds nothing yet",
   },
   {
-    key: "world.seccomp",
-    effect: "stricter",
-    asked: ({ world }) => world?.seccomp === "log",
-    sentence: "world.seccomp: log is carried out as enforce: what it would only report is refused",
-  },
-  {
     key: "world.limits",
     effect: "vector",
     asked: ({ world }) => Object.keys(world?.limits ?? {}).length > 0,

@@ -885,7 +885,7 @@ export interface PolicyDocument {
      */
     readonly enable_preload?: boolean;
     /**
-     * enforce refuses; log refuses nothing and every hit is a violation span.
+     * enforce refuses; log lets through all that files and network do not hang on, and every hit is a violation span.
      */
     readonly seccomp?: "enforce" | "log";
     /**

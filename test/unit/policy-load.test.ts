@@ -195,6 +195,10 @@ describe("what this version cannot enforce", () => {
     expect(loadedFrom(`id: a\nname: A\nmode: enforce\n${key}\n`).notes.length).toBeGreaterThan(0);
   });
 
+  test("seccomp: log is carried out, so it loads without a word", () => {
+    expect(loadedFrom("id: a\nname: A\nmode: enforce\nworld: { seccomp: log }\n").notes).toEqual([]);
+  });
+
   test("plain denied paths load without a word", () => {
     expect(
       loadedFrom(

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import type { Isolation } from "../../schemas/generated/types.ts";
 import { type World, type WorldBackend, type WorldSpec, WorldUnavailable } from "../backend.ts";
 import { dropLeftLayers, expireLayers, prepareLayers, removeLayers } from "../overlay/layers.ts";
-import { assembleFilter, filterHash } from "../seccomp/assemble.ts";
+import { filterHash } from "../seccomp/assemble.ts";
 import { architectureOf } from "../seccomp/numbers.ts";
-import { DENIED } from "../seccomp/table.ts";
+import { seccompPrograms } from "../seccomp/programs.ts";
 import { type LinuxOptions, WorldMaker } from "./make.ts";
 import type { LinuxWorld } from "./world.ts";
 
@@ -16,7 +16,7 @@ export type { LinuxOptions };
 export class LinuxBackend implements WorldBackend {
   readonly name = "linux";
   readonly #options: LinuxOptions;
-  readonly #filter = assembleFilter(DENIED, architectureOf(process.arch));
+  readonly #programs = seccompPrograms(architectureOf(process.arch));
   readonly #maker: WorldMaker;
   /** Each with what settles when nothing is left of it. */
   readonly #worlds = new Map<LinuxWorld, Promise<void>>();
@@ -28,11 +28,12 @@ export class LinuxBackend implements WorldBackend {
 
   constructor(options: LinuxOptions) {
     this.#options = options;
-    this.#maker = new WorldMaker(options, this.#filter);
+    this.#maker = new WorldMaker(options, this.#programs);
   }
 
-  get filterHash(): string {
-    return filterHash(this.#filter);
+  filterHash(seccomp: WorldSpec["seccomp"]): string {
+    const { filter, guard } = this.#programs[seccomp];
+    return filterHash(filter, ...(guard === undefined ? [] : [guard]));
   }
 
   probe(signal: AbortSignal): Promise<Isolation> {

@@ -20,6 +20,8 @@ export type LaunchPlan = {
   readonly plan: MountPlan;
   /** A BPF program; init makes no world when the kernel does not take it. */
   readonly filter: Uint8Array;
+  /** For log mode: `filter` asks init about what it would refuse, and this program says what stays refused. */
+  readonly guard: Uint8Array | undefined;
 };
 
 /** A world's init that has answered READY. */
@@ -34,6 +36,10 @@ export type Launched = {
 
 type Ready = Pick<Launched, "achieved" | "unwatched">;
 
+const HINT = "See in world/README.md what a host must allow; user namespaces may be switched off here";
+const LOG_HINT =
+  "world.seccomp: log needs a kernel that notifies of system calls, and a broker that nobody else listens to (another sandbox); use world.seccomp: enforce";
+
 /** Why init could not make the world: the step, what it was about, and the kernel's word for it. */
 export class LaunchFailed extends WorldUnavailable {
   readonly step: string;
@@ -44,7 +50,7 @@ export class LaunchFailed extends WorldUnavailable {
     const about = path === "" ? "" : ` on '${path}'`;
     super(
       `Cannot make a world: ${step}${about} failed with ${errno}`,
-      "See in world/README.md what a host must allow; user namespaces may be switched off here",
+      step === "seccomp log" ? LOG_HINT : HINT,
     );
     this.step = step;
     this.path = path;
@@ -134,6 +140,7 @@ function encodeSetup(plan: LaunchPlan): Buffer {
     [TAG.UID, plan.uid],
     [TAG.GID, plan.gid],
     [TAG.SECCOMP, plan.filter],
+    ...(plan.guard === undefined ? [] : [[TAG.SECCOMP_GUARD, plan.guard] as const]),
     ...mounts.map((operation): Field => [TAG.MOUNT, operationWords(operation).join("\0")]),
     ...denied.map((name): Field => [TAG.DENY, denialWords(name).join("\0")]),
     ...zones.map(({ kind, path }): Field => [TAG.ZONE, `${kind}\0${path}`]),

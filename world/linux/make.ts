@@ -3,6 +3,7 @@ import type { WorldSpec } from "../backend.ts";
 import { prepareStrays } from "../overlay/strays.ts";
 import { type MountPlan, mountPlan } from "../plan/mounts.ts";
 import { operationWords } from "../plan/operations.ts";
+import type { seccompPrograms } from "../seccomp/programs.ts";
 import { hostFacts } from "./host-facts.ts";
 import { isolationVector } from "./isolation.ts";
 import { LaunchFailed, launchInit } from "./launch.ts";
@@ -27,7 +28,7 @@ const MAX_RETRIES = 128;
 /** Makes worlds, and remembers what this host has refused so that it is not tried again. */
 export class WorldMaker {
   readonly #options: LinuxOptions;
-  readonly #filter: Uint8Array;
+  readonly #programs: ReturnType<typeof seccompPrograms>;
   readonly #unveilable = new Set<string>();
   /** Whether upper layers are tried, and the tree over which the first one failed. */
   #strays = true;
@@ -35,9 +36,9 @@ export class WorldMaker {
   /** Whether a user namespace is needed: found out by the first world, by trying. */
   #userNamespace: boolean | undefined;
 
-  constructor(options: LinuxOptions, filter: Uint8Array) {
+  constructor(options: LinuxOptions, programs: ReturnType<typeof seccompPrograms>) {
     this.#options = options;
-    this.#filter = filter;
+    this.#programs = programs;
   }
 
   /** Throws `WorldUnavailable`; nothing runs then, but the folders of layers may be there. */
@@ -65,17 +66,20 @@ export class WorldMaker {
         ...this.#options,
         namespaces: userNamespace ? ["user", ...ALWAYS] : ALWAYS,
         plan,
-        filter: this.#filter,
+        ...this.#programs[spec.seccomp],
       },
       signal,
     );
     this.#userNamespace = userNamespace;
-    const overlay = spec.access.kind === "overlay";
     return new LinuxWorld(
       {
         id,
         spec,
-        isolation: isolationVector(launched.achieved, launched.unwatched, overlay),
+        isolation: isolationVector({
+          ...launched,
+          overlay: spec.access.kind === "overlay",
+          seccomp: spec.seccomp,
+        }),
         mounts: plan.mounts.map((mount) => operationWords(mount).join(" ")),
         strays: layers,
         quarantine: this.#options.quarantine,
