@@ -41,6 +41,8 @@ function kindOf(path: string): PathKind {
 
 function realPath(path: string): string | undefined {
   try {
+    // Most paths that a policy denies are missing, and an error costs many times what this look does.
+    if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
     return realpathSync.native(path);
   } catch {
     // Missing, a loop of links, or not ours to enter: in each case there is nothing that a mount could show.
