@@ -36,7 +36,7 @@ export type Launched = {
 
 type Ready = Pick<Launched, "achieved" | "unwatched">;
 
-const HINT = "See in world/README.md what a host must allow; user namespaces may be switched off here";
+const HINT = "Run 'substrate world doctor': it tries what a world needs of this host, and prints the mend";
 const LOG_HINT =
   "world.seccomp: log needs a kernel that notifies of system calls, and a broker that nobody else listens to (another sandbox); use world.seccomp: enforce";
 
