@@ -67,8 +67,8 @@ export class TestBroker {
     return call(join(this.home, "sock/agent.sock"), method, path, body, signal);
   }
 
-  operator(method: string, path: string): Promise<Answer> {
-    return call(join(this.home, "sock/control.sock"), method, path);
+  operator(method: string, path: string, body?: unknown): Promise<Answer> {
+    return call(join(this.home, "sock/control.sock"), method, path, body);
   }
 
   post(body: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<Answer> {

@@ -20,8 +20,20 @@ export async function validRequest<T>(
   const document = withIdentity(body.document, caller);
   const strange = identityProblem(document, caller);
   if (strange !== undefined) return strange;
-  if (validate(document)) return { valid: document };
-  return describe(document, validate.errors ?? []);
+  return checked(document, validate);
+}
+
+/** The same for a call of the operator, who speaks for every agent and need not name one. */
+export async function validDocument<T>(
+  request: IncomingMessage,
+  validate: Validator<T>,
+): Promise<{ readonly valid: T } | Refusal> {
+  const body = await readJson(request);
+  return "code" in body ? body : checked(body.document, validate);
+}
+
+function checked<T>(document: unknown, validate: Validator<T>): { readonly valid: T } | Refusal {
+  return validate(document) ? { valid: document } : describe(document, validate.errors ?? []);
 }
 
 /** On an agent's own socket the agent need not say who it is. */
