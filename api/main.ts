@@ -2,13 +2,18 @@
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { WorldBackend } from "../broker/broker.ts";
 import { HomeRefused, homeLayout } from "../broker/home.ts";
+import type { LinuxOptions } from "../world/linux/backend.ts";
 import { runCli } from "./cli/program.ts";
 import { EXIT_SUBSTRATE, type Terminal } from "./cli/terminal.ts";
 import { installationAt } from "./installation.ts";
 
 /** Where a privileged broker keeps upper and work folders (CONTRACT §2): homes are often on file systems without room. */
 const ROOT_OVERLAY = "/var/lib/substrate/overlay";
+
+/** A world is ready in some 20 ms; a host under load may take a hundred times as long. */
+const FIRST_TRY_MS = 15_000;
 
 // Whoever reads our output may stop (`| head`): that is no failure of ours.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -31,13 +36,14 @@ function terminalOf(host: NodeJS.Process): Terminal {
     root === undefined || root === "" ? join(homedir(), ".substrate") : resolve(root),
     uid === 0 ? ROOT_OVERLAY : undefined,
   );
+  const inits = { init: installation.init, uid, gid, strays: home.overlay, quarantine: home.quarantine };
   return {
     home,
     installation,
-    createBackend: async () => {
-      const { LinuxBackend } = await import("../world/linux/backend.ts");
-      const { overlay: strays, quarantine } = home;
-      return new LinuxBackend({ init: installation.init, uid, gid, strays, quarantine });
+    createBackend: async () => await linuxBackend(inits),
+    createChecks: async (order) => {
+      const { linuxChecks } = await import("../world/doctor/checks.ts");
+      return await linuxChecks(inits, await linuxBackend(inits), order, AbortSignal.timeout(FIRST_TRY_MS));
     },
     environment: host.env,
     uid,
@@ -46,4 +52,9 @@ function terminalOf(host: NodeJS.Process): Terminal {
     err: host.stderr,
     stdin: host.stdin,
   };
+}
+
+async function linuxBackend(options: LinuxOptions): Promise<WorldBackend> {
+  const { LinuxBackend } = await import("../world/linux/backend.ts");
+  return new LinuxBackend(options);
 }

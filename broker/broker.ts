@@ -1,5 +1,5 @@
 import type { ConfigDocument, WorldImage } from "../schemas/generated/types.ts";
-import type { WorldBackend, WorldSpec } from "../world/backend.ts";
+import type { DoctorOrder, HostCheck, HostFinding, WorldBackend, WorldSpec } from "../world/backend.ts";
 import type { Activity } from "./activity.ts";
 import type { Decisions } from "./decisions.ts";
 import type { BaseEnvironments } from "./environment.ts";
@@ -38,5 +38,5 @@ export type Broker = {
   readonly projectRules: () => ProjectRules;
 };
 
-/** For whoever assembles a broker: the one part of it that comes from outside this folder. */
-export type { WorldBackend };
+/** For whoever assembles a broker, or tries whether one could work here: what comes from outside this folder. */
+export type { DoctorOrder, HostCheck, HostFinding, WorldBackend };

@@ -1,5 +1,6 @@
 /** `substrate world`: its verbs, options and help. */
 import type { Command } from "commander";
+import type { DoctorOptions } from "./commands/doctor.ts";
 import type { StatusOptions } from "./commands/world.ts";
 import type { RestartOptions, WarmOptions } from "./commands/world-operate.ts";
 import type { Terminal } from "./terminal.ts";
@@ -43,5 +44,13 @@ export function describeWorld(program: Command, choose: (action: Action) => void
     .option(...JSON_FLAG)
     .action((options: RestartOptions) =>
       choose(async (at) => (await import("./commands/world-operate.ts")).restartWorld(at, options)),
+    );
+  world
+    .command("doctor")
+    .description("Try each thing that a world needs of this host, and print what mends it; needs no broker")
+    .option("--mend", "remove what brokers that are gone have left behind")
+    .option(...JSON_FLAG)
+    .action((options: DoctorOptions) =>
+      choose(async (at) => (await import("./commands/doctor.ts")).worldDoctor(at, options)),
     );
 }

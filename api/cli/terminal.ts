@@ -1,4 +1,4 @@
-import type { WorldBackend } from "../../broker/broker.ts";
+import type { DoctorOrder, HostCheck, WorldBackend } from "../../broker/broker.ts";
 import type { Home } from "../../broker/home.ts";
 import type { Installation } from "../installation.ts";
 
@@ -7,6 +7,8 @@ export type Terminal = {
   readonly home: Home;
   readonly installation: Installation;
   readonly createBackend: () => Promise<WorldBackend>;
+  /** What the backend wants of this host, ready to be tried. */
+  readonly createChecks: (order: DoctorOrder) => Promise<readonly HostCheck[]>;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly uid: number;
   readonly cwd: string;

@@ -17,6 +17,7 @@
 #include "frames.h"
 #include "guard.h"
 #include "namespaces.h"
+#include "probe.h"
 #include "setup.h"
 #include "supervisor.h"
 
@@ -49,10 +50,11 @@ _Noreturn static void wait_outside(pid_t pid, int alive) {
   _exit(128 + WTERMSIG(status));
 }
 
-int main(void) {
+int main(int count, char **words) {
   struct frame frame;
   struct setup setup;
   int alive[2];
+  if (count > 1) return probe_run(count - 1, words + 1);
   /* What the broker did not mean to hand down (a library's file without close-on-exec) ends here. */
   if (syscall(SYS_close_range, CHANNEL_FD + 1U, ~0U, 0U) < 0) return 1;
   channel_open();
