@@ -5,21 +5,20 @@ import type { Span } from "../../schemas/generated/types.ts";
 import { claimedBy } from "../serve/claim.ts";
 
 /**
- * Which layers somebody may still want: held changes, and those of a command that runs. Nobody can the others: their
- * command was lost with its broker, or its changes are not held. Where the trace cannot tell, they are wanted.
+ * Which layers somebody may still want: held changes, and those of a command that runs or begins. Nobody can the others:
+ * their command was lost with its broker, or its changes are not held. Without a trace that could tell, all are wanted.
  */
 export async function wantedLayers(home: Home): Promise<(layers: string) => boolean> {
-  const unknown = new Set(existsSync(home.overlay) ? readdirSync(home.overlay) : []);
-  const wanted = new Set<string>();
-  if (unknown.size === 0 || !existsSync(home.trace)) return () => true;
+  const there = existsSync(home.overlay) ? readdirSync(home.overlay) : [];
+  if (there.length === 0 || !existsSync(home.trace)) return () => true;
+  // Layers are made before the line of their command is written: while a broker runs, those without one are its own.
   const running = claimedBy(home.startLock) !== undefined;
+  const wanted = new Map(there.map((layers) => [layers, running] as const));
   for await (const { text } of readLines(home.trace)) {
     const span = spanOf(text);
-    if (span === undefined || !unknown.has(span.span_id)) continue;
-    if (isWanted(span, running)) wanted.add(span.span_id);
-    else wanted.delete(span.span_id);
+    if (span !== undefined && wanted.has(span.span_id)) wanted.set(span.span_id, isWanted(span, running));
   }
-  return (layers) => wanted.has(layers);
+  return (layers) => wanted.get(layers) ?? true;
 }
 
 /** The last line of a span decides. */

@@ -52,6 +52,23 @@ describe.each(actors())("what a killed broker leaves, as $kind", (actor) => {
     }
   });
 
+  test("the layers of a command that runs are no left-overs", async () => {
+    const mark = `runs-${randomBytes(6).toString("hex")}`;
+    const broker = await TestBroker.start(actor, { policies: { default: POLICY } });
+    try {
+      const running = broker.run({ cmd: `touch made; sleep 3 # ${mark}` });
+      expect(await eventually(() => processesWith(mark).length > 0, 5000)).toBe(true);
+      const report = reportOf(await broker.cli(["world", "doctor", "--mend", "--json"]));
+      for (const name of ["left-layers", "left-files", "left-processes"])
+        expect(checkOf(report, name), name).toMatchObject({ verdict: "ok", seen: "none" });
+      const { span_id: span, exit, fs_diff: diff } = await running;
+      expect({ exit, writes: diff?.writes }).toEqual({ exit: 0, writes: ["made"] });
+      expect(readdirSync(overlayOf(broker))).toEqual([span]);
+    } finally {
+      await broker.stop();
+    }
+  });
+
   test("a world that did not end with its broker is found and ended; those of a living broker are not", async () => {
     const mark = `stuck-${randomBytes(6).toString("hex")}`;
     const [dead, living] = [await TestBroker.start(actor), await TestBroker.start(actor)];

@@ -146,6 +146,12 @@ describe.each(actors())("an operator's worlds, as $kind", (actor) => {
     });
   });
 
+  test("a call without a body is for the operator in the folder where the broker was started", async () => {
+    const { status, document } = await broker.operator("POST", "/v1/world/warm");
+    expect(status).toBe(200);
+    expect((document as WorldWarmReply).world).toMatchObject({ agent_id: "human", project: broker.project });
+  });
+
   test("only the operator's socket has these calls, and unknown fields are named", async () => {
     for (const path of ["/v1/world/warm", "/v1/world/restart"]) {
       const { status, document } = await broker.call("POST", path, spot("agent"));

@@ -85,15 +85,20 @@ async function nftables(trials: Trials, signal: AbortSignal): Promise<HostFindin
   return missing(said, `${sudo}modprobe -a nf_tables nft_redir nft_quota nft_reject_inet nft_chain_nat`);
 }
 
+/** Which setting a step of the probe met. */
+const INOTIFY: Readonly<Record<string, readonly [string, string]>> = {
+  inotify_init: ["fs.inotify.max_user_instances", "1024"],
+  inotify_add_watch: ["fs.inotify.max_user_watches", "524288"],
+};
+
 async function inotify(trials: Trials, signal: AbortSignal): Promise<HostFinding> {
   const tried = await trials.probe(["inotify"], signal);
   if (tried.ok) return ok(`added ${tried.words[1]} watches in ${tried.words[0]} instances`);
-  const [name, value] =
-    tried.step === "inotify_init"
-      ? ["fs.inotify.max_user_instances", "1024"]
-      : ["fs.inotify.max_user_watches", "524288"];
-  const seen = `${tried.step} failed with ${tried.errno}: this user's are used up`;
-  return weaker(seen, ...setKernel(name, value, trials.inits.uid));
+  const seen = `${tried.step} failed with ${tried.errno}`;
+  const [name, value] = INOTIFY[tried.step] ?? [];
+  if (name === undefined || value === undefined)
+    return weaker(seen, "# Allow more open files: ulimit -n 4096");
+  return weaker(`${seen}: this user's are used up`, ...setKernel(name, value, trials.inits.uid));
 }
 
 async function pidMax(trials: Trials, signal: AbortSignal): Promise<HostFinding> {

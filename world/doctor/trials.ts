@@ -37,13 +37,13 @@ export class Trials {
     signal: AbortSignal,
     filter: Uint8Array = ALLOW_ALL,
   ): Promise<void> {
-    const launched = await launchInit(
+    const { process, channel } = await launchInit(
       { ...this.inits, namespaces, plan: { mounts, denied: [], zones: [] }, filter, guard: undefined },
       signal,
     );
-    const gone = new Promise<void>((resolve) => launched.process.once("exit", () => resolve()));
-    launched.channel.destroy();
-    await gone;
+    channel.destroy();
+    if (process.exitCode !== null || process.signalCode !== null) return;
+    await new Promise<void>((resolve) => process.once("exit", () => resolve()));
   }
 
   /** The same with a user namespace where this user needs one. */
