@@ -77,7 +77,7 @@ async function areEnforced() {
   for (const agent of AGENTS) {
     const reply = await broker
       .ask({ cmd: `cat ${secretFile(0)} 2> /dev/null; cat ${plainFile(0)}` }, agent)
-      .catch((/** @type {unknown} */ error) => error);
+      .catch((/** @type {unknown} */ error) => (error instanceof Error ? error : new Error(String(error))));
     if (reply instanceof Error) return `the policy '${agent}' is not taken: ${reply.message}`;
     const output = Buffer.from(reply.stdout_b64, "base64").toString("utf8");
     const wanted = agent.endsWith("globs") ? "plain" : "secretplain";
