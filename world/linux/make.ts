@@ -25,16 +25,22 @@ export type LinuxOptions = {
 /** A host has a few dozen trees; one that refuses more overlays than this has another trouble. */
 const MAX_RETRIES = 128;
 
+/** What is asked of the host. It is made less when the host refuses, and never changed: each try knows what it asked. */
+type Asked = {
+  /** Undefined until a world was made: then the first try is without. */
+  readonly userNamespace: boolean | undefined;
+  /** Upper layers for stray writes. */
+  readonly strays: boolean;
+  /** The tree over which the first upper layer failed. */
+  readonly suspect: string | undefined;
+  readonly unveilable: ReadonlySet<string>;
+};
+
 /** Makes worlds, and remembers what this host has refused so that it is not tried again. */
 export class WorldMaker {
   readonly #options: LinuxOptions;
   readonly #programs: ReturnType<typeof seccompPrograms>;
-  readonly #unveilable = new Set<string>();
-  /** Whether upper layers are tried, and the tree over which the first one failed. */
-  #strays = true;
-  #suspect: string | undefined;
-  /** Whether a user namespace is needed: found out by the first world, by trying. */
-  #userNamespace: boolean | undefined;
+  #asked: Asked = { userNamespace: undefined, strays: true, suspect: undefined, unveilable: new Set() };
 
   constructor(options: LinuxOptions, programs: ReturnType<typeof seccompPrograms>) {
     this.#options = options;
@@ -44,42 +50,34 @@ export class WorldMaker {
   /** Throws `WorldUnavailable`; nothing runs then, but the folders of layers may be there. */
   async make(id: string, spec: WorldSpec, signal: AbortSignal): Promise<LinuxWorld> {
     for (let tried = 0; ; tried += 1) {
+      const asked = this.#asked;
       try {
-        return await this.#makeAs(id, spec, this.#userNamespace ?? false, signal);
+        return await this.#makeAs(id, spec, asked, signal);
       } catch (error) {
-        if (tried === MAX_RETRIES || !this.#learnsFrom(error, spec)) throw error;
+        // Another world that began at the same time may have learned the same.
+        if (asked === this.#asked) this.#asked = lessAfter(error, asked, spec) ?? asked;
+        if (tried === MAX_RETRIES || asked === this.#asked) throw error;
       }
     }
   }
 
-  async #makeAs(
-    id: string,
-    spec: WorldSpec,
-    userNamespace: boolean,
-    signal: AbortSignal,
-  ): Promise<LinuxWorld> {
-    const strays = this.#strays ? join(this.#options.strays, id) : undefined;
-    const plan = mountPlan(spec, hostFacts({ unveilable: this.#unveilable, userNamespace, strays }));
+  async #makeAs(id: string, spec: WorldSpec, asked: Asked, signal: AbortSignal): Promise<LinuxWorld> {
+    const userNamespace = asked.userNamespace ?? false;
+    const strays = asked.strays ? join(this.#options.strays, id) : undefined;
+    const plan = mountPlan(spec, hostFacts({ unveilable: asked.unveilable, userNamespace, strays }));
     const layers = await prepareStrays(strayVeils(plan));
+    const namespaces = userNamespace ? (["user", ...ALWAYS] as const) : ALWAYS;
     const launched = await launchInit(
-      {
-        ...this.#options,
-        namespaces: userNamespace ? ["user", ...ALWAYS] : ALWAYS,
-        plan,
-        ...this.#programs[spec.seccomp],
-      },
+      { ...this.#options, namespaces, plan, ...this.#programs[spec.seccomp] },
       signal,
     );
-    this.#userNamespace = userNamespace;
+    if (this.#asked.userNamespace === undefined) this.#asked = { ...this.#asked, userNamespace };
+    const overlay = spec.access.kind === "overlay";
     return new LinuxWorld(
       {
         id,
         spec,
-        isolation: isolationVector({
-          ...launched,
-          overlay: spec.access.kind === "overlay",
-          seccomp: spec.seccomp,
-        }),
+        isolation: isolationVector({ ...launched, overlay, seccomp: spec.seccomp }),
         mounts: plan.mounts.map((mount) => operationWords(mount).join(" ")),
         strays: layers,
         quarantine: this.#options.quarantine,
@@ -87,25 +85,19 @@ export class WorldMaker {
       launched,
     );
   }
+}
 
-  /** True when another try may succeed, because less is asked of the host. */
-  #learnsFrom(error: unknown, spec: WorldSpec): boolean {
-    if (!(error instanceof LaunchFailed)) return false;
-    if (this.#userNamespace === undefined && error.step.startsWith("unshare") && error.errno === "EPERM") {
-      this.#userNamespace = true;
-      return true;
-    }
-    if (error.step !== "mount veil" || this.#unveilable.has(error.path)) return false;
-    // An upper layer asks more of its file system than a lower one: without it the same tree is tried once more.
-    if (this.#strays && spec.strays === "kept") {
-      this.#strays = false;
-      this.#suspect = error.path;
-      return true;
-    }
-    this.#unveilable.add(error.path);
-    this.#strays ||= this.#suspect === error.path;
-    return true;
-  }
+/** What to ask after a refusal; undefined when nothing less would help. Pure. */
+function lessAfter(error: unknown, asked: Asked, spec: WorldSpec): Asked | undefined {
+  if (!(error instanceof LaunchFailed)) return undefined;
+  const { step, path, errno } = error;
+  if (asked.userNamespace === undefined && step.startsWith("unshare") && errno === "EPERM")
+    return { ...asked, userNamespace: true };
+  if (step !== "mount veil") return undefined;
+  // An upper layer asks more of its file system than a lower one: without it the same tree is tried once more.
+  if (asked.strays && spec.strays === "kept") return { ...asked, strays: false, suspect: path };
+  const unveilable = new Set([...asked.unveilable, path]);
+  return { ...asked, unveilable, strays: asked.strays || asked.suspect === path };
 }
 
 function strayVeils(plan: MountPlan): readonly { readonly target: string; readonly layers: string }[] {
