@@ -1,6 +1,6 @@
 /** What a death may not leave behind. Each function returns one line per finding, none when all is well. */
 import { readdirSync, readFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import type { Span } from "../../schemas/generated/types.ts";
 import { homeLayout } from "../../broker/home.ts";
 import { type TestBroker, eventually, ROOT_OVERLAY } from "../broker.ts";
@@ -52,13 +52,14 @@ export function mounts(broker: TestBroker): readonly string[] {
     .map((line) => `the host has a mount: ${line}`);
 }
 
-/** Groups named for us that hold no process, and whose name holds no number of a living one. */
-export function cgroups(): readonly string[] {
-  const living = new Set(processes().map(({ pid }) => pid));
+/**
+ * Groups that hold no process and whose name has the number of one of these brokers in it, dead or alive: one of a world
+ * that runs holds its init.
+ */
+export function cgroups(brokers: ReadonlySet<number>): readonly string[] {
   return cgroupRoots()
-    .flatMap((root) => namedForUs(root))
+    .flatMap((root) => groupsOf(brokers, root))
     .filter((path) => /^populated 0$/m.test(readOrNothing(join(path, "cgroup.events"))))
-    .filter((path) => !(basename(path).match(/\d+/g) ?? []).some((number) => living.has(Number(number))))
     .map((path) => `the cgroup '${path}' is left`);
 }
 
@@ -69,10 +70,11 @@ function cgroupRoots(): readonly string[] {
     .map((line) => line.split(" ")[4] ?? "/sys/fs/cgroup");
 }
 
-function namedForUs(folder: string): readonly string[] {
+function groupsOf(brokers: ReadonlySet<number>, folder: string): readonly string[] {
   return foldersIn(folder).flatMap((name) => {
     const path = join(folder, name);
-    return name.startsWith("substrate") ? [path] : namedForUs(path);
+    const numbers = name.match(/\d+/g) ?? [];
+    return numbers.some((number) => brokers.has(Number(number))) ? [path] : groupsOf(brokers, path);
   });
 }
 

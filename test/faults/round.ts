@@ -26,6 +26,8 @@ export type RoundResult = {
 export class FaultRounds {
   readonly #trace = new TraceReader();
   readonly #doctor: Doctor;
+  /** Every broker of this home so far. */
+  readonly #pids = new Set<number>();
   #broker: TestBroker;
 
   constructor(broker: TestBroker, doctor: Doctor) {
@@ -40,6 +42,7 @@ export class FaultRounds {
 
   async run(seed: number): Promise<RoundResult> {
     const random = new Random(seed);
+    this.#pids.add(this.#broker.process.pid ?? 0);
     const marker = `fault-${randomBytes(6).toString("hex")}`;
     // Of its own: how often the load chooses depends on how fast the machine answers.
     const load = new Load(this.#broker, new Random(seed ^ LOAD_SEED), marker);
@@ -126,7 +129,7 @@ export class FaultRounds {
       ...(verified.code === 0 ? [] : [`the trace does not verify: ${verified.stdout}${verified.stderr}`]),
       ...(await soonNone(() => layers(this.#broker, this.#trace.held))),
       ...(await soonNone(() => mounts(this.#broker))),
-      ...(await soonNone(cgroups)),
+      ...(await soonNone(() => cgroups(this.#pids))),
       ...(await this.#doctor(this.#broker)),
     ];
   }
