@@ -8,7 +8,7 @@
  *   bwrap  a fresh bubblewrap sandbox for each command
  *
  * bwrap takes turns with spawn alone, after the others: the kernel takes its namespaces down when it has long ended, on a
- * processor that whatever comes next needs too. On two processors that made `api` a fifth more expensive than it is.
+ * processor that whatever comes next needs too. On two processors that moved `api` from 1.21 to 1.30 times a spawn.
  *
  * Ratios are the result; the times are of this machine, now. Usage: node test/bench/exec.mjs [--rounds N] [--json FILE]
  */
