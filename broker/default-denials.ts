@@ -95,26 +95,37 @@ const GIT_RUNS: readonly Denial[] = [
   { path: "commondir", reason: "it says in which other folder hooks and config are" },
 ];
 
-/** The folder itself, each worktree's own below it, and those of submodules, which nest. */
-const GIT_FOLDERS = ["", "worktrees/*/", "modules/**/"] as const;
+/** Each worktree's own folder below the git folder, and those of submodules, which nest. */
+const OTHERS = ["worktrees/*/", "modules/**/"] as const;
 
 /** Git's ways to run code. What else runs by itself in a project is listed as `autorun` when it changes. */
-export const DENIED_WRITES: readonly Denial[] = gitRows("$PROJECT/.git");
+export const DENIED_WRITES: readonly Denial[] = gitRows("$PROJECT/.git", [""]);
+
+/**
+ * The same in the folders of worktrees and submodules that exist. A new one may be made (`git worktree add`): the working
+ * tree that leads to it is made by the same command, and could lead to any other folder as well.
+ */
+export const SEALED_WRITES: readonly Denial[] = gitRows("$PROJECT/.git", OTHERS);
 
 /**
  * The same for the git folder of a worktree or a submodule. A worktree shares it with a working tree of somebody else's,
  * where `git rebase --continue` runs the programs that `rebase-merge` lists.
  */
 export function deniedInGitFolder(folder: string, shared: boolean): readonly string[] {
-  return [...pathsOf(gitRows(folder)), ...(shared ? [`${folder}/rebase-merge`] : [])];
+  return [...pathsOf(gitRows(folder, [""])), ...(shared ? [`${folder}/rebase-merge`] : [])];
+}
+
+/** And what stands in the folders of other worktrees, and of submodules. */
+export function sealedInGitFolder(folder: string): readonly string[] {
+  return pathsOf(gitRows(folder, OTHERS));
 }
 
 export function pathsOf(rows: readonly Denial[]): readonly string[] {
   return rows.map(({ path }) => path);
 }
 
-function gitRows(folder: string): readonly Denial[] {
-  return GIT_FOLDERS.flatMap((within) =>
+function gitRows(folder: string, places: readonly string[]): readonly Denial[] {
+  return places.flatMap((within) =>
     GIT_RUNS.map(({ path, reason }) => ({ path: `${folder}/${within}${path}`, reason })),
   );
 }

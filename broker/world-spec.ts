@@ -1,6 +1,6 @@
 /** From policies to what a world is told: paths with their variables replaced, and of two policies what both allow. */
 import type { FileScope, ProjectAccess, WorldSpec } from "../world/backend.ts";
-import { deniedInGitFolder } from "./default-denials.ts";
+import { deniedInGitFolder, sealedInGitFolder } from "./default-denials.ts";
 import { fileLists } from "./file-lists.ts";
 import type { GitFolder, GitLink } from "./git-folder.ts";
 import type { CompiledPolicy } from "./policy/index.ts";
@@ -99,6 +99,7 @@ function withGitFolder(files: FileScope, project: string, folder: GitFolder | un
     read: covers(files.read, own) ? [...files.read, opened] : files.read,
     write: covers(files.write, own) && !isDenied ? [...files.write, opened] : files.write,
     denyWrite: [...files.denyWrite, ...deniedInGitFolder(place, folder.shared)],
+    seal: [...files.seal, ...sealedInGitFolder(place)],
   };
 }
 
@@ -113,6 +114,7 @@ function fileScope(policy: CompiledPolicy, project: string, home: string): FileS
     denyRead: patterns(files.deny_read),
     write: paths(files.write),
     denyWrite: patterns(files.deny_write),
+    seal: patterns(files.sealed),
   };
 }
 
@@ -133,6 +135,7 @@ function narrower(one: FileScope, other: FileScope): FileScope {
     denyRead: [...new Set([...one.denyRead, ...other.denyRead])],
     write: both(one.write, other.write),
     denyWrite: [...new Set([...one.denyWrite, ...other.denyWrite])],
+    seal: [...new Set([...one.seal, ...other.seal])],
   };
 }
 

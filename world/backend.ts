@@ -23,6 +23,8 @@ export type FileScope = {
   readonly denyRead: readonly string[];
   readonly write: readonly string[];
   readonly denyWrite: readonly string[];
+  /** As `denyWrite`, for what stands there: a name that a command makes is the command's. */
+  readonly seal: readonly string[];
 };
 
 /** Upper bounds of one world and everything in it; an absent one is not set. */

@@ -1,6 +1,13 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { DENIED_READS, DENIED_WRITES, deniedInGitFolder, pathsOf } from "../../broker/default-denials.ts";
+import {
+  DENIED_READS,
+  DENIED_WRITES,
+  deniedInGitFolder,
+  pathsOf,
+  SEALED_WRITES,
+  sealedInGitFolder,
+} from "../../broker/default-denials.ts";
 import { fileLists } from "../../broker/file-lists.ts";
 import { loadPolicy, parsePolicy } from "../../broker/policy/index.ts";
 import { type Site, worldSpec } from "../../broker/world-spec.ts";
@@ -23,7 +30,7 @@ function filesOf(text: string, site: Site = SITE, ...more: readonly string[]) {
 
 describe("the default lists", () => {
   test("name each path once, with a reason", () => {
-    for (const rows of [DENIED_READS, DENIED_WRITES]) {
+    for (const rows of [DENIED_READS, DENIED_WRITES, SEALED_WRITES]) {
       expect(new Set(pathsOf(rows)).size).toBe(rows.length);
       for (const { path, reason } of rows) expect([path, reason.length > 10]).toEqual([path, true]);
     }
@@ -54,7 +61,17 @@ describe("a world is told", () => {
   });
 
   test("nothing to deny where the lists are empty", () =>
-    expect(filesOf("fs: { deny_read: [], deny_write: [] }")).toMatchObject({ denyRead: [], denyWrite: [] }));
+    expect(filesOf("fs: { deny_read: [], deny_write: [] }")).toMatchObject({
+      denyRead: [],
+      denyWrite: [],
+      seal: [],
+    }));
+
+  test("to seal what stands in the folders of worktrees and submodules, as long as git's own folder is denied", () => {
+    expect(filesOf("").seal).toContain("/home/ann/work/.git/worktrees/*/commondir");
+    expect(filesOf('fs: { deny_write: ["$PROJECT/.git/hooks"] }').seal).toHaveLength(SEALED_WRITES.length);
+    expect(filesOf('fs: { deny_write: ["$PROJECT/locked"] }').seal).toEqual([]);
+  });
 
   test("of two policies the denials of both", () => {
     const files = filesOf('fs: { deny_read: ["/x"], deny_write: [] }', SITE, "");
@@ -73,6 +90,7 @@ describe("the git folder of a worktree", () => {
     expect(files.write).toEqual(["/home/ann/work/**", "/home/ann/main/.git/**"]);
     expect(files.denyWrite).toEqual([...deniedInGitFolder(folder.path, true), "/home/ann/work/.git"]);
     expect(files.denyWrite).toContain("/home/ann/main/.git/rebase-merge");
+    expect(files.seal).toEqual(sealedInGitFolder(folder.path));
     expect(deniedInGitFolder(folder.path, false)).not.toContain("/home/ann/main/.git/rebase-merge");
   });
 

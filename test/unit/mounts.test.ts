@@ -8,7 +8,7 @@ import { operationWords } from "../../world/plan/operations.ts";
 const PROJECT = "/home/ann/work";
 
 function spec(change: Partial<WorldSpec> = {}): WorldSpec {
-  const files = { read: ["/**"], denyRead: [], write: [`${PROJECT}/**`], denyWrite: [] };
+  const files = { read: ["/**"], denyRead: [], write: [`${PROJECT}/**`], denyWrite: [], seal: [] };
   return {
     project: PROJECT,
     identity: "1:2",
@@ -94,6 +94,7 @@ describe("the mount plan", () => {
       denyRead: [`${PROJECT}/.env`],
       write: [`${PROJECT}/**`, "/home/ann/.cache/**"],
       denyWrite: [`${PROJECT}/.git/hooks`],
+      seal: [],
     };
     const plan = lines(
       mountPlan(
@@ -111,6 +112,7 @@ describe("the mount plan", () => {
       denyRead: [`${PROJECT}/**/.env`, "/home/ann/.ssh", "/etc/shadow"],
       write: [`${PROJECT}/**`],
       denyWrite: [`${PROJECT}/.git/hooks`],
+      seal: [],
     };
     const plan = mountPlan(spec({ files, hidden: ["/home/ann/.substrate"] }), {
       ...host(),

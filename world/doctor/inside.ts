@@ -52,7 +52,7 @@ function specOf(project: string, access: ProjectAccess): WorldSpec {
     project,
     identity: "doctor",
     access,
-    files: { read: ["/**"], denyRead: [], write: [`${project}/**`], denyWrite: [] },
+    files: { read: ["/**"], denyRead: [], write: [`${project}/**`], denyWrite: [], seal: [] },
     hidden: [],
     sealed: [],
     limits: {},

@@ -136,7 +136,7 @@ bool denial_apply(const char *zone, const char *path, unsigned denies, bool pins
   /* Unlinked between the two calls. */
   if (result < 0 && error == ENOENT) return false;
   if (result < 0) fail_world(STEP, path, error);
-  remember(path);
+  if (pins) remember(path);
   return true;
 }
 
@@ -145,6 +145,5 @@ bool denial_holds(const char *path) {
   if (place < 0) return false;
   bool holds = is_mount_root(place);
   close(place);
-  if (holds) remember(path);
   return holds;
 }

@@ -11,8 +11,8 @@
 
 /* After the pivot: the world is our root from here on. */
 void denials_open(void);
-/* Masks (DENY_READ) or seals (DENY_WRITE) what stands at `path`, and pins the folders between `zone` and it unless
-   `pins` is false. False: nothing stands there any more. Ends the world when the kernel refuses. */
+/* Masks (DENY_READ) or seals (DENY_WRITE) what stands at `path`, and pins the folders between `zone` and it and
+   knows the name from then on, unless `pins` is false. False: nothing stands there any more. Ends the world when the kernel refuses. */
 bool denial_apply(const char *zone, const char *path, unsigned denies, bool pins);
 /* True when a mount is on the name: one of ours, wherever its folder was moved to. */
 bool denial_holds(const char *path);

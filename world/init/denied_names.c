@@ -11,14 +11,12 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include "channel.h"
 #include "commands.h"
 #include "credentials.h"
 #include "denials.h"
 #include "failure.h"
-#include "fields.h"
 #include "folder_watches.h"
-#include "frames.h"
+#include "late_names.h"
 #include "rules.h"
 #include "scan.h"
 #include "watch.h"
@@ -39,23 +37,30 @@ bool names_watches(void) {
   return events >= 0;
 }
 
-/* The broker takes it out again; it knows the host's side of the path. */
-static void tell(const char *path, unsigned denies) {
-  uint8_t payload[2 * FIELD_HEADER_SIZE + 8 + PATH_MAX];
-  struct field_writer writer = {.data = payload, .capacity = sizeof payload};
-  field_put_string(&writer, TAG_PATH, path);
-  field_put_u64(&writer, TAG_DENIES, denies);
-  channel_send(FRAME_APPEARED, 0, payload, writer.length);
-}
-
-/* A name that a command may have made is taken out. What was there before a command began, or was known
-   and replaced (nobody inside can: it is a mount point), is the person's, and is denied where it is. */
-static bool on_found(const char *path, unsigned denies) {
-  if (started && denial_holds(path)) return false;
-  if (started && !denial_known(path) && command_after(NULL) != NULL) {
-    tell(path, denies);
+/* What turned up after the first look. A name that was known and replaced is the person's, since nobody inside can
+   replace it: it is a mount point. So is one that turns up while no command runs. A name that a command may have
+   made is taken out: when the command ends, or at once when only what it left behind is running. Until then it
+   cannot be read; it is not pinned, so that what makes whole folders can still move them. */
+static bool on_late(const char *path, unsigned denies) {
+  bool known = denial_known(path);
+  bool active = late_commands_run();
+  if (denial_holds(path)) {
+    if (!known && active) late_name_add(path, denies);
     return false;
   }
+  if (known || command_after(NULL) == NULL) {
+    denial_apply(current->path, path, denies, true);
+    return (denies & DENY_READ) == 0;
+  }
+  if ((denies & ~DENY_SEAL) == 0) return true;
+  if (!active && (denies & DENY_READ) == 0) late_name_tell(path, denies);
+  if (active && !late_name_add(path, denies)) return false;
+  if ((denies & DENY_READ) != 0) denial_apply(current->path, path, denies, false);
+  return false;
+}
+
+static bool on_found(const char *path, unsigned denies) {
+  if (started) return on_late(path, denies);
   denial_apply(current->path, path, denies, current->kind == ZONE_WATCH);
   return (denies & DENY_READ) == 0;
 }
@@ -79,13 +84,13 @@ static void scan_zone(const char *path, const struct places *places) {
 static void scan_zones(void) {
   for (current = zones_first(); current != NULL; current = current->next) {
     if (current->kind == ZONE_SKIP) continue;
-    const struct places *places = zone_places(current, DENY_READ | DENY_WRITE);
+    const struct places *places = zone_places(current, DENY_IN_ZONES);
     if (places != NULL) scan_zone(current->path, places);
   }
 }
 
 void names_start(void) {
-  if (rules_begin(DENY_READ | DENY_WRITE) == NULL) return;
+  if (rules_begin(DENY_IN_ZONES) == NULL) return;
   denials_open();
   if (zones_any(ZONE_WATCH)) {
     events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -148,4 +153,9 @@ void names_look(void) {
   if (length < 0 && errno != EAGAIN && errno != EINTR) fail_world(STEP, "inotify", errno);
   if (lost) scan_zones();
   if (raised) credentials_lower();
+}
+
+void names_settle(void) {
+  names_look();
+  late_names_tell();
 }

@@ -24,8 +24,10 @@ void names_start(void);
 bool names_watches(void);
 /* Listens in the epoll. */
 void names_listen(void);
-/* Takes what has happened so far. Before a command begins, and before its end is told. */
+/* Takes what has happened so far. */
 void names_look(void);
+/* And tells of what commands made. Before a command begins, and before its end is told. */
+void names_settle(void);
 
 /* Folders that are not watched because the host's limit was reached. */
 size_t names_unwatched(void);

@@ -25,7 +25,7 @@ void ending_failed(uint32_t id, const char *step, const char *path, int error) {
 
 static void send_exit(const struct command *command, bool closed) {
   /* What it left under a denied name is told before its end is. */
-  names_look();
+  names_settle();
   uint8_t payload[6 * (FIELD_HEADER_SIZE + 8)];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
   const struct ending *ending = &command->ending;

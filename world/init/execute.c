@@ -138,7 +138,7 @@ bool execute_begin(const struct frame *frame) {
     return false;
   }
   /* What the host did to denied names until now is dealt with before this command can see it. */
-  names_look();
+  names_settle();
   struct command *command = command_add(frame->id);
   if (command == NULL) {
     execute_abandon(frame, "fork", errno);

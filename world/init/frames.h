@@ -62,7 +62,7 @@
 #define TAG_SECCOMP 6
 /* bytes: SECCOMP notifies a listener, PID 1, which lets calls through and tells of them with VIOLATION. This program of the same kind says which of them stay refused. */
 #define TAG_SECCOMP_GUARD 7
-/* repeated text: Denied names, each: r (masked), w (sealed) or h (hidden outside of the zones), then for each segment of an absolute path NUL and L with a literal name, G with a pattern of fnmatch(3), or D for any number of folders. */
+/* repeated text: Denied names, each: r (masked), w (sealed), s (sealed unless a command made it) or h (hidden outside of the zones), then for each segment of an absolute path NUL and L with a literal name, G with a pattern of fnmatch(3), or D for any number of folders. */
 #define TAG_DENY 10
 /* repeated text: Trees for r and w: watch (the host's own files) or once (an overlay), NUL, path; skip: what the walk for h leaves out. */
 #define TAG_ZONE 11

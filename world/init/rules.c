@@ -60,10 +60,10 @@ static const char *add_segment(struct rule *rule, const char *part, size_t lengt
 }
 
 const char *rules_add(const uint8_t *data, size_t length) {
-  static const char KINDS[] = "rwh";
+  static const char KINDS[] = "rwhs";
   const char *text = (const char *)data;
   if (length < 3 || text[1] != 0) return "DENY: too short";
-  const char *kind = memchr(KINDS, text[0], 3);
+  const char *kind = memchr(KINDS, text[0], sizeof KINDS - 1);
   if (kind == NULL) return "DENY: unknown kind";
   if (rule_count == RULES_MAX) return "DENY: too many";
   struct rule *rule = &rules[rule_count++];

@@ -11,6 +11,8 @@
 #define DENY_READ 1U
 #define DENY_WRITE 2U
 #define DENY_HOST 4U /* reading, outside of what may be written: hidden by a whiteout */
+#define DENY_SEAL 8U /* writing, unless a command made the name */
+#define DENY_IN_ZONES (DENY_READ | DENY_WRITE | DENY_SEAL)
 
 struct place {
   uint16_t rule, segment;
@@ -23,7 +25,7 @@ struct places {
   struct place at[];
 };
 
-/* Takes a DENY field: "r", "w" or "h", then the segments of an absolute path, each after a NUL: L and a
+/* Takes a DENY field: "r", "w", "h" or "s", then the segments of an absolute path, each after a NUL: L and a
    literal name, G and a pattern of fnmatch(3), D for any number of folders. NULL, or what is wrong. */
 const char *rules_add(const uint8_t *data, size_t length);
 /* Before the first segment of every rule of these kinds. NULL: there is none. */

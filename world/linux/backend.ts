@@ -126,7 +126,7 @@ function probeSpec(project: string): WorldSpec {
     project,
     identity: "probe",
     access: { kind: "direct" },
-    files: { read: ["/**"], denyRead: [], write: [`${project}/**`], denyWrite: [] },
+    files: { read: ["/**"], denyRead: [], write: [`${project}/**`], denyWrite: [], seal: [] },
     hidden: [],
     sealed: [],
     limits: {},

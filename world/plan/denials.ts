@@ -14,8 +14,8 @@ import {
 import type { HostFacts } from "./host-facts.ts";
 import { isPrivate, isWithin, PRIVATE, shallowFirst } from "./scopes.ts";
 
-/** A pattern for init: masked (`r`) or sealed (`w`) in a zone, hidden (`h`) outside of all zones. */
-export type DeniedName = { readonly kind: "r" | "w" | "h"; readonly segments: readonly Segment[] };
+/** A pattern for init: masked (`r`) or sealed (`w`; `s`: unless a command made it) in a zone, hidden (`h`) outside of all zones. */
+export type DeniedName = { readonly kind: "r" | "w" | "s" | "h"; readonly segments: readonly Segment[] };
 
 /** A tree for init to look through: the host's own files (`watch`), an overlay (`once`), or neither (`skip`). */
 export type Zone = { readonly kind: "watch" | "once" | "skip"; readonly path: string };
@@ -30,11 +30,9 @@ export type Denials = {
 
 /** `zones` are the folders that will be bound or overlaid: what lies there can change under our eyes. */
 export function denials(spec: WorldSpec, zones: readonly string[], facts: HostFacts): Denials {
-  const literals = spec.hidden.map(literalPattern);
-  const reads = [...literals, ...spec.files.denyRead]
-    .flatMap(parsePattern)
-    .flatMap((each) => placed(each, facts));
-  const writes = spec.files.denyWrite.flatMap(parsePattern).flatMap((each) => placed(each, facts));
+  const from = (patterns: readonly string[]): readonly (readonly Segment[])[] =>
+    patterns.flatMap(parsePattern).flatMap((each) => placed(each, facts));
+  const reads = from([...spec.hidden.map(literalPattern), ...spec.files.denyRead]);
   const outside = reads.filter((segments) => !inAny(zones, literalPrefix(segments)));
   const searched = outside.filter((segments) => !isLiteral(segments) && !isPrivate(literalPrefix(segments)));
   return {
@@ -47,7 +45,8 @@ export function denials(spec: WorldSpec, zones: readonly string[], facts: HostFa
     searched: searched.map(literalPrefix),
     names: [
       ...reads.map((segments) => ({ kind: "r", segments }) as const),
-      ...writes.map((segments) => ({ kind: "w", segments }) as const),
+      ...from(spec.files.denyWrite).map((segments) => ({ kind: "w", segments }) as const),
+      ...from(spec.files.seal).map((segments) => ({ kind: "s", segments }) as const),
       ...searched.map((segments) => ({ kind: "h", segments }) as const),
     ],
   };
