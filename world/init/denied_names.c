@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "commands.h"
@@ -24,17 +25,31 @@
 
 #define STEP "denied names"
 
-static int events = -1;
+/* A user may have 128 instances of inotify for everything he runs, and each world wants one. Where so few folders are
+   of interest that looking costs less than a fork, an idle world gives its own back and looks when it is used again;
+   and so does one that gets none. */
+#define FEW_FOLDERS 256
+#define IDLE_MS 5000
+
+static int events = -1; /* -1: nothing is watched */
 static bool started;
 static const struct zone *current; /* the zone that is being looked through */
+static size_t folders;             /* that the last look at everything went into */
 static size_t unwatched;
+static int64_t used; /* ms of CLOCK_MONOTONIC */
 
 size_t names_unwatched(void) {
   return unwatched;
 }
 
-bool names_watches(void) {
-  return events >= 0;
+bool names_guarded(void) {
+  return started && zones_any(ZONE_WATCH);
+}
+
+static int64_t now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* What turned up after the first look. A name that was known and replaced is the person's, since nobody inside can
@@ -66,7 +81,8 @@ static bool on_found(const char *path, unsigned denies) {
 }
 
 static bool on_enter(int folder, const char *path, const struct places *places) {
-  if (current->kind == ZONE_ONCE) return true;
+  folders++;
+  if (current->kind == ZONE_ONCE || events < 0) return true;
   int error = folder_watch(events, folder, path, places);
   if (error == ENOSPC) unwatched++;
   else if (error != 0 && error != ENOENT) fail_world(STEP, path, error);
@@ -82,6 +98,7 @@ static void scan_zone(const char *path, const struct places *places) {
 }
 
 static void scan_zones(void) {
+  folders = unwatched = 0;
   for (current = zones_first(); current != NULL; current = current->next) {
     if (current->kind == ZONE_SKIP) continue;
     const struct places *places = zone_places(current, DENY_IN_ZONES);
@@ -89,19 +106,35 @@ static void scan_zones(void) {
   }
 }
 
+/* True when there is an instance. Without one, many folders cannot be kept in view, and the world says so. */
+static bool begin_watching(void) {
+  events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  if (events < 0 && errno != EMFILE && errno != ENFILE) fail_world(STEP, "inotify", errno);
+  return events >= 0;
+}
+
 void names_start(void) {
   if (rules_begin(DENY_IN_ZONES) == NULL) return;
   denials_open();
-  if (zones_any(ZONE_WATCH)) {
-    events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (events < 0) fail_world(STEP, "inotify", errno);
-  }
+  bool watched = !zones_any(ZONE_WATCH) || begin_watching();
   scan_zones();
+  if (!watched && folders > FEW_FOLDERS) unwatched = folders;
   started = true;
 }
 
 void names_listen(void) {
+  used = now_ms();
   if (events >= 0) watch_add(events, EPOLLIN, SOURCE_NAMES, 0);
+}
+
+int names_check_idle(void) {
+  if (events < 0 || folders > FEW_FOLDERS || command_after(NULL) != NULL) return -1;
+  int64_t left = used + IDLE_MS - now_ms();
+  if (left > 0) return (int)left;
+  folders_forget();
+  close(events);
+  events = -1;
+  return -1;
 }
 
 static void on_appeared(const struct watched *folder, const char *name, bool is_folder) {
@@ -155,7 +188,17 @@ void names_look(void) {
   if (raised) credentials_lower();
 }
 
+/* Everything is looked at anew, once with an instance to listen to from then on, or each time without. */
+static void look_again(void) {
+  credentials_raise();
+  if (begin_watching()) names_listen();
+  scan_zones();
+  credentials_lower();
+}
+
 void names_settle(void) {
-  names_look();
+  used = now_ms();
+  if (events >= 0) names_look();
+  else if (names_guarded() && unwatched == 0) look_again();
   late_names_tell();
 }

@@ -20,8 +20,8 @@ void names_mask_hidden(const struct stage *stage);
 
 /* After the pivot, with full capabilities: the first look. */
 void names_start(void);
-/* True when PID 1 must stay able to mount, because there is something to watch. */
-bool names_watches(void);
+/* True when PID 1 must stay able to mount: names may turn up. */
+bool names_guarded(void);
 /* Listens in the epoll. */
 void names_listen(void);
 /* Takes what has happened so far. */
@@ -29,7 +29,10 @@ void names_look(void);
 /* And tells of what commands made. Before a command begins, and before its end is told. */
 void names_settle(void);
 
-/* Folders that are not watched because the host's limit was reached. */
+/* Gives the notifications of an idle world back. Milliseconds until it wants to be asked again, -1: not by itself. */
+int names_check_idle(void);
+
+/* Folders that are not watched because one of the host's limits was reached. */
 size_t names_unwatched(void);
 
 #endif

@@ -32,6 +32,12 @@ void folder_forget(int descriptor) {
   free(gone);
 }
 
+void folders_forget(void) {
+  for (int i = 0; i < BUCKETS; i++) {
+    while (table[i] != NULL) folder_forget(table[i]->descriptor);
+  }
+}
+
 /* inotify takes a path and no descriptor. The working directory is one that needs no procfs and cannot be swapped. */
 static int add(int events, int folder) {
   if (fchdir(folder) < 0) return -1;

@@ -16,5 +16,7 @@ int folder_watch(int events, int folder, const char *path, const struct places *
 /* NULL: it was forgotten. */
 const struct watched *folder_find(int descriptor);
 void folder_forget(int descriptor);
+/* All of them. */
+void folders_forget(void);
 
 #endif

@@ -99,7 +99,7 @@ static int build(const struct setup *setup, int null) {
   children_start(stage.proc, null);
   /* The forker has no copy of what the guard opens. */
   names_start();
-  if (names_watches()) credentials_drop_but_mount();
+  if (names_guarded()) credentials_drop_but_mount();
   else credentials_drop();
   raise_descriptor_limit();
   close(null);
@@ -170,11 +170,16 @@ static void handle(int proc, const struct event *event) {
   }
 }
 
+/* Of two timeouts; -1 is never. */
+static int sooner(int one, int other) {
+  if (one < 0 || other < 0) return one < 0 ? other : one;
+  return one < other ? one : other;
+}
+
 static int next_timeout(void) {
   int deadline = requests_check_deadlines();
   int strays = children_end_strays() ? STRAYS_RETRY_MS : -1;
-  if (deadline < 0 || (strays >= 0 && strays < deadline)) return strays;
-  return deadline;
+  return sooner(sooner(deadline, strays), names_check_idle());
 }
 
 void supervisor_run(const struct setup *setup, int alive, int null) {

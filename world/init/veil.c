@@ -38,7 +38,10 @@ static int take_after(const struct stage *stage, int folder, const char *path) {
 /* Opens the folder of the mask layer for the host folder `path`, made on the way. -1 with ENOTDIR below a whiteout. */
 static int open_masks(const struct stage *stage, const char *path) {
   char prefix[PATH_MAX];
-  int folder = open_below(stage->masks, "/", O_RDONLY | O_DIRECTORY, WALK_NO_SYMLINKS);
+  int folder = open_below(stage->masks, path, O_RDONLY | O_DIRECTORY, WALK_NO_SYMLINKS);
+  /* Mostly it was made for another name already. */
+  if (folder >= 0 || errno != ENOENT) return folder;
+  folder = open_below(stage->masks, "/", O_RDONLY | O_DIRECTORY, WALK_NO_SYMLINKS);
   for (const char *part = path + strspn(path, "/"); folder >= 0 && *part != 0;) {
     size_t length = strcspn(part, "/");
     size_t end = (size_t)(part - path) + length;

@@ -1,11 +1,13 @@
 import { lstatSync, readdirSync, readFileSync, realpathSync } from "node:fs";
+import { dirname } from "node:path";
 import type { HostFacts, PathKind } from "../plan/host-facts.ts";
 
-/** Facts read from the host at the moment of each question; the mount table and the sockets once, now. */
+/** Facts read from the host once for each path, at its first question; the mount table and the sockets now. */
 export function hostFacts(known: Pick<HostFacts, "unveilable" | "userNamespace" | "strays">): HostFacts {
+  const looked = new Map<string, Looked>();
   return {
-    kind: kindOf,
-    real: realPath,
+    kind: (path) => look(path, looked).kind,
+    real: (path) => look(path, looked).real,
     folders: foldersIn,
     mountPoints: parseMountPoints(readFileSync("/proc/self/mountinfo", "utf8")),
     sockets: parseSockets(readFileSync("/proc/net/unix", "utf8")),
@@ -29,24 +31,45 @@ function unescapeOctal(text: string): string {
   return text.replace(/\\([0-7]{3})/g, (_all, code: string) => String.fromCharCode(Number.parseInt(code, 8)));
 }
 
-function kindOf(path: string): PathKind {
-  const real = realPath(path);
-  if (real === undefined) return "missing";
-  if (real !== path) return "symlinked";
-  const stat = lstatSync(path, { throwIfNoEntry: false });
-  if (stat === undefined) return "missing";
-  if (stat.isDirectory()) return "folder";
-  return stat.isFile() ? "file" : "other";
+type Looked = { readonly kind: PathKind; readonly real: string | undefined };
+
+const MISSING: Looked = { kind: "missing", real: undefined };
+
+/** One look for each folder on the way, and none twice: a policy names many paths in few folders. */
+function look(path: string, looked: Map<string, Looked>): Looked {
+  const known = looked.get(path);
+  if (known !== undefined) return known;
+  const found = lookAt(path, looked);
+  looked.set(path, found);
+  return found;
 }
 
-function realPath(path: string): string | undefined {
+function lookAt(path: string, looked: Map<string, Looked>): Looked {
+  const parent = dirname(path);
+  if (parent !== path) {
+    const { kind, real } = look(parent, looked);
+    if (real === undefined || (kind !== "folder" && kind !== "symlinked")) return MISSING;
+    if (kind === "symlinked") return linked(path);
+  }
   try {
-    // Most paths that a policy denies are missing, and an error costs many times what this look does.
-    if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
-    return realpathSync.native(path);
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    if (stat === undefined) return MISSING;
+    if (stat.isSymbolicLink()) return linked(path);
+    if (stat.isDirectory()) return { kind: "folder", real: path };
+    return { kind: stat.isFile() ? "file" : "other", real: path };
   } catch {
-    // Missing, a loop of links, or not ours to enter: in each case there is nothing that a mount could show.
-    return undefined;
+    // Not ours to enter: there is nothing that a mount could show.
+    return MISSING;
+  }
+}
+
+function linked(path: string): Looked {
+  try {
+    const real = realpathSync.native(path);
+    return { kind: real === path ? "other" : "symlinked", real };
+  } catch {
+    // It leads nowhere, in a circle, or to what is not ours to enter. The link itself is hidden where it is denied.
+    return MISSING;
   }
 }
 

@@ -65,7 +65,7 @@ export class WorldMaker {
     const userNamespace = asked.userNamespace ?? false;
     const strays = asked.strays ? join(this.#options.strays, id) : undefined;
     const plan = mountPlan(spec, hostFacts({ unveilable: asked.unveilable, userNamespace, strays }));
-    const layers = await prepareStrays(strayVeils(plan));
+    const layers = prepareStrays(strayVeils(plan));
     const namespaces = userNamespace ? (["user", ...ALWAYS] as const) : ALWAYS;
     const launched = await launchInit(
       { ...this.#options, namespaces, plan, ...this.#programs[spec.seccomp] },

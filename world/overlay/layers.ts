@@ -12,13 +12,18 @@ export async function prepareLayers(layers: string): Promise<void> {
     await mkdir(join(layers, "upper"), { recursive: true, mode: 0o755 });
     await mkdir(join(layers, "work"), { recursive: true, mode: 0o700 });
   } catch (error) {
-    const text = error instanceof Error ? error.message : String(error);
-    throw new WorldUnavailable(
-      `Cannot make overlay layers in '${layers}': ${text}`,
-      "Free space there, or mend its permissions",
-      { cause: error },
-    );
+    throw unmakable(layers, error);
   }
+}
+
+/** What to throw when layers cannot be made. */
+export function unmakable(layers: string, cause: unknown): WorldUnavailable {
+  const text = cause instanceof Error ? cause.message : String(cause);
+  return new WorldUnavailable(
+    `Cannot make overlay layers in '${layers}': ${text}`,
+    "Free space there, or mend its permissions",
+    { cause },
+  );
 }
 
 /**

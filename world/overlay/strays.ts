@@ -1,8 +1,8 @@
 /** Writes that landed in the upper layers of veils: made inside, listed for people, and gone with the world. */
-import { statSync } from "node:fs";
+import { mkdirSync, statSync } from "node:fs";
 import { lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { prepareLayers } from "./layers.ts";
+import { unmakable } from "./layers.ts";
 
 /**
  * A veil with an upper layer: `layers` holds what was written below `target`. The time is a ctime: copying up sets the
@@ -13,16 +13,20 @@ export type StrayLayer = { readonly target: string; readonly layers: string; rea
 /** Bounds of the listing, as of every diff. */
 const MAX_LISTED = 1000;
 
-/** Makes the layers, empty. Throws `WorldUnavailable`. */
-export async function prepareStrays(
+/** Makes the layers, empty: some thirty folders, in less time than it takes to ask for one. Throws `WorldUnavailable`. */
+export function prepareStrays(
   veils: readonly { readonly target: string; readonly layers: string }[],
-): Promise<readonly StrayLayer[]> {
-  return await Promise.all(
-    veils.map(async ({ target, layers }) => {
-      await prepareLayers(layers);
-      return { target, layers, emptySince: statSync(join(layers, "upper")).ctimeMs };
-    }),
-  );
+): readonly StrayLayer[] {
+  return veils.map(({ target, layers }) => {
+    try {
+      // There already when less is asked of the host than at the last try.
+      mkdirSync(join(layers, "upper"), { recursive: true, mode: 0o755 });
+      mkdirSync(join(layers, "work"), { recursive: true, mode: 0o700 });
+    } catch (error) {
+      throw unmakable(layers, error);
+    }
+    return { target, layers, emptySince: statSync(join(layers, "upper")).ctimeMs };
+  });
 }
 
 /** What strayed in one world, each change told once: to the command that ends first after it. */

@@ -44,12 +44,23 @@ export function denials(spec: WorldSpec, zones: readonly string[], facts: HostFa
     ),
     searched: searched.map(literalPrefix),
     names: [
-      ...reads.map((segments) => ({ kind: "r", segments }) as const),
-      ...from(spec.files.denyWrite).map((segments) => ({ kind: "w", segments }) as const),
-      ...from(spec.files.seal).map((segments) => ({ kind: "s", segments }) as const),
+      ...guarded(reads, zones).map((segments) => ({ kind: "r", segments }) as const),
+      ...guarded(from(spec.files.denyWrite), zones).map((segments) => ({ kind: "w", segments }) as const),
+      ...guarded(from(spec.files.seal), zones).map((segments) => ({ kind: "s", segments }) as const),
       ...searched.map((segments) => ({ kind: "h", segments }) as const),
     ],
   };
+}
+
+/** Those that can match in a zone: of all others init would only know. */
+function guarded(
+  patterns: readonly (readonly Segment[])[],
+  zones: readonly string[],
+): readonly (readonly Segment[])[] {
+  return patterns.filter((segments) => {
+    const prefix = literalPrefix(segments);
+    return inAny(zones, prefix) || (!isLiteral(segments) && zones.some((zone) => isWithin(zone, prefix)));
+  });
 }
 
 /** The folders that the walk for hidden names leaves out. */
