@@ -110,7 +110,8 @@ function firstAnswer(
     };
     signal.addEventListener("abort", onAbort, { once: true });
     child.once("error", (error) => fail(error.message));
-    child.once("exit", (code, name) => fail(`it ended with ${name ?? `exit code ${code}`}`));
+    // Not "exit", which can overtake the FAILED that init sent before it ended.
+    child.once("close", (code, name) => fail(`it ended with ${name ?? `exit code ${code}`}`));
     channel?.on("error", (error) => fail(error.message));
     channel?.on("data", onData);
     channel?.write(encodeSetup(plan));
