@@ -12,6 +12,7 @@
 
 #include "channel.h"
 #include "credentials.h"
+#include "entrance.h"
 #include "failure.h"
 #include "filter.h"
 #include "frames.h"
@@ -48,10 +49,11 @@ _Noreturn static void wait_outside(pid_t pid, int alive) {
   _exit(128 + WTERMSIG(status));
 }
 
-int main(void) {
+int main(int argc, char **argv) {
   struct frame frame;
   struct setup setup;
   int alive[2];
+  entrance_take(argc, argv);
   /* What the broker did not mean to hand down (a library's file without close-on-exec) ends here. */
   if (syscall(SYS_close_range, CHANNEL_FD + 1U, ~0U, 0U) < 0) return 1;
   channel_open();
