@@ -11,7 +11,7 @@ import { architectureOf } from "../seccomp/numbers.ts";
 import { DENIED } from "../seccomp/table.ts";
 import { hostFacts } from "./host-facts.ts";
 import { isolationVector } from "./isolation.ts";
-import { LaunchFailed, launchInit } from "./launch.ts";
+import { DIRECT, LaunchFailed, type Launcher } from "./launch.ts";
 import { ALWAYS } from "./namespaces.ts";
 import { LinuxWorld } from "./world.ts";
 
@@ -21,11 +21,13 @@ export type LinuxOptions = {
   /** Identity that commands keep inside: the broker's own. */
   readonly uid: number;
   readonly gid: number;
+  /** How init is started; absent: as a child of the broker. */
+  readonly launcher?: Launcher;
 };
 
 /** Worlds from Linux namespaces on this host. */
 export class LinuxBackend implements WorldBackend {
-  readonly name = "linux";
+  readonly #launcher: Launcher;
   readonly #options: LinuxOptions;
   readonly #filter = assembleFilter(DENIED, architectureOf(process.arch));
   readonly #worlds = new Set<LinuxWorld>();
@@ -37,6 +39,12 @@ export class LinuxBackend implements WorldBackend {
 
   constructor(options: LinuxOptions) {
     this.#options = options;
+    this.#launcher = options.launcher ?? DIRECT;
+    this.#userNamespace = this.#launcher.userNamespace;
+  }
+
+  get name(): string {
+    return this.#launcher.name;
   }
 
   get filterHash(): string {
@@ -139,7 +147,8 @@ export class LinuxBackend implements WorldBackend {
     signal: AbortSignal,
   ): Promise<LinuxWorld> {
     const mounts = mountPlan(spec, hostFacts(userNamespace));
-    const launched = await launchInit(
+    const launched = await this.#launcher.launch(
+      id,
       {
         ...this.#options,
         namespaces: userNamespace ? ["user", ...ALWAYS] : ALWAYS,
@@ -149,7 +158,10 @@ export class LinuxBackend implements WorldBackend {
       signal,
     );
     this.#userNamespace = userNamespace;
-    const isolation = isolationVector(launched.achieved, spec.access.kind === "overlay");
+    const isolation = {
+      ...isolationVector(launched.achieved, spec.access.kind === "overlay"),
+      backend: this.name,
+    };
     return new LinuxWorld(
       { id, spec, isolation, mounts: mounts.map((mount) => operationWords(mount).join(" ")) },
       launched,

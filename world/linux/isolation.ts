@@ -9,7 +9,7 @@ import { hasNamespace, type NamespaceName } from "./namespaces.ts";
 export function isolationVector(achieved: number, overlay: boolean): Isolation {
   return {
     backend: "linux",
-    user: hasNamespace(achieved, "user") ? "on" : "off: not needed, the broker may unshare without it",
+    user: hasNamespace(achieved, "user") ? "on" : "off: not needed, init may unshare without it",
     mount: namespace(achieved, "mount"),
     pid: namespace(achieved, "pid"),
     net: namespace(achieved, "net"),

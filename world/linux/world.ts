@@ -39,7 +39,7 @@ export class LinuxWorld implements World {
     this.spec = facts.spec;
     this.isolation = facts.isolation;
     this.mounts = facts.mounts;
-    this.pid = launched.process.pid ?? 0;
+    this.pid = launched.holder.pid;
     this.#launched = launched;
     this.#channel = launched.channel;
     this.ended = new Promise((resolve) => {
@@ -78,11 +78,8 @@ export class LinuxWorld implements World {
 
   async end(cause: string): Promise<void> {
     this.#lose(cause);
-    if (this.#launched.process.exitCode !== null || this.#launched.process.signalCode !== null) return;
-    const stubborn = setTimeout(() => this.#launched.process.kill("SIGKILL"), END_PATIENCE_MS);
-    await new Promise<void>((resolve) => {
-      this.#launched.process.once("exit", () => resolve());
-    });
+    const stubborn = setTimeout(() => this.#launched.holder.kill(), END_PATIENCE_MS);
+    await this.#launched.holder.ended;
     clearTimeout(stubborn);
   }
 
@@ -100,9 +97,7 @@ export class LinuxWorld implements World {
     });
     this.#channel.on("error", (error) => this.#lose(`its channel broke: ${error.message}`));
     this.#channel.on("close", () => this.#lose("its init closed the channel"));
-    this.#launched.process.on("exit", (code, signal) =>
-      this.#lose(`its init ended with ${signal ?? `exit code ${code}`}`),
-    );
+    void this.#launched.holder.ended.then((cause) => this.#lose(cause));
   }
 
   #takeFrame(type: number, id: number, payload: Buffer): void {
