@@ -2,7 +2,10 @@
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { HomeRefused, homeLayout } from "../broker/home.ts";
+import type { BackendChoice, WorldBackend } from "../broker/broker.ts";
+import { type Home, HomeRefused, homeLayout } from "../broker/home.ts";
+import type { Candidate } from "../world/choice.ts";
+import { type BackendName, backendNames } from "./backend-names.ts";
 import { runCli } from "./cli/program.ts";
 import { EXIT_SUBSTRATE, type Terminal } from "./cli/terminal.ts";
 import { installationAt } from "./installation.ts";
@@ -27,21 +30,55 @@ function terminalOf(host: NodeJS.Process): Terminal {
   const gid = host.getgid?.() ?? -1;
   const installation = installationAt(fileURLToPath(new URL("..", import.meta.url)));
   const root = host.env["SUBSTRATE_HOME"];
+  const home = homeLayout(
+    root === undefined || root === "" ? join(homedir(), ".substrate") : resolve(root),
+    uid === 0 ? ROOT_OVERLAY : undefined,
+  );
   return {
-    home: homeLayout(
-      root === undefined || root === "" ? join(homedir(), ".substrate") : resolve(root),
-      uid === 0 ? ROOT_OVERLAY : undefined,
-    ),
+    home,
     installation,
-    createBackend: async () => {
-      const { LinuxBackend } = await import("../world/linux/backend.ts");
-      return new LinuxBackend({ init: installation.init, uid, gid });
-    },
+    createBackend: (onChoice) =>
+      firstBackend(host.env, { init: installation.init, uid, gid }, home, onChoice),
     environment: host.env,
     uid,
     cwd: host.cwd(),
     out: host.stdout,
     err: host.stderr,
     stdin: host.stdin,
+  };
+}
+
+type Native = { readonly init: string; readonly uid: number; readonly gid: number };
+
+/** Worlds from the host itself; where it refuses those, from podman or docker (`world/container`). */
+async function firstBackend(
+  environment: NodeJS.ProcessEnv,
+  native: Native,
+  home: Home,
+  onChoice: (choice: BackendChoice) => void,
+): Promise<WorldBackend> {
+  const names = backendNames(environment["SUBSTRATE_BACKEND"]);
+  const { FirstThatWorks } = await import("../world/choice.ts");
+  const candidates = await Promise.all(names.map((name) => candidate(name, environment, native, home)));
+  return new FirstThatWorks(candidates, onChoice);
+}
+
+async function candidate(
+  name: BackendName,
+  environment: NodeJS.ProcessEnv,
+  native: Native,
+  home: Home,
+): Promise<Candidate> {
+  if (name === "linux") {
+    const { LinuxBackend } = await import("../world/linux/backend.ts");
+    const { isHostRefusal } = await import("../world/linux/launch.ts");
+    return { backend: new LinuxBackend(native), yields: isHostRefusal };
+  }
+  const { ContainerBackend } = await import("../world/container/backend.ts");
+  const { containerRuntime } = await import("../world/container/runtimes.ts");
+  const runtime = containerRuntime(name, environment, native.uid, home.containers);
+  return {
+    backend: new ContainerBackend({ ...native, runtime, folder: home.containers }),
+    yields: () => true,
   };
 }

@@ -1,5 +1,5 @@
 import type { ConfigDocument, WorldImage } from "../schemas/generated/types.ts";
-import type { WorldBackend } from "../world/backend.ts";
+import type { BackendChoice, WorldBackend } from "../world/backend.ts";
 import type { Activity } from "./activity.ts";
 import type { Decisions } from "./decisions.ts";
 import type { BaseEnvironments } from "./environment.ts";
@@ -36,5 +36,5 @@ export type Broker = {
   readonly projectRules: () => ProjectRules;
 };
 
-/** For whoever assembles a broker: the one part of it that comes from outside this folder. */
-export type { WorldBackend };
+/** For whoever assembles a broker: the part of it that comes from outside this folder. */
+export type { BackendChoice, WorldBackend };

@@ -168,3 +168,9 @@ export interface WorldBackend {
   /** Ends every world of this backend. */
   close(): Promise<void>;
 }
+
+/** A backend that was tried and is not used, with its reason and the mend. */
+export type RefusedBackend = { readonly backend: string; readonly message: string; readonly hint: string };
+
+/** Which backend was taken, and why none of those before it. */
+export type BackendChoice = { readonly backend: string; readonly refused: readonly RefusedBackend[] };

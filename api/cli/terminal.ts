@@ -1,4 +1,4 @@
-import type { WorldBackend } from "../../broker/broker.ts";
+import type { BackendChoice, WorldBackend } from "../../broker/broker.ts";
 import type { Home } from "../../broker/home.ts";
 import type { Installation } from "../installation.ts";
 
@@ -6,7 +6,8 @@ import type { Installation } from "../installation.ts";
 export type Terminal = {
   readonly home: Home;
   readonly installation: Installation;
-  readonly createBackend: () => Promise<WorldBackend>;
+  /** Throws {@link Complaint} for a SUBSTRATE_BACKEND that there is not. */
+  readonly createBackend: (onChoice: (choice: BackendChoice) => void) => Promise<WorldBackend>;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly uid: number;
   readonly cwd: string;
