@@ -24,7 +24,8 @@ export function engineEnvironment(actor: Actor): Readonly<Record<string, string>
  * but a static program. Undefined when it can, and then a backend that cannot is at fault.
  */
 export async function whyNoContainers(actor: Actor, engine: Engine): Promise<string | undefined> {
-  const asked = await runEngine(actor, [engine, "info"]).catch(() => undefined);
+  const question = engine === "docker" ? "version" : "info";
+  const asked = await runEngine(actor, [engine, question]).catch(() => undefined);
   if (asked === undefined || isMissing(asked)) return "not installed";
   if (asked.code !== 0) return lastLine(asked);
   if (engine === "docker") return undefined;

@@ -1,6 +1,6 @@
 /** What every backend must do, whatever it is made of: one list of cases, run against each. */
 import { randomBytes } from "node:crypto";
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { HealthReply } from "../../schemas/generated/types.ts";
@@ -195,6 +195,9 @@ export function backendCases(actor: Actor, subject: BackendUnderTest): void {
       expect(await eventually(async () => (await subject.leftovers()).length === 0, 10_000)).toBe(true);
       broker = await broker.again();
       expect(await broker.run("echo back")).toMatchObject({ stdout: "back\n" });
+      const folder = join(broker.home, "run/containers");
+      const folders = existsSync(folder) ? readdirSync(folder) : [];
+      expect(folders.filter((name) => !name.startsWith("root"))).toEqual([]);
     });
   });
 }

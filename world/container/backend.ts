@@ -1,11 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, rm, stat } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Isolation } from "../../schemas/generated/types.ts";
 import type { World, WorldBackend, WorldSpec } from "../backend.ts";
 import { LinuxBackend } from "../linux/backend.ts";
-import { ContainerLauncher } from "./launch.ts";
+import { ContainerLauncher, OWN_FOLDERS } from "./launch.ts";
 import { ContainerUnavailable, containersLabelled, removeContainer } from "./program.ts";
 import { type ContainerRuntime, OWNER_LABEL } from "./runtime.ts";
 
@@ -65,7 +64,7 @@ export class ContainerBackend implements WorldBackend {
 
   async #tryOut(signal: AbortSignal): Promise<Isolation> {
     await this.#sweep();
-    const project = await mkdtemp(join(tmpdir(), "substrate-probe-"));
+    const project = await mkdtemp(join(this.#options.folder, OWN_FOLDERS));
     try {
       const id = `wld_probe-${randomBytes(6).toString("hex")}`;
       const world = await this.#worlds.start(id, probeSpec(project), signal);
@@ -83,6 +82,9 @@ export class ContainerBackend implements WorldBackend {
   /** What brokers of this home left that were killed with their container runtime, or before it could remove anything. */
   async #sweep(): Promise<void> {
     const { runtime, folder } = this.#options;
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    for (const name of await readdir(folder))
+      if (name.startsWith(OWN_FOLDERS)) await rm(join(folder, name), { recursive: true, force: true });
     const left = await containersLabelled(runtime.program, `${OWNER_LABEL}=${folder}`);
     for (const name of left) await removeContainer(runtime.program, name);
   }

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -16,9 +16,12 @@ import { type Container, type ContainerRuntime, runWords } from "./runtime.ts";
 export type ContainerLauncherOptions = {
   readonly runtime: ContainerRuntime;
   readonly uid: number;
-  /** Where the sockets are that init connects to; no world may see it. */
+  /** Where the sockets are that init connects to; it exists, and no world may see it. */
   readonly folder: string;
 };
+
+/** Folders that are needed while a world starts begin so. */
+export const OWN_FOLDERS = "w-";
 
 /** Init is there when the runtime says that its container runs; it then connects within milliseconds. */
 const CONNECT_PATIENCE_MS = 5000;
@@ -47,8 +50,7 @@ export class ContainerLauncher implements Launcher {
   async launch(id: string, plan: LaunchPlan, signal: AbortSignal): Promise<Launched> {
     signal.throwIfAborted();
     const { runtime, folder } = this.#options;
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    const own = await mkdtemp(join(folder, "w-"));
+    const own = await mkdtemp(join(folder, OWN_FOLDERS));
     const container = { name: `substrate-${id}`, owner: folder, init: plan.init, folder: own };
     const server = createServer();
     const arrival = connectionOf(server);

@@ -1,6 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Isolation } from "../../schemas/generated/types.ts";
 import { type World, type WorldBackend, type WorldSpec, WorldUnavailable } from "../backend.ts";
 import { expireLayers, prepareLayers, removeLayers } from "../overlay/layers.ts";
@@ -23,6 +20,18 @@ export type LinuxOptions = {
   readonly gid: number;
   /** How init is started; absent: as a child of the broker. */
   readonly launcher?: Launcher;
+};
+
+/** A world on a folder that every host has, for nothing but its making: a broker that is killed leaves no folder of it. */
+const PROBE: WorldSpec = {
+  project: "/usr",
+  identity: "probe",
+  access: { kind: "direct" },
+  files: { read: ["/**"], denyRead: [], write: [], denyWrite: [] },
+  hidden: [],
+  sealed: [],
+  limits: {},
+  seccomp: "enforce",
 };
 
 /** Worlds from Linux namespaces on this host. */
@@ -106,28 +115,9 @@ export class LinuxBackend implements WorldBackend {
   }
 
   async #tryOut(signal: AbortSignal): Promise<Isolation> {
-    const project = await mkdtemp(join(tmpdir(), "substrate-probe-"));
-    try {
-      const files = { read: ["/**"], denyRead: [], write: [`${project}/**`], denyWrite: [] };
-      const world = await this.#launch(
-        "wld_probe",
-        {
-          project,
-          identity: "probe",
-          access: { kind: "direct" },
-          files,
-          hidden: [],
-          sealed: [],
-          limits: {},
-          seccomp: "enforce",
-        },
-        signal,
-      );
-      await world.end("the probe is over");
-      return world.isolation;
-    } finally {
-      await rm(project, { recursive: true, force: true });
-    }
+    const world = await this.#launch("wld_probe", PROBE, signal);
+    await world.end("the probe is over");
+    return world.isolation;
   }
 
   async #launch(id: string, spec: WorldSpec, signal: AbortSignal): Promise<LinuxWorld> {
