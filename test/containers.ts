@@ -53,6 +53,17 @@ export function runEngine(actor: Actor, argv: readonly string[]): Promise<Ended>
   return runAs(actor, made, { cwd: "/", env, signal: AbortSignal.timeout(PATIENCE_MS) });
 }
 
+/** The image of mount points that the product makes for docker: taken away again unless it was there before. */
+export async function dockerImage(actor: Actor): Promise<{ readonly removeNew: () => Promise<void> }> {
+  const image = "substrate-empty-root:1";
+  const before = await runEngine(actor, ["docker", "images", "--quiet", image]);
+  return {
+    removeNew: async () => {
+      if (before.stdout.trim() === "") await runEngine(actor, ["docker", "rmi", image]);
+    },
+  };
+}
+
 /** The empty cgroups that runtimes leave on a host without systemd, unless they were there before. */
 export function cgroupsOfRuntimes(): { readonly removeNew: () => void } {
   const before = new Set(runtimeCgroups());

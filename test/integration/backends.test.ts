@@ -7,6 +7,7 @@ import { TestBroker } from "../broker.ts";
 import {
   cgroupsOfRuntimes,
   containersOf,
+  dockerImage,
   type Engine,
   engineEnvironment,
   runEngine,
@@ -16,7 +17,11 @@ import { recordSkip, skip } from "../skips.ts";
 import { backendCases } from "./backend-cases.ts";
 
 const cgroups = cgroupsOfRuntimes();
-afterAll(() => cgroups.removeNew());
+const images: { readonly removeNew: () => Promise<void> }[] = [];
+afterAll(async () => {
+  for (const image of images) await image.removeNew();
+  cgroups.removeNew();
+});
 
 for (const actor of actors()) {
   backendCases(actor, {
@@ -39,6 +44,7 @@ for (const actor of actors()) {
       leftovers: () => containersOf(actor, engine),
     });
     if (engine === "podman") leftoverCases(actor);
+    if (engine === "docker") images.push(await dockerImage(actor));
   }
 }
 
