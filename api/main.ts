@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { BackendChoice, WorldBackend } from "../broker/broker.ts";
 import { type Home, HomeRefused, homeLayout } from "../broker/home.ts";
 import type { Candidate } from "../world/choice.ts";
+import type { LinuxOptions } from "../world/linux/backend.ts";
 import { type BackendName, backendNames } from "./backend-names.ts";
 import { runCli } from "./cli/program.ts";
 import { EXIT_SUBSTRATE, type Terminal } from "./cli/terminal.ts";
@@ -12,6 +13,9 @@ import { installationAt } from "./installation.ts";
 
 /** Where a privileged broker keeps upper and work folders (CONTRACT §2): homes are often on file systems without room. */
 const ROOT_OVERLAY = "/var/lib/substrate/overlay";
+
+/** A world is ready in some 20 ms; a host under load may take a hundred times as long. */
+const FIRST_TRY_MS = 15_000;
 
 // Whoever reads our output may stop (`| head`): that is no failure of ours.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -34,11 +38,16 @@ function terminalOf(host: NodeJS.Process): Terminal {
     root === undefined || root === "" ? join(homedir(), ".substrate") : resolve(root),
     uid === 0 ? ROOT_OVERLAY : undefined,
   );
+  const inits = { init: installation.init, uid, gid, strays: home.overlay, quarantine: home.quarantine };
   return {
     home,
     installation,
-    createBackend: (onChoice) =>
-      firstBackend(host.env, { init: installation.init, uid, gid }, home, onChoice),
+    createBackend: (onChoice) => firstBackend(host.env, inits, home, onChoice),
+    createChecks: async (order) => {
+      const { linuxChecks } = await import("../world/doctor/checks.ts");
+      const { LinuxBackend } = await import("../world/linux/backend.ts");
+      return await linuxChecks(inits, new LinuxBackend(inits), order, AbortSignal.timeout(FIRST_TRY_MS));
+    },
     environment: host.env,
     uid,
     cwd: host.cwd(),
@@ -48,12 +57,10 @@ function terminalOf(host: NodeJS.Process): Terminal {
   };
 }
 
-type Native = { readonly init: string; readonly uid: number; readonly gid: number };
-
 /** Worlds from the host itself; where it refuses those, from podman or docker (`world/container`). */
 async function firstBackend(
   environment: NodeJS.ProcessEnv,
-  native: Native,
+  native: LinuxOptions,
   home: Home,
   onChoice: (choice: BackendChoice) => void,
 ): Promise<WorldBackend> {
@@ -66,7 +73,7 @@ async function firstBackend(
 async function candidate(
   name: BackendName,
   environment: NodeJS.ProcessEnv,
-  native: Native,
+  native: LinuxOptions,
   home: Home,
 ): Promise<Candidate> {
   if (name === "linux") {

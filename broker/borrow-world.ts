@@ -2,32 +2,47 @@ import { join } from "node:path";
 import { type WorldSpec, WorldUnavailable } from "../world/backend.ts";
 import type { Broker } from "./broker.ts";
 import { isIsolated, type Job } from "./job.ts";
+import type { Effective } from "./policies.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 import { worldSpec } from "./world-spec.ts";
 import type { Lease } from "./worlds.ts";
 
 /** A world as the policy wants it, or why there is none. Nothing of the command has run. */
 export async function borrowWorld(broker: Broker, job: Job): Promise<Lease | Refusal> {
-  const { policies } = job.effective;
-  const fresh = isIsolated(job) || policies.some((policy) => policy.document.world?.reuse_session === false);
+  const fresh = isIsolated(job) || givesFreshWorlds(job.effective);
   if (fresh && job.request.background === "keep") return cannotKeep();
   const spec = specFor(broker, job);
   try {
     const lease = fresh
       ? await broker.worlds.leaseFresh(spec)
       : await broker.worlds.lease(job.session.id, spec);
-    const missing = missingParts(job, lease);
-    if (missing.length === 0) return lease;
-    lease.release(false);
-    return unavailable(
-      job,
-      `The policy requires what this host cannot do: ${missing.join("; ")}`,
-      "Take it off 'world.require', or use a host that can: GET /v1/health says what this one achieves",
-    );
+    return asRequired(job.effective, lease);
   } catch (error) {
-    if (error instanceof WorldUnavailable) return unavailable(job, error.message, error.hint);
-    throw error;
+    return unavailable(job.effective, error);
   }
+}
+
+/** The lease, if its world has all that `world.require` names; else it is given back. */
+export function asRequired(effective: Effective, lease: Lease): Lease | Refusal {
+  const missing = missingParts(effective, lease);
+  if (missing.length === 0) return lease;
+  lease.release(false);
+  return refusal(
+    "isolation_unavailable",
+    `The policy requires what this host cannot do: ${missing.join("; ")}`,
+    "Take it off 'world.require', or use a host that can: 'substrate world doctor' says what this one can and prints the mend",
+    { policy_id: effective.id },
+  );
+}
+
+/** Why there is no world, as a refusal. Throws what is no such reason. */
+export function unavailable(effective: Effective, error: unknown): Refusal {
+  if (!(error instanceof WorldUnavailable)) throw error;
+  return refusal("isolation_unavailable", error.message, error.hint, { policy_id: effective.id });
+}
+
+export function givesFreshWorlds({ policies }: Effective): boolean {
+  return policies.some((policy) => policy.document.world?.reuse_session === false);
 }
 
 function specFor(broker: Broker, job: Job): WorldSpec {
@@ -38,8 +53,8 @@ function specFor(broker: Broker, job: Job): WorldSpec {
 }
 
 /** What `world.require` names and the world has not achieved, each with the world's own word for it. */
-function missingParts(job: Job, lease: Lease): readonly string[] {
-  const required = new Set(job.effective.policies.flatMap((policy) => policy.document.world?.require ?? []));
+function missingParts({ policies }: Effective, lease: Lease): readonly string[] {
+  const required = new Set(policies.flatMap((policy) => policy.document.world?.require ?? []));
   const achieved = lease.world.isolation;
   return [...required].flatMap((part) =>
     isAchieved(part, achieved[part]) ? [] : [`${part} is '${achieved[part]}'`],
@@ -48,10 +63,6 @@ function missingParts(job: Job, lease: Lease): readonly string[] {
 
 function isAchieved(part: string, word: string): boolean {
   return word === "on" || (part === "capabilities" && word === "none");
-}
-
-function unavailable(job: Job, message: string, hint: string): Refusal {
-  return refusal("isolation_unavailable", message, hint, { policy_id: job.effective.id });
 }
 
 function cannotKeep(): Refusal {

@@ -1,8 +1,16 @@
 import type { ConfigDocument, WorldImage } from "../schemas/generated/types.ts";
-import type { BackendChoice, WorldBackend } from "../world/backend.ts";
+import type {
+  BackendChoice,
+  DoctorOrder,
+  HostCheck,
+  HostFinding,
+  WorldBackend,
+  WorldSpec,
+} from "../world/backend.ts";
 import type { Activity } from "./activity.ts";
 import type { Decisions } from "./decisions.ts";
 import type { BaseEnvironments } from "./environment.ts";
+import type { GitFolders } from "./git-folder.ts";
 import type { Home } from "./home.ts";
 import type { Policies } from "./policies.ts";
 import type { Profiles } from "./profiles.ts";
@@ -22,13 +30,14 @@ export type Broker = {
   readonly activity: Activity;
   readonly policies: Policies;
   readonly profiles: Profiles;
+  readonly gitFolders: GitFolders;
   readonly trace: Trace;
   readonly around: Surroundings;
   readonly decisions: Decisions;
   readonly warmSpecs: WarmSpecs;
   readonly environments: BaseEnvironments;
-  /** Init and filter, OS release and kernel: what a replay must find again. */
-  readonly worldImage: WorldImage;
+  /** Init and filter, OS release and kernel: what a replay must find again. One for each kind of filter. */
+  readonly worldImages: Readonly<Record<WorldSpec["seccomp"], WorldImage>>;
   /** Where calls without a `cwd` work, when the broker was started in a folder that can be a project. */
   readonly startedIn: string;
   /** The operator's settings as they are now. */
@@ -36,5 +45,5 @@ export type Broker = {
   readonly projectRules: () => ProjectRules;
 };
 
-/** For whoever assembles a broker: the part of it that comes from outside this folder. */
-export type { BackendChoice, WorldBackend };
+/** For whoever assembles a broker, or tries whether one could work here: what comes from outside this folder. */
+export type { BackendChoice, DoctorOrder, HostCheck, HostFinding, WorldBackend };

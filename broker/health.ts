@@ -27,16 +27,19 @@ async function warmWorlds(
   visible: (agent: string) => boolean,
   signal: AbortSignal,
 ): Promise<HealthReply["worlds"]> {
-  const shown = (await broker.worlds.all()).flatMap(({ session: id, world }) => {
+  const shown = (await broker.worlds.all()).flatMap(({ session: id, ...warm }) => {
     const session = broker.sessions.find(id);
-    return session !== undefined && visible(session.agent) ? [{ session, world }] : [];
+    return session !== undefined && visible(session.agent) ? [{ session, ...warm }] : [];
   });
   return await Promise.all(
-    shown.map(async ({ session, world }) => ({
+    shown.map(async ({ session, world, startedAt, running }) => ({
       world_id: world.id,
       session_id: session.id,
       agent_id: session.agent,
       project: session.project,
+      started_at: startedAt,
+      running,
+      pid: world.pid,
       isolation: world.isolation,
       mounts: [...world.mounts],
       limits: {},

@@ -24,6 +24,8 @@ export type Home = {
   readonly trace: string;
   readonly database: string;
   readonly overlay: string;
+  /** Denied names that commands made, taken out of projects. */
+  readonly quarantine: string;
   /** What no world may see: this home, and the held changes of every home. */
   readonly hidden: readonly string[];
   /** Where the container backends keep their sockets. */
@@ -58,6 +60,7 @@ export function homeLayout(root: string, overlay: string | undefined): Home {
       overlay === undefined
         ? join(root, "overlay")
         : join(overlay, createHash("sha256").update(root).digest("hex").slice(0, 16)),
+    quarantine: join(root, "quarantine"),
     hidden: overlay === undefined ? [root] : [root, overlay],
     containers: join(root, "run/containers"),
     brokerFile: join(root, "run/broker.json"),
@@ -88,7 +91,18 @@ export function prepareHome(home: Home, uid: number): void {
   const why = unfitBecause(home.root, uid);
   if (why !== undefined) throw new HomeRefused(`Cannot use '${home.root}' as SUBSTRATE_HOME: ${why}`);
   chmodSync(home.root, 0o700);
-  for (const name of ["sock", "sock/agents", "policies", "trace", "db", "homes", "shims", "run", "log"]) {
+  for (const name of [
+    "sock",
+    "sock/agents",
+    "policies",
+    "trace",
+    "db",
+    "homes",
+    "shims",
+    "run",
+    "log",
+    "quarantine",
+  ]) {
     mkdirSync(join(home.root, name), { recursive: true, mode: 0o700 });
   }
   mkdirSync(home.overlay, { recursive: true, mode: 0o700 });

@@ -22,7 +22,9 @@ export function groundOf(
   const assigned = assignedPolicy(broker.config(), agent, place.project, broker.around.home);
   const effective = broker.policies.effective(assigned, profile ?? folder.name);
   if ("code" in effective) return effective;
-  return { effective, site: { project: place.project, identity: place.identity, profiles: folder.files } };
+  const { project, identity } = place;
+  const git = broker.gitFolders.of(project, broker.projectRules);
+  return { effective, site: { project, identity, profiles: folder.files, git } };
 }
 
 /** The variables of a request count: they can load code into whatever runs, and move the home folder. */

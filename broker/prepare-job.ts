@@ -7,6 +7,7 @@ import type { Place } from "./projects.ts";
 import { quoted, type Refusal, refusal } from "./refusal.ts";
 import { argvOf, placeOf, refuseMissingParts } from "./request.ts";
 import type { Session } from "./sessions.ts";
+import { seccompMode } from "./world-spec.ts";
 
 /** From a valid request to a job, or the first reason why it cannot be one. */
 export function prepareJob(broker: Broker, agent: string, request: ExecuteRequest): Job | Refusal {
@@ -35,7 +36,7 @@ export function prepareJob(broker: Broker, agent: string, request: ExecuteReques
     site,
     decision: judge(broker, request, place, effective),
     environment: broker.environments.of(effective.hash, () => passedVariables(effective.policies)),
-    worldImage: broker.worldImage,
+    worldImage: broker.worldImages[seccompMode(effective.policies)],
   };
 }
 

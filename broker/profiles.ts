@@ -1,5 +1,5 @@
 /** `.substrate-profile` files: the nearest at or above a working directory names a policy that narrows. */
-import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { isWithin, type Place } from "./projects.ts";
 import { quoted, type Refusal, refusal } from "./refusal.ts";
@@ -44,6 +44,8 @@ export class Profiles {
 function readWord(path: string): string | undefined | Refusal {
   let file: number;
   try {
+    // Nearly always there is none, in any folder up to the root: an error that is thrown costs ten times the look.
+    if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return undefined;
     file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;

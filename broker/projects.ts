@@ -89,7 +89,7 @@ function isBelowSettings(folder: string, home: string): boolean {
 }
 
 /** The reason why a real path can never be a project; undefined when it can. */
-function neverBecause(folder: string, rules: ProjectRules): string | undefined {
+export function neverBecause(folder: string, rules: ProjectRules): string | undefined {
   if (isWithin(rules.home, folder))
     return folder === rules.home ? "it is the home folder itself" : "it contains the home folder";
   if (dirname(folder) === rules.home && folder.slice(rules.home.length + 1).startsWith(".")) {

@@ -1,6 +1,8 @@
 /** From policies to what a world is told: paths with their variables replaced, and of two policies what both allow. */
-import { join } from "node:path";
 import type { FileScope, ProjectAccess, WorldSpec } from "../world/backend.ts";
+import { deniedInGitFolder } from "./default-denials.ts";
+import { fileLists } from "./file-lists.ts";
+import type { GitFolder, GitLink } from "./git-folder.ts";
 import type { CompiledPolicy } from "./policy/index.ts";
 import { isWithin } from "./projects.ts";
 import { lowerLimits, worldLimits } from "./world-limits.ts";
@@ -12,6 +14,8 @@ export type Site = {
   readonly identity: string;
   /** Files that name a policy: whoever could write them inside would choose their own rules outside. */
   readonly profiles: readonly string[];
+  /** Where `.git` is a file. */
+  readonly git: GitLink | undefined;
 };
 
 export type Surroundings = {
@@ -35,7 +39,8 @@ export class WarmSpecs {
 
   /** `hash` is that of the policies together. */
   of(hash: string, policies: readonly CompiledPolicy[], site: Site): WorldSpec {
-    const key = [hash, site.identity, site.project, ...site.profiles].join("\0");
+    const git = [site.git?.file, site.git?.folder?.path];
+    const key = [hash, identityOf(site), site.project, ...git, ...site.profiles].join("\0");
     const known = this.#made.get(key);
     if (known !== undefined) return known;
     if (this.#made.size >= MAX_MADE) this.#made.clear();
@@ -51,41 +56,75 @@ export function worldSpec(
   access: ProjectAccess,
   around: Surroundings,
 ): WorldSpec {
-  const { project, identity, profiles } = site;
-  const files = policies.map((policy) => fileScope(policy, project, around.home)).reduce(narrower);
+  const { project, profiles, git } = site;
+  const own = policies.map((policy) => fileScope(policy, project, around.home)).reduce(narrower);
+  const files = withGitFolder(own, project, git?.folder);
+  // Git on the host follows a `.git` file wherever it leads, and runs what it finds there.
+  const links = git === undefined ? [] : [git.file];
   return {
     project,
-    identity,
+    identity: identityOf(site),
     access,
-    files: { ...files, denyWrite: [...files.denyWrite, ...profiles] },
+    files: { ...files, denyWrite: [...files.denyWrite, ...[...profiles, ...links].map(literalPattern)] },
+    ...(git?.folder === undefined ? {} : { gitFolder: git.folder.path }),
     hidden: around.hidden,
     sealed: around.installation,
     limits: policies.map((policy) => worldLimits(policy.document.world?.limits)).reduce(lowerLimits),
-    seccomp: policies.every((policy) => policy.document.world?.seccomp === "log") ? "log" : "enforce",
+    seccomp: seccompMode(policies),
+    strays: policies.some((policy) => policy.document.mode === "enforce") ? "refused" : "kept",
   };
 }
 
-/** `*` before the end of a path cannot be carried out by mounts; `broker/policy/not-yet.ts` says so at load. */
-function isLiteralScope(path: string): boolean {
-  return !/[*?[\]{}]/.test(path.replace(/\/\*\*$/, ""));
+/** The strictest that any of the policies asks for. */
+export function seccompMode(policies: readonly CompiledPolicy[]): WorldSpec["seccomp"] {
+  return policies.every((policy) => policy.document.world?.seccomp === "log") ? "log" : "enforce";
+}
+
+/** Another git folder in the place of the known one is another world, as another project folder is. */
+function identityOf({ identity, git }: Site): string {
+  return git?.folder === undefined ? identity : `${identity}+${git.folder.identity}`;
+}
+
+/**
+ * The git folder of a worktree or a submodule is read and written where the project is, but for what makes git run code: that
+ * belongs to others too, so it holds whatever the policy's own lists say.
+ */
+function withGitFolder(files: FileScope, project: string, folder: GitFolder | undefined): FileScope {
+  if (folder === undefined) return files;
+  const [own, opened] = [`${project}/**`, `${folder.path}/**`];
+  const place = literalPattern(folder.path);
+  const isDenied = files.denyWrite.some((path) => isWithin(place, path.replace(/\/\*\*$/, "")));
+  return {
+    ...files,
+    read: covers(files.read, own) ? [...files.read, opened] : files.read,
+    write: covers(files.write, own) && !isDenied ? [...files.write, opened] : files.write,
+    denyWrite: [...files.denyWrite, ...deniedInGitFolder(place, folder.shared)],
+  };
 }
 
 function fileScope(policy: CompiledPolicy, project: string, home: string): FileScope {
-  const files = policy.document.fs ?? {};
-  const place = (paths: readonly string[] | undefined): readonly string[] =>
-    (paths ?? []).filter(isLiteralScope).map((path) => absolute(path, project, home));
+  const files = fileLists(policy.document);
+  const paths = (list: readonly string[]): readonly string[] =>
+    list.map((path) => absolute(path, project, home, (folder) => folder));
+  const patterns = (list: readonly string[]): readonly string[] =>
+    list.map((path) => absolute(path, project, home, literalPattern));
   return {
-    read: place(files.read ?? ["/**"]),
-    denyRead: place(files.deny_read),
-    write: place(files.write ?? ["$PROJECT/**"]),
-    denyWrite: place(files.deny_write),
+    read: paths(files.read),
+    denyRead: patterns(files.deny_read),
+    write: paths(files.write),
+    denyWrite: patterns(files.deny_write),
   };
 }
 
-function absolute(path: string, project: string, home: string): string {
+/** A path as a pattern that matches nothing else: no letter of a folder's name has a meaning. */
+function literalPattern(path: string): string {
+  return path.replace(/[\\*?[\]{}]/g, "\\$&");
+}
+
+function absolute(path: string, project: string, home: string, spelled: (folder: string) => string): string {
   const variable = /^(\$PROJECT|\$\{PROJECT\}|\$HOME|\$\{HOME\}|~)(?=\/|$)/.exec(path)?.[0];
-  if (variable === undefined) return path.startsWith("/") ? path : join(project, path);
-  return `${variable.includes("PROJECT") ? project : home}${path.slice(variable.length)}`;
+  if (variable === undefined) return path.startsWith("/") ? path : `${spelled(project)}/${path}`;
+  return `${spelled(variable.includes("PROJECT") ? project : home)}${path.slice(variable.length)}`;
 }
 
 function narrower(one: FileScope, other: FileScope): FileScope {

@@ -1,10 +1,18 @@
 /** The worlds of this broker: one warm world for each session, shared by its commands and ended when idle. */
-import { type World, type WorldBackend, type WorldSpec, WorldUnavailable } from "../world/backend.ts";
+import {
+  type World,
+  type WorldBackend,
+  type WorldProcess,
+  type WorldSpec,
+  WorldUnavailable,
+} from "../world/backend.ts";
 import { newId } from "./ids.ts";
 
 type Warm = {
+  readonly session: string;
   readonly spec: WorldSpec;
   readonly world: Promise<World>;
+  readonly startedAt: string;
   users: number;
   idle: NodeJS.Timeout | undefined;
 };
@@ -18,11 +26,30 @@ const MAX_WARM = 512;
 /** A world lent to one command; `held` says that changes in its overlay are to be kept. */
 export type Lease = { readonly world: World; readonly release: (held: boolean) => void };
 
+/** A warm world as it is listed. */
+export type WarmWorld = {
+  readonly session: string;
+  readonly world: World;
+  readonly startedAt: string;
+  /** Commands running in it. */
+  readonly running: number;
+};
+
+/** A world that was ended for an operator; `session` is null for that of one command alone. */
+export type EndedWarm = {
+  readonly session: string | null;
+  readonly world: World;
+  readonly commands: number;
+  readonly processes: readonly WorldProcess[];
+};
+
 export class Worlds {
   readonly #backend: WorldBackend;
   readonly #idleMs: () => number;
   readonly #warm = new Map<string, Warm>();
   readonly #retired = new Set<Warm>();
+  /** Worlds of one command alone. */
+  readonly #fresh = new Set<World>();
 
   constructor(backend: WorldBackend, idleMs: () => number) {
     this.#backend = backend;
@@ -51,9 +78,11 @@ export class Worlds {
   /** A world for one command alone; releasing it ends it. Throws `WorldUnavailable`. */
   async leaseFresh(spec: WorldSpec): Promise<Lease> {
     const world = await this.#backend.start(newId("wld"), spec, AbortSignal.timeout(START_PATIENCE_MS));
+    this.#fresh.add(world);
     return {
       world,
       release: (held) => {
+        this.#fresh.delete(world);
         const over = world.end("its command has ended");
         if (held) return;
         over
@@ -66,10 +95,48 @@ export class Worlds {
   }
 
   /** The warm worlds by session. */
-  async all(): Promise<readonly { readonly session: string; readonly world: World }[]> {
-    const entries = [...this.#warm].map(async ([session, warm]) => ({ session, world: await warm.world }));
+  async all(): Promise<readonly WarmWorld[]> {
+    const entries = [...this.#warm].map(async ([session, { world, startedAt, users }]) => ({
+      session,
+      world: await world,
+      startedAt,
+      running: users,
+    }));
     const settled = await Promise.allSettled(entries);
     return settled.flatMap((entry) => (entry.status === "fulfilled" ? [entry.value] : []));
+  }
+
+  /** Whether the session's world is there, or being made. */
+  isWarm(session: string): boolean {
+    return this.#warm.has(session);
+  }
+
+  /** How many commands run in a session's worlds; without a session, in all worlds. */
+  running(session?: string): number {
+    const shared = this.#of(session).reduce((sum, warm) => sum + warm.users, 0);
+    return session === undefined ? shared + this.#fresh.size : shared;
+  }
+
+  /**
+   * Ends a session's worlds with all that runs in them, retired ones too; without a session, every world. A command
+   * that comes meanwhile gets a new world. What was inside is listed before it is ended.
+   */
+  async restart(session: string | undefined, cause: string): Promise<readonly EndedWarm[]> {
+    const ended = this.#of(session).map(async (warm) => {
+      if (this.#warm.get(warm.session) === warm) this.#warm.delete(warm.session);
+      clearTimeout(warm.idle);
+      // It never started, ignoring: whoever asked for it was told.
+      const world = await warm.world.catch(() => undefined);
+      return world === undefined ? [] : [await endListed(warm.session, world, warm.users, cause)];
+    });
+    const alone = session === undefined ? [...this.#fresh] : [];
+    const fresh = alone.map(async (world) => [await endListed(null, world, 1, cause)]);
+    return (await Promise.all([...ended, ...fresh])).flat();
+  }
+
+  #of(session: string | undefined): readonly Warm[] {
+    const all = [...this.#warm.values(), ...this.#retired];
+    return session === undefined ? all : all.filter((warm) => warm.session === session);
   }
 
   /** Not bound to the first command's life: others may be waiting for the same world. */
@@ -81,7 +148,8 @@ export class Worlds {
       );
     }
     const world = this.#backend.start(newId("wld"), spec, AbortSignal.timeout(START_PATIENCE_MS));
-    const warm: Warm = { spec, world, users: 0, idle: undefined };
+    const startedAt = new Date().toISOString();
+    const warm: Warm = { session, spec, world, startedAt, users: 0, idle: undefined };
     this.#warm.set(session, warm);
     void warm.world.then(
       (world) => world.ended.then(() => this.#forget(session, warm)),
@@ -93,7 +161,7 @@ export class Worlds {
   #release(session: string, warm: Warm): void {
     warm.users -= 1;
     if (warm.users > 0) return;
-    if (this.#retired.has(warm)) return this.#end(warm, "its policy has changed");
+    if (this.#warm.get(session) !== warm) return this.#end(warm, "its policy has changed");
     this.#watchIdle(session, warm);
   }
 
@@ -137,6 +205,20 @@ export class Worlds {
     this.#retired.delete(warm);
     if (this.#warm.get(session) === warm) this.#warm.delete(session);
   }
+}
+
+const LIST_PATIENCE_MS = 5000;
+
+/** A world that does not answer is ended all the same. */
+async function endListed(
+  session: string | null,
+  world: World,
+  commands: number,
+  cause: string,
+): Promise<EndedWarm> {
+  const processes = await world.processes(AbortSignal.timeout(LIST_PATIENCE_MS)).catch(() => []);
+  await world.end(cause);
+  return { session, world, commands, processes };
 }
 
 /** Specs of one policy and project are one object most of the time. */

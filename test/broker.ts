@@ -20,10 +20,12 @@ export type BrokerOptions = {
   readonly environment?: Readonly<Record<string, string>>;
   /** Words that start the broker's own words, and become it. */
   readonly wrapper?: readonly string[];
+  /** A folder of the actor's to hold the home and the project, instead of one below /tmp: removed at the end. */
+  readonly folder?: string;
 };
 
 const READY_MS = 20_000;
-const ROOT_OVERLAY = "/var/lib/substrate/overlay";
+export const ROOT_OVERLAY = "/var/lib/substrate/overlay";
 
 export class TestBroker {
   readonly actor: Actor;
@@ -81,8 +83,8 @@ export class TestBroker {
     return call(join(this.home, "sock/agent.sock"), method, path, body, signal);
   }
 
-  operator(method: string, path: string): Promise<Answer> {
-    return call(join(this.home, "sock/control.sock"), method, path);
+  operator(method: string, path: string, body?: unknown): Promise<Answer> {
+    return call(join(this.home, "sock/control.sock"), method, path, body);
   }
 
   post(body: Readonly<Record<string, unknown>>, signal?: AbortSignal): Promise<Answer> {
@@ -189,7 +191,7 @@ export class TestBroker {
 export type Ran = ExecuteReply & { readonly stdout: string; readonly stderr: string };
 
 function prepareFolder(actor: Actor, options: BrokerOptions): string {
-  const folder = mkdtempSync(join(actor.uid === 0 ? tmpdir() : actor.home, "sb-"));
+  const folder = options.folder ?? mkdtempSync(join(actor.uid === 0 ? tmpdir() : actor.home, "sb-"));
   chmodSync(folder, 0o755);
   for (const name of ["home/policies", "project"]) mkdirSync(join(folder, name), { recursive: true });
   for (const [name, text] of Object.entries(options.policies ?? {}))

@@ -84,7 +84,7 @@ async function runPlainContainer(actor: Actor, program: readonly string[]): Prom
       actor.uid === 0 ? ["--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024"] : ["--userns=keep-id"];
     const bind = `--volume=${join(root, ".build")}:/init`;
     const words = ["run", "--rm", "--network=none", "--read-only", ...limits, bind, "--rootfs", folder];
-    return await runEngine(actor, [...program, ...words, "/init/substrate-init", "wrong"]);
+    return await runEngine(actor, [...program, ...words, "/init/substrate-init", "/wrong"]);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

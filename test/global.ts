@@ -7,6 +7,8 @@ declare module "vitest" {
   interface ProvidedContext {
     /** Null when root runs the suite and no user could be made. */
     readonly ordinaryUser: TestUser | null;
+    /** How many faults `test/integration/faults.test.ts` makes for each actor, and the seed of its choices. */
+    readonly faults: { readonly rounds: number; readonly seed: number };
   }
 }
 

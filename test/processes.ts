@@ -8,6 +8,29 @@ export function processesWith(marker: string): readonly number[] {
     .filter((pid) => pid !== process.pid && commandLine(pid).includes(marker));
 }
 
+/** All descendants of a process. */
+export function descendants(pid: number): readonly number[] {
+  const children = tasks(pid).flatMap((task) =>
+    readFileSync(`/proc/${pid}/task/${task}/children`, "utf8").split(" ").filter(Boolean).map(Number),
+  );
+  return children.flatMap((child) => [child, ...descendants(child)]);
+}
+
+function tasks(pid: number): readonly string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`);
+  } catch {
+    // It has ended meanwhile.
+    return [];
+  }
+}
+
+/** What a process is called in the innermost pid namespace that it is in: PID 1 of a world is 1. */
+export function innerPid(pid: number): number | undefined {
+  const found = /^NSpid:.*\t(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return found === undefined ? undefined : Number(found);
+}
+
 function commandLine(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8");

@@ -10,6 +10,12 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 process.env["SUBSTRATE_TEST_SKIPS"] ??= join(tmpdir(), `substrate-skips-${process.pid}.jsonl`);
 rmSync(process.env["SUBSTRATE_TEST_SKIPS"], { force: true });
 
+// `npm run faults` sets both; here is the only place that reads them.
+const faults = {
+  rounds: wholeNumber("SUBSTRATE_FAULT_ROUNDS") ?? 12,
+  seed: wholeNumber("SUBSTRATE_FAULT_SEED") ?? Math.floor(Math.random() * 2 ** 31),
+};
+
 const SHARED = {
   environment: "node",
   globals: false,
@@ -39,6 +45,7 @@ export default defineConfig({
       {
         test: {
           ...SHARED,
+          provide: { faults },
           name: "real",
           include: ["test/{integration,security}/**/*.test.ts"],
           isolate: true,
@@ -48,3 +55,11 @@ export default defineConfig({
     ],
   },
 });
+
+function wholeNumber(name: string): number | undefined {
+  const text = process.env[name];
+  if (text === undefined) return undefined;
+  if (!/^[1-9]\d{0,8}$/.test(text))
+    throw new Error(`Cannot use ${name}='${text}': it must be a whole number from 1`);
+  return Number(text);
+}

@@ -6,12 +6,18 @@
  */
 import type { FsDiff, Isolation } from "../schemas/generated/types.ts";
 
+/** For whoever reads a policy: what its deny lists may say is decided here, where it is carried out. */
+export { patternComplaint } from "./plan/globs.ts";
+
 /** How the project appears inside: the host's own files, or an overlay whose upper layer holds every change. */
 export type ProjectAccess =
   | { readonly kind: "direct" }
   | { readonly kind: "overlay"; readonly layers: string };
 
-/** Paths are absolute host paths with variables replaced; `/**` at the end means everything below. */
+/**
+ * Paths are absolute host paths with variables replaced; `/**` at the end means everything below. The deny lists hold
+ * patterns (plan/globs.ts), in which a backslash takes the meaning of `*?[]{}` and of itself.
+ */
 export type FileScope = {
   readonly read: readonly string[];
   readonly denyRead: readonly string[];
@@ -37,14 +43,21 @@ export type WorldSpec = {
   /** Which folder that is: another one under the same name is another world. */
   readonly identity: string;
   readonly access: ProjectAccess;
+  /** Where git keeps what belongs to the project, when that is not in it: in its place wherever it lies, never an overlay. */
+  readonly gitFolder?: string;
   readonly files: FileScope;
   /** Never visible inside: the broker's own folder. */
   readonly hidden: readonly string[];
   /** Visible and never writable, whatever `files.write` says: the running installation. */
   readonly sealed: readonly string[];
   readonly limits: WorldLimits;
-  /** `log`: nothing is refused, and what would have been is told to `onViolation`. */
+  /**
+   * `log`: what would have been refused is let through and told to `onViolation`; what little stays refused, because
+   * files or network hang on it, is told as well.
+   */
   readonly seccomp: "enforce" | "log";
+  /** Writes outside of `files.write`: refused, or kept in the world and lost with it, where an overlay is possible. */
+  readonly strays: "refused" | "kept";
 };
 
 /** Something that a command did against the rules of its world: refused, undone, ended or (by policy) only noted. */
@@ -135,6 +148,8 @@ export interface World {
   processes(signal: AbortSignal): Promise<readonly WorldProcess[]>;
   /** The changes in the upper layer of an `overlay` project, relative to the project. */
   fsDiff(signal: AbortSignal): Promise<FsDiff>;
+  /** Absolute paths of writes that stayed in the world, each told once. */
+  strays(): Promise<readonly string[]>;
   /** Ends every process inside and settles when the world is gone. */
   end(cause: string): Promise<void>;
 }
@@ -152,8 +167,8 @@ export class WorldUnavailable extends Error {
 
 export interface WorldBackend {
   readonly name: string;
-  /** `sha256:` and hex of what refuses system calls in its worlds; null when nothing does. */
-  readonly filterHash: string | null;
+  /** `sha256:` and hex of what refuses system calls in such worlds, or tells of them; null when nothing does. */
+  filterHash(seccomp: WorldSpec["seccomp"]): string | null;
   /** What a world on this host achieves, found out by making one. Throws {@link WorldUnavailable}. */
   probe(signal: AbortSignal): Promise<Isolation>;
   /**
@@ -165,6 +180,12 @@ export interface WorldBackend {
   dropHeld(world: World): Promise<void>;
   /** Removes the held changes below `root` that are older than `maxAgeMs`; returns how many. */
   expireHeld(root: string, maxAgeMs: number): Promise<number>;
+  /**
+   * Removes what an earlier broker that was killed left below `root`; `mayHold` says of a span whether anybody could
+   * still ask for its changes. Layers that nothing was written to go whatever it says. The names are read before the
+   * call returns: what comes later is not touched. Settles with how many were removed.
+   */
+  dropLeft(root: string, mayHold: (span: string) => boolean): Promise<number>;
   /** Ends every world of this backend. */
   close(): Promise<void>;
 }
@@ -174,3 +195,32 @@ export type RefusedBackend = { readonly backend: string; readonly message: strin
 
 /** Which backend was taken, and why none of those before it. */
 export type BackendChoice = { readonly backend: string; readonly refused: readonly RefusedBackend[] };
+
+/** What came of trying one thing; `mend` holds command lines, or comments that begin with `#`. */
+export type HostFinding = {
+  readonly verdict: "ok" | "weaker" | "missing";
+  /** What was seen, with the kernel's own word where there is one. */
+  readonly seen: string;
+  readonly mend: readonly string[];
+};
+
+/** One thing that worlds want of their host, tried by doing it. It cleans up after itself, also when `signal` aborts. */
+export type HostCheck = {
+  readonly name: string;
+  readonly what: string;
+  /** Without it what was asked for cannot be carried out. */
+  readonly needed: boolean;
+  readonly run: (signal: AbortSignal) => Promise<HostFinding>;
+};
+
+/** What a doctor is told about whoever asks. */
+export type DoctorOrder = {
+  /** Parts of the isolation vector that must be there, beyond those without which no world is made. */
+  readonly required: ReadonlySet<string>;
+  /** Where the layers of overlays lie; it need not exist. */
+  readonly overlay: string;
+  /** Whether layers of that name hold something that somebody may still want. */
+  readonly isWanted: (layers: string) => boolean;
+  /** Remove what is ours and belongs to nobody any more. */
+  readonly mend: boolean;
+};

@@ -38,8 +38,8 @@ export class FirstThatWorks implements WorldBackend {
   }
 
   /** The same for all of them: their init loads it, however it is started. */
-  get filterHash(): string | null {
-    return this.#any().filterHash;
+  filterHash(seccomp: WorldSpec["seccomp"]): string | null {
+    return this.#any().filterHash(seccomp);
   }
 
   async probe(signal: AbortSignal): Promise<Isolation> {
@@ -58,6 +58,10 @@ export class FirstThatWorks implements WorldBackend {
   /** Before a choice no world lives, and held changes are the same folders for all. */
   expireHeld(root: string, maxAgeMs: number): Promise<number> {
     return this.#any().expireHeld(root, maxAgeMs);
+  }
+
+  dropLeft(root: string, mayHold: (span: string) => boolean): Promise<number> {
+    return this.#any().dropLeft(root, mayHold);
   }
 
   async close(): Promise<void> {

@@ -1,8 +1,7 @@
 /** The command line: nouns, verbs, options and help. What a verb does is in `commands/`, loaded when it is called. */
 import { Command, CommanderError } from "commander";
+import { type Action, describeWorld } from "./program-world.ts";
 import { Complaint, EXIT_SUBSTRATE, type Terminal } from "./terminal.ts";
-
-type Action = (terminal: Terminal) => Promise<number>;
 
 /** Runs one command line and returns its exit code. Never throws. */
 export async function runCli(terminal: Terminal, words: readonly string[]): Promise<number> {
@@ -103,17 +102,6 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
     .usage("[options] -- COMMAND...")
     .action((words: string[], options: object) =>
       choose(async (at) => (await import("./commands/check.ts")).checkCommand(at, words, options)),
-    );
-}
-
-function describeWorld(program: Command, choose: (action: Action) => void): void {
-  const world = program.command("world").description("The isolated worlds");
-  world
-    .command("status")
-    .description("What this host isolates, and the warm worlds")
-    .option("--json", "as JSON")
-    .action((options: { json?: boolean }) =>
-      choose(async (at) => (await import("./commands/world.ts")).worldStatus(at, options.json === true)),
     );
 }
 

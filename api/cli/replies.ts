@@ -4,7 +4,15 @@ import { Complaint, EXIT_DENIED, EXIT_SUBSTRATE, harmless, type Terminal } from 
 
 /** Asks the operator's socket and expects success. Throws {@link Complaint} with the broker's own words otherwise. */
 export async function ask<T>(terminal: Terminal, path: string): Promise<T> {
-  const answer = await call(terminal.home.controlSocket, "GET", path);
+  return successOf(await call(terminal.home.controlSocket, "GET", path));
+}
+
+/** Tells the operator's socket to do something, and expects success as {@link ask} does. */
+export async function tell<T>(terminal: Terminal, path: string, body: object): Promise<T> {
+  return successOf(await call(terminal.home.controlSocket, "POST", path, body));
+}
+
+function successOf<T>(answer: Answer): T {
   if (answer.status === 200) return answer.document as T;
   throw new Complaint(wordsOf(answer));
 }

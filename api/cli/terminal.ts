@@ -1,4 +1,4 @@
-import type { BackendChoice, WorldBackend } from "../../broker/broker.ts";
+import type { BackendChoice, DoctorOrder, HostCheck, WorldBackend } from "../../broker/broker.ts";
 import type { Home } from "../../broker/home.ts";
 import type { Installation } from "../installation.ts";
 
@@ -8,6 +8,8 @@ export type Terminal = {
   readonly installation: Installation;
   /** Throws {@link Complaint} for a SUBSTRATE_BACKEND that there is not. */
   readonly createBackend: (onChoice: (choice: BackendChoice) => void) => Promise<WorldBackend>;
+  /** What the backend wants of this host, ready to be tried. */
+  readonly createChecks: (order: DoctorOrder) => Promise<readonly HostCheck[]>;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly uid: number;
   readonly cwd: string;

@@ -12,12 +12,13 @@ export function expressApp(broker: Broker, caller: () => Caller, log: Log): Expr
   const app = express();
   app.disable("x-powered-by");
   app.disable("etag");
-  for (const { method, path, handle } of ROUTES) {
-    app[method](path, async (request, response) => {
+  for (const { method, path, handle, for: whose } of ROUTES) {
+    app[method](path, async (request, response, next) => {
+      if (whose === "operator" && caller().kind !== "operator") return next();
       await handle({ broker, caller: caller(), log }, request, response);
     });
   }
-  app.use(sendUnknown);
+  app.use((request: Request, response: Response) => sendUnknown(caller(), request, response));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     if (!isCallersFault(error)) return sendBug(response, log, error);
     sendRefusal(
@@ -32,8 +33,9 @@ export function expressApp(broker: Broker, caller: () => Caller, log: Log): Expr
   return app;
 }
 
-function sendUnknown(request: Request, response: Response): void {
-  const known = ROUTES.map((route) => `${route.method.toUpperCase()} ${route.path}`);
+function sendUnknown({ kind }: Caller, request: Request, response: Response): void {
+  const here = ROUTES.filter((route) => route.for === "everybody" || kind === "operator");
+  const known = here.map((route) => `${route.method.toUpperCase()} ${route.path}`);
   const all = ["POST /v1/execute", "POST /v1/check", ...known].join(", ");
   sendRefusal(
     response,

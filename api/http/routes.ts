@@ -3,8 +3,11 @@ import type { Context } from "./context.ts";
 import { handleHealth } from "./health.ts";
 import { handleSpans } from "./spans.ts";
 import { handleTrace } from "./trace.ts";
+import { handleRestart, handleWarm } from "./worlds.ts";
 
 export type Route = {
+  /** Whose sockets have it; on the others it is as unknown as a path that never was. */
+  readonly for: "everybody" | "operator";
   readonly method: "get" | "post" | "delete";
   readonly path: string;
   readonly handle: (context: Context, request: Request, response: Response) => Promise<void> | void;
@@ -12,7 +15,9 @@ export type Route = {
 
 /** What Express answers. `execute` and `check` are in `listener.ts`. */
 export const ROUTES: readonly Route[] = [
-  { method: "get", path: "/v1/trace/:span_id", handle: handleTrace },
-  { method: "get", path: "/v1/spans", handle: handleSpans },
-  { method: "get", path: "/v1/health", handle: handleHealth },
+  { for: "everybody", method: "get", path: "/v1/trace/:span_id", handle: handleTrace },
+  { for: "everybody", method: "get", path: "/v1/spans", handle: handleSpans },
+  { for: "everybody", method: "get", path: "/v1/health", handle: handleHealth },
+  { for: "operator", method: "post", path: "/v1/world/warm", handle: handleWarm },
+  { for: "operator", method: "post", path: "/v1/world/restart", handle: handleRestart },
 ];

@@ -20,8 +20,26 @@ export async function validRequest<T>(
   const document = withIdentity(body.document, caller);
   const strange = identityProblem(document, caller);
   if (strange !== undefined) return strange;
-  if (validate(document)) return { valid: document };
-  return describe(document, validate.errors ?? []);
+  return checked(document, validate);
+}
+
+/** The same for a call of the operator, who speaks for every agent and need not name one. No body is an empty one. */
+export async function validDocument<T>(
+  request: IncomingMessage,
+  validate: Validator<T>,
+): Promise<{ readonly valid: T } | Refusal> {
+  if (hasNoBody(request)) return checked({}, validate);
+  const body = await readJson(request);
+  return "code" in body ? body : checked(body.document, validate);
+}
+
+/** A message without either header has none (RFC 9112, 6.3). */
+function hasNoBody({ headers }: IncomingMessage): boolean {
+  return headers["transfer-encoding"] === undefined && Number(headers["content-length"] ?? 0) === 0;
+}
+
+function checked<T>(document: unknown, validate: Validator<T>): { readonly valid: T } | Refusal {
+  return validate(document) ? { valid: document } : describe(document, validate.errors ?? []);
 }
 
 /** On an agent's own socket the agent need not say who it is. */

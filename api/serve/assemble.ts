@@ -9,6 +9,7 @@ import type { Broker, WorldBackend } from "../../broker/broker.ts";
 import { Config } from "../../broker/config.ts";
 import { Decisions } from "../../broker/decisions.ts";
 import { BaseEnvironments, hostEnvironment } from "../../broker/environment.ts";
+import { GitFolders } from "../../broker/git-folder.ts";
 import { type Home, prepareHome } from "../../broker/home.ts";
 import { Policies } from "../../broker/policies.ts";
 import { Profiles } from "../../broker/profiles.ts";
@@ -16,6 +17,7 @@ import { Sessions } from "../../broker/sessions.ts";
 import { Trace } from "../../broker/spans/trace.ts";
 import { WarmSpecs } from "../../broker/world-spec.ts";
 import { Worlds } from "../../broker/worlds.ts";
+import type { WorldImage } from "../../schemas/generated/types.ts";
 import type { Log } from "../http/context.ts";
 import type { Installation } from "../installation.ts";
 
@@ -71,12 +73,16 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     activity: new Activity(),
     policies,
     profiles: new Profiles(),
+    gitFolders: new GitFolders(),
     trace,
     around,
     decisions,
     warmSpecs: new WarmSpecs(around),
     environments: new BaseEnvironments(hostEnvironment(parts.host)),
-    worldImage: worldImage(installation.init, parts.backend.filterHash),
+    worldImages: {
+      enforce: worldImage(installation.init, parts.backend.filterHash("enforce")),
+      log: worldImage(installation.init, parts.backend.filterHash("log")),
+    },
     startedIn: parts.cwd,
     config: () => config.current(),
     projectRules: () => ({
@@ -95,7 +101,7 @@ function writeDefaultPolicy(home: Home, installation: Installation): void {
   if (!existsSync(own)) copyFileSync(join(installation.policies, "default.yaml"), own);
 }
 
-function worldImage(init: string, filterHash: string | null): Broker["worldImage"] {
+function worldImage(init: string, filterHash: string | null): WorldImage {
   return {
     init_hash: `sha256:${createHash("sha256").update(readFileSync(init)).digest("hex")}`,
     filter_hash: filterHash,

@@ -1,8 +1,22 @@
 import type { Broker } from "../../broker/broker.ts";
+import { mayHold } from "../../broker/changes.ts";
 import type { Log } from "../http/context.ts";
 
 const HOUR_MS = 3_600_000;
 const DEFAULT_MAX_AGE_HOURS = 168;
+
+/**
+ * Removes what a broker that was killed left of its isolated commands. To be called before the first command can come:
+ * layers without a span are then nobody's. Removing takes as long as it takes, and nobody waits for it.
+ */
+export function dropLeftChanges(broker: Broker, log: Log): void {
+  broker.backend
+    .dropLeft(broker.home.overlay, (span) => mayHold(broker.trace.find(span)))
+    .then((removed) => {
+      if (removed > 0) log.info({ removed }, "Layers of commands that were lost are removed");
+    })
+    .catch((error: unknown) => log.error({ err: error }, "Layers of lost commands cannot be removed"));
+}
 
 /** Discards held changes past their age, now and every hour; returns the timer. What fails is logged and tried again. */
 export function expireHeldChanges(broker: Broker, log: Log): NodeJS.Timeout {

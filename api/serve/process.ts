@@ -4,7 +4,7 @@ import { pino } from "pino";
 import type { BackendChoice, WorldBackend } from "../../broker/broker.ts";
 import { prepareHome } from "../../broker/home.ts";
 import type { Log } from "../http/context.ts";
-import { expireHeldChanges } from "./held-changes.ts";
+import { dropLeftChanges, expireHeldChanges } from "./held-changes.ts";
 import { assembleBroker, type Parts } from "./assemble.ts";
 import { claimStart } from "./claim.ts";
 import { serve } from "./serve.ts";
@@ -37,6 +37,7 @@ export async function runBroker(options: ProcessOptions): Promise<void> {
     const backend = await options.createBackend((choice) => sayChoice(choice, log));
     const broker = await assembleBroker({ ...options, backend, log });
     log.level = broker.config().log?.level ?? "info";
+    dropLeftChanges(broker, log);
     const running = await serve(broker, log);
     // Ahead of the first command, which asks for the same answer.
     backend.probe(AbortSignal.timeout(PROBE_PATIENCE_MS)).catch((error: unknown) => {

@@ -1,6 +1,7 @@
 import type { CommandRule, PolicyDocument } from "../../schemas/generated/types.ts";
 import type { CompiledPolicy, Where } from "./decision.ts";
 import { policyHash } from "./hash.ts";
+import { patternComplaint } from "../../world/backend.ts";
 import { notYet } from "./not-yet.ts";
 import { readPattern } from "./pattern.ts";
 import { prepare } from "./prepare.ts";
@@ -62,9 +63,19 @@ export function compilePolicy(document: PolicyDocument, places: Places): Compile
     }
   }
   const { notes, refusals } = notYet(document);
-  problems.push(...refusals);
+  problems.push(...refusals, ...unusablePatterns(document));
   if (problems.length > 0) return { problems };
   return { ok: assemble(document, places, rules, notes) };
+}
+
+function unusablePatterns({ fs }: PolicyDocument): readonly CompileProblem[] {
+  return (["deny_read", "deny_write"] as const).flatMap((list) =>
+    (fs?.[list] ?? []).flatMap((pattern, index) => {
+      const complaint = patternComplaint(pattern);
+      if (complaint === undefined) return [];
+      return [{ path: ["fs", list, index], message: `Cannot use '${pattern}' in fs.${list}: ${complaint}` }];
+    }),
+  );
 }
 
 function assemble(

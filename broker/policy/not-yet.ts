@@ -19,18 +19,6 @@ interface NotYetRow {
 
 const ROWS: readonly NotYetRow[] = [
   {
-    key: "fs.deny_read",
-    effect: "weaker",
-    asked: ({ fs }) => someGlob(fs?.deny_read),
-    sentence: "globs in fs.deny_read are not enforced yet; plain paths are",
-  },
-  {
-    key: "fs.deny_write",
-    effect: "weaker",
-    asked: ({ fs }) => someGlob(fs?.deny_write),
-    sentence: "globs in fs.deny_write are not enforced yet; plain paths are",
-  },
-  {
     key: "net.allowed",
     effect: "stricter",
     asked: ({ net }) => (net?.allowed ?? []).length > 0,
@@ -66,12 +54,6 @@ const ROWS: readonly NotYetRow[] = [
     effect: "nothing",
     asked: ({ world }) => world?.enable_preload === true,
     sentence: "world.enable_preload adds nothing yet",
-  },
-  {
-    key: "world.seccomp",
-    effect: "stricter",
-    asked: ({ world }) => world?.seccomp === "log",
-    sentence: "world.seccomp: log is carried out as enforce: what it would only report is refused",
   },
   {
     key: "world.limits",
@@ -132,8 +114,4 @@ export function notYet(document: PolicyDocument): NotYet {
 function refusal(row: NotYetRow): string {
   if (row.effect === "unbuilt") return `Cannot load a policy with ${row.key} set so: ${row.sentence}`;
   return `Cannot enforce ${row.key}: ${row.sentence}. Take it out, or use mode: observe`;
-}
-
-function someGlob(paths: readonly string[] | undefined): boolean {
-  return (paths ?? []).some((path) => /[*?[\]{}]/.test(path));
 }

@@ -28,6 +28,18 @@ export interface SetupFrame {
    * The filter of every command: a classic BPF program, eight bytes an instruction. Loaded once, before the first command; a world whose filter does not load is not made.
    */
   readonly seccomp?: Uint8Array;
+  /**
+   * Denied names, each: r (masked), w (sealed) or h (hidden outside of the zones), then for each segment of an absolute path NUL and L with a literal name, G with a pattern of fnmatch(3), or D for any number of folders.
+   */
+  readonly deny?: readonly string[];
+  /**
+   * Trees for r and w: watch (the host's own files) or once (an overlay), NUL, path; skip: what the walk for h leaves out.
+   */
+  readonly zone?: readonly string[];
+  /**
+   * SECCOMP notifies a listener, PID 1, which lets calls through and tells of them with VIOLATION. This program of the same kind says which of them stay refused.
+   */
+  readonly seccomp_guard?: Uint8Array;
 }
 /**
  * Starts a command.
@@ -70,6 +82,14 @@ export interface ReadyFrame {
    * Process id of PID 1 as the host sees it, 0 when unknown.
    */
   readonly pid: number;
+  /**
+   * Names that stand in a zone and are denied there.
+   */
+  readonly denied?: number;
+  /**
+   * Folders in which a denied name could appear unnoticed: the host has no more inotify watches.
+   */
+  readonly unwatched?: number;
 }
 /**
  * The world could not be made; init exits 1.
@@ -139,6 +159,19 @@ export interface ExitFrame {
   readonly kept?: number;
 }
 /**
+ * A denied name turned up in a zone while commands ran: the broker takes it out.
+ */
+export interface AppearedFrame {
+  /**
+   * Absolute path.
+   */
+  readonly path: string;
+  /**
+   * 1: reading, 2: writing, 3: both.
+   */
+  readonly denies: number;
+}
+/**
  * The processes inside.
  */
 export interface ListedFrame {
@@ -146,6 +179,31 @@ export interface ListedFrame {
    * Each: command id NUL pid NUL ppid NUL argv joined by spaces.
    */
   readonly process?: readonly string[];
+}
+/**
+ * A call that the filter's table refuses by default, sent before the call is answered. Again when its count has grown a hundredfold, and with the final count before EXIT and CLOSED.
+ */
+export interface ViolationFrame {
+  /**
+   * Number of the system call.
+   */
+  readonly call: number;
+  /**
+   * The interface that the number belongs to: AUDIT_ARCH_*.
+   */
+  readonly audit: number;
+  /**
+   * The six raw arguments of the last such call, each a u64.
+   */
+  readonly arguments: Uint8Array;
+  /**
+   * How many such calls the command has made so far.
+   */
+  readonly hits: number;
+  /**
+   * 0: it was let through; else the error number that it was answered with.
+   */
+  readonly refused: number;
 }
 
 /** Bytes of a frame's header. */
@@ -162,6 +220,9 @@ export const FRAME_MAX_OUTPUT = 65536;
 
 /** The most of a process's argv in LISTED, bytes. */
 export const FRAME_MAX_PROCESS_ARGV = 4096;
+
+/** How many different system calls of one command VIOLATION tells apart; what is more is refused. */
+export const FRAME_MAX_HITS = 64;
 
 /** A frame's type by its name. */
 export const FRAME = {
@@ -191,8 +252,12 @@ export const FRAME = {
   EXIT: 69,
   /** init → broker, id command, empty: After EXIT: both outputs are at their end and, with keep, no process is left. The id is free again. */
   CLOSED: 70,
+  /** init → broker, id 0, fields: A denied name turned up in a zone while commands ran: the broker takes it out. */
+  APPEARED: 73,
   /** init → broker, id 0, fields: The processes inside. */
   LISTED: 71,
+  /** init → broker, id command, fields: A call that the filter's table refuses by default, sent before the call is answered. Again when its count has grown a hundredfold, and with the final count before EXIT and CLOSED. */
+  VIOLATION: 72,
 } as const;
 
 /** A field's tag by its name. */
@@ -209,6 +274,12 @@ export const TAG = {
   HOSTNAME: 5,
   /** bytes: The filter of every command: a classic BPF program, eight bytes an instruction. Loaded once, before the first command; a world whose filter does not load is not made. */
   SECCOMP: 6,
+  /** bytes: SECCOMP notifies a listener, PID 1, which lets calls through and tells of them with VIOLATION. This program of the same kind says which of them stay refused. */
+  SECCOMP_GUARD: 7,
+  /** repeated text: Denied names, each: r (masked), w (sealed) or h (hidden outside of the zones), then for each segment of an absolute path NUL and L with a literal name, G with a pattern of fnmatch(3), or D for any number of folders. */
+  DENY: 10,
+  /** repeated text: Trees for r and w: watch (the host's own files) or once (an overlay), NUL, path; skip: what the walk for h leaves out. */
+  ZONE: 11,
   /** repeated text: Program and arguments, at least one. */
   ARG: 16,
   /** repeated text: The whole environment, each NAME=value. */
@@ -245,4 +316,20 @@ export const TAG = {
   KEPT: 42,
   /** repeated text: Each: command id NUL pid NUL ppid NUL argv joined by spaces. */
   PROCESS: 43,
+  /** u64: Names that stand in a zone and are denied there. */
+  DENIED: 47,
+  /** u64: Folders in which a denied name could appear unnoticed: the host has no more inotify watches. */
+  UNWATCHED: 48,
+  /** u64: 1: reading, 2: writing, 3: both. */
+  DENIES: 49,
+  /** u64: Number of the system call. */
+  CALL: 50,
+  /** u64: The interface that the number belongs to: AUDIT_ARCH_*. */
+  AUDIT: 51,
+  /** bytes: The six raw arguments of the last such call, each a u64. */
+  ARGUMENTS: 52,
+  /** u64: How many such calls the command has made so far. */
+  HITS: 53,
+  /** u64: 0: it was let through; else the error number that it was answered with. */
+  REFUSED: 54,
 } as const;

@@ -305,6 +305,48 @@ export interface ConfigDocument {
   };
 }
 /**
+ * What 'substrate world doctor --json' prints: each primitive as it was tried on this host.
+ */
+export interface DoctorReport {
+  /**
+   * Everything that the default policy needs is there.
+   */
+  readonly ok: boolean;
+  /**
+   * In the order in which they were tried.
+   */
+  readonly checks: readonly DoctorCheck[];
+}
+/**
+ * One thing that was tried.
+ */
+export interface DoctorCheck {
+  /**
+   * A name for programs: user-namespace.
+   */
+  readonly name: string;
+  /**
+   * What was tried, for people.
+   */
+  readonly what: string;
+  /**
+   * ok; weaker: something is less than it could be; missing: it cannot be used here.
+   */
+  readonly verdict: "ok" | "weaker" | "missing";
+  /**
+   * Without it the default policy cannot be carried out.
+   */
+  readonly needed: boolean;
+  /**
+   * What was seen when it was tried, with the kernel's own word where there is one.
+   */
+  readonly seen: string;
+  /**
+   * Command lines that mend it, or comments beginning with '#'; empty when there is nothing to mend.
+   */
+  readonly mend: readonly string[];
+}
+/**
  * Every answer that is no success.
  */
 export interface ErrorReply {
@@ -763,7 +805,7 @@ export interface PolicyDocument {
      */
     readonly read?: readonly PathScope[];
     /**
-     * What cannot be read, whatever read says.
+     * What cannot be read, whatever read says. Absent: where credentials lie in the home folder ($HOME/.ssh, .aws, .gnupg, .netrc, .npmrc, .docker, .config/gh, .kube and more; `substrate policy show` prints them). Empty: nothing.
      *
      * @maxItems 4096
      */
@@ -775,7 +817,7 @@ export interface PolicyDocument {
      */
     readonly write?: readonly PathScope[];
     /**
-     * What cannot be written, whatever write says.
+     * What cannot be written, whatever write says. Absent: what makes git run code (hooks, config, config.worktree and commondir in $PROJECT/.git, and below its worktrees/* / and modules/** /). Empty: nothing.
      *
      * @maxItems 4096
      */
@@ -885,7 +927,7 @@ export interface PolicyDocument {
      */
     readonly enable_preload?: boolean;
     /**
-     * enforce refuses; log refuses nothing and every hit is a violation span.
+     * enforce refuses; log lets through all that files and network do not hang on, and every hit is a violation span.
      */
     readonly seccomp?: "enforce" | "log";
     /**
@@ -994,6 +1036,74 @@ export interface PolicyDocument {
      */
     readonly index_user_docs?: boolean;
   };
+}
+/**
+ * A world that is warm: its session's next command finds it ready.
+ */
+export interface WarmedWorld {
+  /**
+   * wld_ and a UUIDv7.
+   */
+  readonly world_id: string;
+  /**
+   * ses_ and a UUIDv7.
+   */
+  readonly session_id: string;
+  readonly agent_id: AgentId;
+  /**
+   * The project's absolute path.
+   */
+  readonly project: string;
+  /**
+   * The policy it was made under.
+   */
+  readonly policy_id: string;
+  /**
+   * sha256: and the hash of all that holds.
+   */
+  readonly policy_hash: string;
+  /**
+   * It was there already; nothing was made.
+   */
+  readonly was_warm: boolean;
+  /**
+   * How long it took until it was ready.
+   */
+  readonly duration_ms: number;
+  readonly isolation: Isolation;
+  /**
+   * How many mounts were made.
+   */
+  readonly mounts: number;
+}
+/**
+ * A world that an operator ended, and what ended with it.
+ */
+export interface EndedWorld {
+  /**
+   * wld_ and a UUIDv7.
+   */
+  readonly world_id: string;
+  /**
+   * Its session; null for the world of one isolated command.
+   */
+  readonly session_id: string | null;
+  /**
+   * Whose it was; null when nobody knows any more.
+   */
+  readonly agent_id: string | null;
+  /**
+   * The project's absolute path.
+   */
+  readonly project: string;
+  /**
+   * Commands that ran in it and were ended.
+   */
+  readonly commands: number;
+  /**
+   * The processes that were in it, kept ones included.
+   */
+  readonly processes: readonly ProcessStatus[];
 }
 /**
  * One line of trace/trace.jsonl: something that happened. What does not apply to an event is null.
@@ -1245,4 +1355,53 @@ export interface TraceReply {
    * The spans whose parent_span it is, oldest first.
    */
   readonly children: readonly Span[];
+}
+/**
+ * Answer 200 of POST /v1/world/restart.
+ */
+export interface WorldRestartReply {
+  /**
+   * The worlds that were ended; none when none was warm.
+   */
+  readonly ended: readonly EndedWorld[];
+  /**
+   * The new world; null after 'all', and under a policy that gives every command a world of its own.
+   */
+  readonly world: WarmedWorld | null;
+}
+/**
+ * Body of POST /v1/world/restart: ends the session's world with everything in it, and makes a new one; or ends every world.
+ */
+export interface WorldRestartRequest {
+  readonly agent_id?: AgentId;
+  readonly cwd?: WorkingDirectory;
+  /**
+   * The id of a selectable policy that narrows the assigned one.
+   */
+  readonly profile?: string;
+  /**
+   * Ends every world of every agent, and makes none.
+   */
+  readonly all?: boolean;
+  /**
+   * Also while commands run in it: they are ended. Without it the call is refused as busy.
+   */
+  readonly force?: boolean;
+}
+/**
+ * Answer 200 of POST /v1/world/warm.
+ */
+export interface WorldWarmReply {
+  readonly world: WarmedWorld;
+}
+/**
+ * Body of POST /v1/world/warm: makes the session's world now. An absent agent is 'human'.
+ */
+export interface WorldWarmRequest {
+  readonly agent_id?: AgentId;
+  readonly cwd?: WorkingDirectory;
+  /**
+   * The id of a selectable policy that narrows the assigned one.
+   */
+  readonly profile?: string;
 }

@@ -5,6 +5,7 @@ import type {
   CheckReply,
   CheckRequest,
   ConfigDocument,
+  DoctorReport,
   ErrorReply,
   ExecuteReply,
   ExecuteRequest,
@@ -13,6 +14,10 @@ import type {
   Span,
   SpansReply,
   TraceReply,
+  WorldRestartReply,
+  WorldRestartRequest,
+  WorldWarmReply,
+  WorldWarmRequest,
 } from "./types.ts";
 
 /** Whether a value is the document. After a call that returned false, `errors` says why until the next call. */
@@ -25,6 +30,7 @@ export declare const validateBrokerFile: Validator<BrokerFile>;
 export declare const validateCheckReply: Validator<CheckReply>;
 export declare const validateCheckRequest: Validator<CheckRequest>;
 export declare const validateConfigDocument: Validator<ConfigDocument>;
+export declare const validateDoctorReport: Validator<DoctorReport>;
 export declare const validateErrorReply: Validator<ErrorReply>;
 export declare const validateExecuteReply: Validator<ExecuteReply>;
 export declare const validateExecuteRequest: Validator<ExecuteRequest>;
@@ -33,3 +39,7 @@ export declare const validatePolicyDocument: Validator<PolicyDocument>;
 export declare const validateSpan: Validator<Span>;
 export declare const validateSpansReply: Validator<SpansReply>;
 export declare const validateTraceReply: Validator<TraceReply>;
+export declare const validateWorldRestartReply: Validator<WorldRestartReply>;
+export declare const validateWorldRestartRequest: Validator<WorldRestartRequest>;
+export declare const validateWorldWarmReply: Validator<WorldWarmReply>;
+export declare const validateWorldWarmRequest: Validator<WorldWarmRequest>;

@@ -1605,6 +1605,250 @@ return errors === 0;
 return validate10;
 })();
 
+export const validateDoctorReport = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"doctor-report.schema.json","title":"DoctorReport","type":"object","additionalProperties":false,"required":["ok","checks"],"properties":{"ok":{"type":"boolean"},"checks":{"type":"array","items":{"$ref":"#/definitions/doctor_check"}}},"definitions":{"doctor_check":{"title":"DoctorCheck","type":"object","additionalProperties":false,"required":["name","what","verdict","needed","seen","mend"],"properties":{"name":{"type":"string","pattern":"^[a-z0-9-]+$"},"what":{"type":"string","minLength":1},"verdict":{"type":"string","enum":["ok","weaker","missing"]},"needed":{"type":"boolean"},"seen":{"type":"string","minLength":1},"mend":{"type":"array","items":{"type":"string","minLength":1}}}}}};
+const schema12 = {"title":"DoctorCheck","type":"object","additionalProperties":false,"required":["name","what","verdict","needed","seen","mend"],"properties":{"name":{"type":"string","pattern":"^[a-z0-9-]+$"},"what":{"type":"string","minLength":1},"verdict":{"type":"string","enum":["ok","weaker","missing"]},"needed":{"type":"boolean"},"seen":{"type":"string","minLength":1},"mend":{"type":"array","items":{"type":"string","minLength":1}}}};
+const pattern0 = new RegExp("^[a-z0-9-]+$", "u");
+const func2 = codePointLength;
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="doctor-report.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((data.ok === undefined) && (missing0 = "ok")) || ((data.checks === undefined) && (missing0 = "checks"))){
+validate10.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema11.required,parentSchema:schema11,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "ok") || (key0 === "checks"))){
+validate10.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.ok !== undefined){
+let data0 = data.ok;
+const _errs2 = errors;
+if(typeof data0 !== "boolean"){
+validate10.errors = [{instancePath:instancePath+"/ok",schemaPath:"#/properties/ok/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.properties.ok.type,parentSchema:schema11.properties.ok,data:data0}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.checks !== undefined){
+let data1 = data.checks;
+const _errs4 = errors;
+if(errors === _errs4){
+if(Array.isArray(data1)){
+var valid1 = true;
+const len0 = data1.length;
+for(let i0=0; i0<len0; i0++){
+let data2 = data1[i0];
+const _errs6 = errors;
+const _errs7 = errors;
+if(errors === _errs7){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+let missing1;
+if(((((((data2.name === undefined) && (missing1 = "name")) || ((data2.what === undefined) && (missing1 = "what"))) || ((data2.verdict === undefined) && (missing1 = "verdict"))) || ((data2.needed === undefined) && (missing1 = "needed"))) || ((data2.seen === undefined) && (missing1 = "seen"))) || ((data2.mend === undefined) && (missing1 = "mend"))){
+validate10.errors = [{instancePath:instancePath+"/checks/" + i0,schemaPath:"#/definitions/doctor_check/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema12.required,parentSchema:schema12,data:data2}];
+return false;
+}
+else {
+const _errs9 = errors;
+for(const key1 in data2){
+if(!((((((key1 === "name") || (key1 === "what")) || (key1 === "verdict")) || (key1 === "needed")) || (key1 === "seen")) || (key1 === "mend"))){
+validate10.errors = [{instancePath:instancePath+"/checks/" + i0,schemaPath:"#/definitions/doctor_check/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema12,data:data2}];
+return false;
+break;
+}
+}
+if(_errs9 === errors){
+if(data2.name !== undefined){
+let data3 = data2.name;
+const _errs10 = errors;
+if(errors === _errs10){
+if(typeof data3 === "string"){
+if(!pattern0.test(data3)){
+validate10.errors = [{instancePath:instancePath+"/checks/" + i0+"/name",schemaPath:"#/definitions/doctor_check/properties/name/pattern",keyword:"pattern",params:{pattern: "^[a-z0-9-]+$"},message:"must match pattern \""+"^[a-z0-9-]+$"+"\"",schema:"^[a-z0-9-]+$",parentSchema:schema12.properties.name,data:data3}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/checks/" + i0+"/name",schemaPath:"#/definitions/doctor_check/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.name.type,parentSchema:schema12.properties.name,data:data3}];
+return false;
+}
+}
+var valid3 = _errs10 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data2.what !== undefined){
+let data4 = data2.what;
+const _errs12 = errors;
+if(errors === _errs12){
+if(typeof data4 === "string"){
+if(func2(data4) < 1){
+validate10.errors = [{instancePath:instancePath+"/checks/" + i0+"/what",schemaPath:"#/definitions/doctor_check/properties/what/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.what,data:data4}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/checks/" + i0+"/what",schemaPath:"#/definitions/doctor_check/properties/what/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.what.type,parentSchema:schema12.properties.what,data:data4}];
+return false;
+}
+}
+var valid3 = _errs12 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data2.verdict !== undefined){
+let data5 = data2.verdict;
+const _errs14 = errors;
+if(typeof data5 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/checks/" + i0+"/verdict",schemaPath:"#/definitions/doctor_check/properties/verdict/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.verdict.type,parentSchema:schema12.properties.verdict,data:data5}];
+return false;
+}
+if(!(((data5 === "ok") || (data5 === "weaker")) || (data5 === "missing"))){
+validate10.errors = [{instancePath:instancePath+"/checks/" + i0+"/verdict",schemaPath:"#/definitions/doctor_check/properties/verdict/enum",keyword:"enum",params:{allowedValues: schema12.properties.verdict.enum},message:"must be equal to one of the allowed values",schema:schema12.properties.verdict.enum,parentSchema:schema12.properties.verdict,data:data5}];
+return false;
+}
+var valid3 = _errs14 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data2.needed !== undefined){
+let data6 = data2.needed;
+const _errs16 = errors;
+if(typeof data6 !== "boolean"){
+validate10.errors = [{instancePath:instancePath+"/checks/" + i0+"/needed",schemaPath:"#/definitions/doctor_check/properties/needed/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema12.properties.needed.type,parentSchema:schema12.properties.needed,data:data6}];
+return false;
+}
+var valid3 = _errs16 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data2.seen !== undefined){
+let data7 = data2.seen;
+const _errs18 = errors;
+if(errors === _errs18){
+if(typeof data7 === "string"){
+if(func2(data7) < 1){
+validate10.errors = [{instancePath:instancePath+"/checks/" + i0+"/seen",schemaPath:"#/definitions/doctor_check/properties/seen/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.seen,data:data7}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/checks/" + i0+"/seen",schemaPath:"#/definitions/doctor_check/properties/seen/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.seen.type,parentSchema:schema12.properties.seen,data:data7}];
+return false;
+}
+}
+var valid3 = _errs18 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data2.mend !== undefined){
+let data8 = data2.mend;
+const _errs20 = errors;
+if(errors === _errs20){
+if(Array.isArray(data8)){
+var valid4 = true;
+const len1 = data8.length;
+for(let i1=0; i1<len1; i1++){
+let data9 = data8[i1];
+const _errs22 = errors;
+if(errors === _errs22){
+if(typeof data9 === "string"){
+if(func2(data9) < 1){
+validate10.errors = [{instancePath:instancePath+"/checks/" + i0+"/mend/" + i1,schemaPath:"#/definitions/doctor_check/properties/mend/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.mend.items,data:data9}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/checks/" + i0+"/mend/" + i1,schemaPath:"#/definitions/doctor_check/properties/mend/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.mend.items.type,parentSchema:schema12.properties.mend.items,data:data9}];
+return false;
+}
+}
+var valid4 = _errs22 === errors;
+if(!valid4){
+break;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/checks/" + i0+"/mend",schemaPath:"#/definitions/doctor_check/properties/mend/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.properties.mend.type,parentSchema:schema12.properties.mend,data:data8}];
+return false;
+}
+}
+var valid3 = _errs20 === errors;
+}
+else {
+var valid3 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/checks/" + i0,schemaPath:"#/definitions/doctor_check/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema12.type,parentSchema:schema12,data:data2}];
+return false;
+}
+}
+var valid1 = _errs6 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/checks",schemaPath:"#/properties/checks/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.properties.checks.type,parentSchema:schema11.properties.checks,data:data1}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
+return false;
+}
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
 export const validateErrorReply = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"error-reply.schema.json","title":"ErrorReply","type":"object","additionalProperties":false,"required":["error"],"properties":{"error":{"$ref":"#/definitions/error"}},"definitions":{"error":{"title":"ErrorBody","type":"object","additionalProperties":false,"required":["code","message","hint"],"properties":{"code":{"$ref":"shared.schema.json#/definitions/error_code"},"message":{"type":"string","minLength":1},"hint":{"type":"string","minLength":1},"path":{"type":"string"},"span_id":{"type":"string","pattern":"^spn_"},"policy_id":{"type":"string"},"rule":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision_rule"},{"type":"null"}]},"exit":{"type":"integer"},"approval_id":{"type":"string","pattern":"^apr_"},"budget":{"$ref":"#/definitions/spent_budget"},"retry_after_ms":{"type":"integer","minimum":0}}},"spent_budget":{"title":"SpentBudget","type":"object","additionalProperties":false,"required":["name","limit","used"],"properties":{"name":{"type":"string","enum":["max_execs","max_runtime_ms","max_egress_bytes"]},"limit":{"type":"integer","minimum":0},"used":{"type":"integer","minimum":0},"shared":{"type":"boolean"},"resets_at":{"type":"string"}}}}};
@@ -4528,11 +4772,11 @@ return validate10;
 
 export const validateHealthReply = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"health-reply.schema.json","title":"HealthReply","type":"object","additionalProperties":false,"required":["version","backend","isolation","worlds"],"properties":{"version":{"type":"string","minLength":1},"backend":{"type":"string","minLength":1},"isolation":{"$ref":"shared.schema.json#/definitions/isolation"},"worlds":{"type":"array","items":{"$ref":"#/definitions/world_status"}}},"definitions":{"world_status":{"title":"WorldStatus","type":"object","additionalProperties":false,"required":["world_id","session_id","agent_id","project"],"properties":{"world_id":{"type":"string","pattern":"^wld_"},"session_id":{"type":"string","pattern":"^ses_"},"agent_id":{"$ref":"shared.schema.json#/definitions/agent_id"},"project":{"type":"string"},"started_at":{"type":"string"},"running":{"type":"integer","minimum":0},"pid":{"type":"integer","minimum":1},"isolation":{"$ref":"shared.schema.json#/definitions/isolation"},"mounts":{"type":"array","items":{"type":"string"}},"limits":{"type":"object","additionalProperties":{"type":"string"}},"processes":{"type":"array","items":{"$ref":"#/definitions/process_status"}}}},"process_status":{"title":"ProcessStatus","type":"object","additionalProperties":false,"required":["pid","parent","argv"],"properties":{"pid":{"type":"integer","minimum":0},"parent":{"type":"integer","minimum":0},"argv":{"type":"string"}}}}};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"health-reply.schema.json","title":"HealthReply","type":"object","additionalProperties":false,"required":["version","backend","isolation","worlds"],"properties":{"version":{"type":"string","minLength":1},"backend":{"type":"string","minLength":1},"isolation":{"$ref":"shared.schema.json#/definitions/isolation"},"worlds":{"type":"array","items":{"$ref":"#/definitions/world_status"}}},"definitions":{"world_status":{"title":"WorldStatus","type":"object","additionalProperties":false,"required":["world_id","session_id","agent_id","project"],"properties":{"world_id":{"type":"string","pattern":"^wld_"},"session_id":{"type":"string","pattern":"^ses_"},"agent_id":{"$ref":"shared.schema.json#/definitions/agent_id"},"project":{"type":"string"},"started_at":{"type":"string"},"running":{"type":"integer","minimum":0},"pid":{"type":"integer","minimum":1},"isolation":{"$ref":"shared.schema.json#/definitions/isolation"},"mounts":{"type":"array","items":{"type":"string"}},"limits":{"type":"object","additionalProperties":{"type":"string"}},"processes":{"type":"array","items":{"$ref":"shared.schema.json#/definitions/process_status"}}}}}};
 const schema13 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
 const func2 = codePointLength;
 const func4 = Object.prototype.hasOwnProperty;
-const schema14 = {"title":"WorldStatus","type":"object","additionalProperties":false,"required":["world_id","session_id","agent_id","project"],"properties":{"world_id":{"type":"string","pattern":"^wld_"},"session_id":{"type":"string","pattern":"^ses_"},"agent_id":{"$ref":"shared.schema.json#/definitions/agent_id"},"project":{"type":"string"},"started_at":{"type":"string"},"running":{"type":"integer","minimum":0},"pid":{"type":"integer","minimum":1},"isolation":{"$ref":"shared.schema.json#/definitions/isolation"},"mounts":{"type":"array","items":{"type":"string"}},"limits":{"type":"object","additionalProperties":{"type":"string"}},"processes":{"type":"array","items":{"$ref":"#/definitions/process_status"}}}};
+const schema14 = {"title":"WorldStatus","type":"object","additionalProperties":false,"required":["world_id","session_id","agent_id","project"],"properties":{"world_id":{"type":"string","pattern":"^wld_"},"session_id":{"type":"string","pattern":"^ses_"},"agent_id":{"$ref":"shared.schema.json#/definitions/agent_id"},"project":{"type":"string"},"started_at":{"type":"string"},"running":{"type":"integer","minimum":0},"pid":{"type":"integer","minimum":1},"isolation":{"$ref":"shared.schema.json#/definitions/isolation"},"mounts":{"type":"array","items":{"type":"string"}},"limits":{"type":"object","additionalProperties":{"type":"string"}},"processes":{"type":"array","items":{"$ref":"shared.schema.json#/definitions/process_status"}}}};
 const schema15 = {"title":"AgentId","type":"string","pattern":"^[A-Za-z0-9._:@-]{1,128}$","x-wanted":"1 to 128 letters, digits or . _ : @ -"};
 const schema17 = {"title":"ProcessStatus","type":"object","additionalProperties":false,"required":["pid","parent","argv"],"properties":{"pid":{"type":"integer","minimum":0},"parent":{"type":"integer","minimum":0},"argv":{"type":"string"}}};
 const pattern0 = new RegExp("^wld_", "u");
@@ -5085,14 +5329,14 @@ if(errors === _errs59){
 if(data26 && typeof data26 == "object" && !Array.isArray(data26)){
 let missing2;
 if((((data26.pid === undefined) && (missing2 = "pid")) || ((data26.parent === undefined) && (missing2 = "parent"))) || ((data26.argv === undefined) && (missing2 = "argv"))){
-validate12.errors = [{instancePath:instancePath+"/processes/" + i1,schemaPath:"#/definitions/process_status/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema17.required,parentSchema:schema17,data:data26}];
+validate12.errors = [{instancePath:instancePath+"/processes/" + i1,schemaPath:"shared.schema.json#/definitions/process_status/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema17.required,parentSchema:schema17,data:data26}];
 return false;
 }
 else {
 const _errs61 = errors;
 for(const key3 in data26){
 if(!(((key3 === "pid") || (key3 === "parent")) || (key3 === "argv"))){
-validate12.errors = [{instancePath:instancePath+"/processes/" + i1,schemaPath:"#/definitions/process_status/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema17,data:data26}];
+validate12.errors = [{instancePath:instancePath+"/processes/" + i1,schemaPath:"shared.schema.json#/definitions/process_status/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema17,data:data26}];
 return false;
 break;
 }
@@ -5102,13 +5346,13 @@ if(data26.pid !== undefined){
 let data27 = data26.pid;
 const _errs62 = errors;
 if(!(((typeof data27 == "number") && (!(data27 % 1) && !isNaN(data27))) && (isFinite(data27)))){
-validate12.errors = [{instancePath:instancePath+"/processes/" + i1+"/pid",schemaPath:"#/definitions/process_status/properties/pid/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema17.properties.pid.type,parentSchema:schema17.properties.pid,data:data27}];
+validate12.errors = [{instancePath:instancePath+"/processes/" + i1+"/pid",schemaPath:"shared.schema.json#/definitions/process_status/properties/pid/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema17.properties.pid.type,parentSchema:schema17.properties.pid,data:data27}];
 return false;
 }
 if(errors === _errs62){
 if((typeof data27 == "number") && (isFinite(data27))){
 if(data27 < 0 || isNaN(data27)){
-validate12.errors = [{instancePath:instancePath+"/processes/" + i1+"/pid",schemaPath:"#/definitions/process_status/properties/pid/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.pid,data:data27}];
+validate12.errors = [{instancePath:instancePath+"/processes/" + i1+"/pid",schemaPath:"shared.schema.json#/definitions/process_status/properties/pid/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.pid,data:data27}];
 return false;
 }
 }
@@ -5123,13 +5367,13 @@ if(data26.parent !== undefined){
 let data28 = data26.parent;
 const _errs64 = errors;
 if(!(((typeof data28 == "number") && (!(data28 % 1) && !isNaN(data28))) && (isFinite(data28)))){
-validate12.errors = [{instancePath:instancePath+"/processes/" + i1+"/parent",schemaPath:"#/definitions/process_status/properties/parent/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema17.properties.parent.type,parentSchema:schema17.properties.parent,data:data28}];
+validate12.errors = [{instancePath:instancePath+"/processes/" + i1+"/parent",schemaPath:"shared.schema.json#/definitions/process_status/properties/parent/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema17.properties.parent.type,parentSchema:schema17.properties.parent,data:data28}];
 return false;
 }
 if(errors === _errs64){
 if((typeof data28 == "number") && (isFinite(data28))){
 if(data28 < 0 || isNaN(data28)){
-validate12.errors = [{instancePath:instancePath+"/processes/" + i1+"/parent",schemaPath:"#/definitions/process_status/properties/parent/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.parent,data:data28}];
+validate12.errors = [{instancePath:instancePath+"/processes/" + i1+"/parent",schemaPath:"shared.schema.json#/definitions/process_status/properties/parent/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.parent,data:data28}];
 return false;
 }
 }
@@ -5144,7 +5388,7 @@ if(data26.argv !== undefined){
 let data29 = data26.argv;
 const _errs66 = errors;
 if(typeof data29 !== "string"){
-validate12.errors = [{instancePath:instancePath+"/processes/" + i1+"/argv",schemaPath:"#/definitions/process_status/properties/argv/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.argv.type,parentSchema:schema17.properties.argv,data:data29}];
+validate12.errors = [{instancePath:instancePath+"/processes/" + i1+"/argv",schemaPath:"shared.schema.json#/definitions/process_status/properties/argv/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.argv.type,parentSchema:schema17.properties.argv,data:data29}];
 return false;
 }
 var valid8 = _errs66 === errors;
@@ -5158,7 +5402,7 @@ var valid8 = true;
 }
 }
 else {
-validate12.errors = [{instancePath:instancePath+"/processes/" + i1,schemaPath:"#/definitions/process_status/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema17.type,parentSchema:schema17,data:data26}];
+validate12.errors = [{instancePath:instancePath+"/processes/" + i1,schemaPath:"shared.schema.json#/definitions/process_status/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema17.type,parentSchema:schema17,data:data26}];
 return false;
 }
 }
@@ -16824,6 +17068,1911 @@ return false;
 }
 }
 var valid0 = _errs3 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
+return false;
+}
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
+export const validateWorldRestartReply = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"world-restart-reply.schema.json","title":"WorldRestartReply","type":"object","additionalProperties":false,"required":["ended","world"],"properties":{"ended":{"type":"array","items":{"$ref":"shared.schema.json#/definitions/ended_world"}},"world":{"anyOf":[{"$ref":"shared.schema.json#/definitions/warmed_world"},{"type":"null"}]}}};
+const schema13 = {"title":"EndedWorld","type":"object","additionalProperties":false,"required":["world_id","session_id","agent_id","project","commands","processes"],"properties":{"world_id":{"type":"string","pattern":"^wld_"},"session_id":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"project":{"type":"string","pattern":"^/"},"commands":{"type":"integer","minimum":0},"processes":{"type":"array","items":{"$ref":"#/definitions/process_status"}}}};
+const schema14 = {"title":"ProcessStatus","type":"object","additionalProperties":false,"required":["pid","parent","argv"],"properties":{"pid":{"type":"integer","minimum":0},"parent":{"type":"integer","minimum":0},"argv":{"type":"string"}}};
+const pattern0 = new RegExp("^wld_", "u");
+const pattern1 = new RegExp("^/", "u");
+
+function validate12(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((((data.world_id === undefined) && (missing0 = "world_id")) || ((data.session_id === undefined) && (missing0 = "session_id"))) || ((data.agent_id === undefined) && (missing0 = "agent_id"))) || ((data.project === undefined) && (missing0 = "project"))) || ((data.commands === undefined) && (missing0 = "commands"))) || ((data.processes === undefined) && (missing0 = "processes"))){
+validate12.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema13.required,parentSchema:schema13,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((((key0 === "world_id") || (key0 === "session_id")) || (key0 === "agent_id")) || (key0 === "project")) || (key0 === "commands")) || (key0 === "processes"))){
+validate12.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema13,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.world_id !== undefined){
+let data0 = data.world_id;
+const _errs2 = errors;
+if(errors === _errs2){
+if(typeof data0 === "string"){
+if(!pattern0.test(data0)){
+validate12.errors = [{instancePath:instancePath+"/world_id",schemaPath:"#/properties/world_id/pattern",keyword:"pattern",params:{pattern: "^wld_"},message:"must match pattern \""+"^wld_"+"\"",schema:"^wld_",parentSchema:schema13.properties.world_id,data:data0}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/world_id",schemaPath:"#/properties/world_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.world_id.type,parentSchema:schema13.properties.world_id,data:data0}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.session_id !== undefined){
+let data1 = data.session_id;
+const _errs4 = errors;
+if((typeof data1 !== "string") && (data1 !== null)){
+validate12.errors = [{instancePath:instancePath+"/session_id",schemaPath:"#/properties/session_id/type",keyword:"type",params:{type: schema13.properties.session_id.type},message:"must be string,null",schema:schema13.properties.session_id.type,parentSchema:schema13.properties.session_id,data:data1}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.agent_id !== undefined){
+let data2 = data.agent_id;
+const _errs6 = errors;
+if((typeof data2 !== "string") && (data2 !== null)){
+validate12.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"#/properties/agent_id/type",keyword:"type",params:{type: schema13.properties.agent_id.type},message:"must be string,null",schema:schema13.properties.agent_id.type,parentSchema:schema13.properties.agent_id,data:data2}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.project !== undefined){
+let data3 = data.project;
+const _errs8 = errors;
+if(errors === _errs8){
+if(typeof data3 === "string"){
+if(!pattern1.test(data3)){
+validate12.errors = [{instancePath:instancePath+"/project",schemaPath:"#/properties/project/pattern",keyword:"pattern",params:{pattern: "^/"},message:"must match pattern \""+"^/"+"\"",schema:"^/",parentSchema:schema13.properties.project,data:data3}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/project",schemaPath:"#/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.project.type,parentSchema:schema13.properties.project,data:data3}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.commands !== undefined){
+let data4 = data.commands;
+const _errs10 = errors;
+if(!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))){
+validate12.errors = [{instancePath:instancePath+"/commands",schemaPath:"#/properties/commands/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema13.properties.commands.type,parentSchema:schema13.properties.commands,data:data4}];
+return false;
+}
+if(errors === _errs10){
+if((typeof data4 == "number") && (isFinite(data4))){
+if(data4 < 0 || isNaN(data4)){
+validate12.errors = [{instancePath:instancePath+"/commands",schemaPath:"#/properties/commands/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema13.properties.commands,data:data4}];
+return false;
+}
+}
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.processes !== undefined){
+let data5 = data.processes;
+const _errs12 = errors;
+if(errors === _errs12){
+if(Array.isArray(data5)){
+var valid1 = true;
+const len0 = data5.length;
+for(let i0=0; i0<len0; i0++){
+let data6 = data5[i0];
+const _errs14 = errors;
+const _errs15 = errors;
+if(errors === _errs15){
+if(data6 && typeof data6 == "object" && !Array.isArray(data6)){
+let missing1;
+if((((data6.pid === undefined) && (missing1 = "pid")) || ((data6.parent === undefined) && (missing1 = "parent"))) || ((data6.argv === undefined) && (missing1 = "argv"))){
+validate12.errors = [{instancePath:instancePath+"/processes/" + i0,schemaPath:"#/definitions/process_status/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema14.required,parentSchema:schema14,data:data6}];
+return false;
+}
+else {
+const _errs17 = errors;
+for(const key1 in data6){
+if(!(((key1 === "pid") || (key1 === "parent")) || (key1 === "argv"))){
+validate12.errors = [{instancePath:instancePath+"/processes/" + i0,schemaPath:"#/definitions/process_status/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema14,data:data6}];
+return false;
+break;
+}
+}
+if(_errs17 === errors){
+if(data6.pid !== undefined){
+let data7 = data6.pid;
+const _errs18 = errors;
+if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
+validate12.errors = [{instancePath:instancePath+"/processes/" + i0+"/pid",schemaPath:"#/definitions/process_status/properties/pid/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema14.properties.pid.type,parentSchema:schema14.properties.pid,data:data7}];
+return false;
+}
+if(errors === _errs18){
+if((typeof data7 == "number") && (isFinite(data7))){
+if(data7 < 0 || isNaN(data7)){
+validate12.errors = [{instancePath:instancePath+"/processes/" + i0+"/pid",schemaPath:"#/definitions/process_status/properties/pid/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema14.properties.pid,data:data7}];
+return false;
+}
+}
+}
+var valid3 = _errs18 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data6.parent !== undefined){
+let data8 = data6.parent;
+const _errs20 = errors;
+if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
+validate12.errors = [{instancePath:instancePath+"/processes/" + i0+"/parent",schemaPath:"#/definitions/process_status/properties/parent/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema14.properties.parent.type,parentSchema:schema14.properties.parent,data:data8}];
+return false;
+}
+if(errors === _errs20){
+if((typeof data8 == "number") && (isFinite(data8))){
+if(data8 < 0 || isNaN(data8)){
+validate12.errors = [{instancePath:instancePath+"/processes/" + i0+"/parent",schemaPath:"#/definitions/process_status/properties/parent/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema14.properties.parent,data:data8}];
+return false;
+}
+}
+}
+var valid3 = _errs20 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data6.argv !== undefined){
+let data9 = data6.argv;
+const _errs22 = errors;
+if(typeof data9 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/processes/" + i0+"/argv",schemaPath:"#/definitions/process_status/properties/argv/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema14.properties.argv.type,parentSchema:schema14.properties.argv,data:data9}];
+return false;
+}
+var valid3 = _errs22 === errors;
+}
+else {
+var valid3 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/processes/" + i0,schemaPath:"#/definitions/process_status/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema14.type,parentSchema:schema14,data:data6}];
+return false;
+}
+}
+var valid1 = _errs14 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/processes",schemaPath:"#/properties/processes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema13.properties.processes.type,parentSchema:schema13.properties.processes,data:data5}];
+return false;
+}
+}
+var valid0 = _errs12 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate12.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema13.type,parentSchema:schema13,data}];
+return false;
+}
+}
+validate12.errors = vErrors;
+return errors === 0;
+}
+
+const schema15 = {"title":"WarmedWorld","type":"object","additionalProperties":false,"required":["world_id","session_id","agent_id","project","policy_id","policy_hash","was_warm","duration_ms","isolation","mounts"],"properties":{"world_id":{"type":"string","pattern":"^wld_"},"session_id":{"type":"string","pattern":"^ses_"},"agent_id":{"$ref":"#/definitions/agent_id"},"project":{"type":"string","pattern":"^/"},"policy_id":{"type":"string","minLength":1},"policy_hash":{"type":"string","pattern":"^sha256:"},"was_warm":{"type":"boolean"},"duration_ms":{"type":"number","minimum":0},"isolation":{"$ref":"#/definitions/isolation"},"mounts":{"type":"integer","minimum":0}}};
+const schema16 = {"title":"AgentId","type":"string","pattern":"^[A-Za-z0-9._:@-]{1,128}$","x-wanted":"1 to 128 letters, digits or . _ : @ -"};
+const schema17 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
+const func2 = Object.prototype.hasOwnProperty;
+const func3 = codePointLength;
+const pattern3 = new RegExp("^ses_", "u");
+const pattern4 = new RegExp("^[A-Za-z0-9._:@-]{1,128}$", "u");
+const pattern6 = new RegExp("^sha256:", "u");
+
+function validate14(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((((((((data.world_id === undefined) && (missing0 = "world_id")) || ((data.session_id === undefined) && (missing0 = "session_id"))) || ((data.agent_id === undefined) && (missing0 = "agent_id"))) || ((data.project === undefined) && (missing0 = "project"))) || ((data.policy_id === undefined) && (missing0 = "policy_id"))) || ((data.policy_hash === undefined) && (missing0 = "policy_hash"))) || ((data.was_warm === undefined) && (missing0 = "was_warm"))) || ((data.duration_ms === undefined) && (missing0 = "duration_ms"))) || ((data.isolation === undefined) && (missing0 = "isolation"))) || ((data.mounts === undefined) && (missing0 = "mounts"))){
+validate14.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema15.required,parentSchema:schema15,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(func2.call(schema15.properties, key0))){
+validate14.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema15,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.world_id !== undefined){
+let data0 = data.world_id;
+const _errs2 = errors;
+if(errors === _errs2){
+if(typeof data0 === "string"){
+if(!pattern0.test(data0)){
+validate14.errors = [{instancePath:instancePath+"/world_id",schemaPath:"#/properties/world_id/pattern",keyword:"pattern",params:{pattern: "^wld_"},message:"must match pattern \""+"^wld_"+"\"",schema:"^wld_",parentSchema:schema15.properties.world_id,data:data0}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/world_id",schemaPath:"#/properties/world_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.world_id.type,parentSchema:schema15.properties.world_id,data:data0}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.session_id !== undefined){
+let data1 = data.session_id;
+const _errs4 = errors;
+if(errors === _errs4){
+if(typeof data1 === "string"){
+if(!pattern3.test(data1)){
+validate14.errors = [{instancePath:instancePath+"/session_id",schemaPath:"#/properties/session_id/pattern",keyword:"pattern",params:{pattern: "^ses_"},message:"must match pattern \""+"^ses_"+"\"",schema:"^ses_",parentSchema:schema15.properties.session_id,data:data1}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/session_id",schemaPath:"#/properties/session_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.session_id.type,parentSchema:schema15.properties.session_id,data:data1}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.agent_id !== undefined){
+let data2 = data.agent_id;
+const _errs6 = errors;
+const _errs7 = errors;
+if(errors === _errs7){
+if(typeof data2 === "string"){
+if(!pattern4.test(data2)){
+validate14.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"#/definitions/agent_id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@-]{1,128}$"+"\"",schema:"^[A-Za-z0-9._:@-]{1,128}$",parentSchema:schema16,data:data2}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"#/definitions/agent_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data2}];
+return false;
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.project !== undefined){
+let data3 = data.project;
+const _errs9 = errors;
+if(errors === _errs9){
+if(typeof data3 === "string"){
+if(!pattern1.test(data3)){
+validate14.errors = [{instancePath:instancePath+"/project",schemaPath:"#/properties/project/pattern",keyword:"pattern",params:{pattern: "^/"},message:"must match pattern \""+"^/"+"\"",schema:"^/",parentSchema:schema15.properties.project,data:data3}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/project",schemaPath:"#/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.project.type,parentSchema:schema15.properties.project,data:data3}];
+return false;
+}
+}
+var valid0 = _errs9 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.policy_id !== undefined){
+let data4 = data.policy_id;
+const _errs11 = errors;
+if(errors === _errs11){
+if(typeof data4 === "string"){
+if(func3(data4) < 1){
+validate14.errors = [{instancePath:instancePath+"/policy_id",schemaPath:"#/properties/policy_id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema15.properties.policy_id,data:data4}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/policy_id",schemaPath:"#/properties/policy_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.policy_id.type,parentSchema:schema15.properties.policy_id,data:data4}];
+return false;
+}
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.policy_hash !== undefined){
+let data5 = data.policy_hash;
+const _errs13 = errors;
+if(errors === _errs13){
+if(typeof data5 === "string"){
+if(!pattern6.test(data5)){
+validate14.errors = [{instancePath:instancePath+"/policy_hash",schemaPath:"#/properties/policy_hash/pattern",keyword:"pattern",params:{pattern: "^sha256:"},message:"must match pattern \""+"^sha256:"+"\"",schema:"^sha256:",parentSchema:schema15.properties.policy_hash,data:data5}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/policy_hash",schemaPath:"#/properties/policy_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.policy_hash.type,parentSchema:schema15.properties.policy_hash,data:data5}];
+return false;
+}
+}
+var valid0 = _errs13 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.was_warm !== undefined){
+let data6 = data.was_warm;
+const _errs15 = errors;
+if(typeof data6 !== "boolean"){
+validate14.errors = [{instancePath:instancePath+"/was_warm",schemaPath:"#/properties/was_warm/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema15.properties.was_warm.type,parentSchema:schema15.properties.was_warm,data:data6}];
+return false;
+}
+var valid0 = _errs15 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.duration_ms !== undefined){
+let data7 = data.duration_ms;
+const _errs17 = errors;
+if(errors === _errs17){
+if((typeof data7 == "number") && (isFinite(data7))){
+if(data7 < 0 || isNaN(data7)){
+validate14.errors = [{instancePath:instancePath+"/duration_ms",schemaPath:"#/properties/duration_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema15.properties.duration_ms,data:data7}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/duration_ms",schemaPath:"#/properties/duration_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema15.properties.duration_ms.type,parentSchema:schema15.properties.duration_ms,data:data7}];
+return false;
+}
+}
+var valid0 = _errs17 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.isolation !== undefined){
+let data8 = data.isolation;
+const _errs19 = errors;
+const _errs20 = errors;
+if(errors === _errs20){
+if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
+let missing1;
+if((((((((((((((data8.backend === undefined) && (missing1 = "backend")) || ((data8.user === undefined) && (missing1 = "user"))) || ((data8.mount === undefined) && (missing1 = "mount"))) || ((data8.pid === undefined) && (missing1 = "pid"))) || ((data8.net === undefined) && (missing1 = "net"))) || ((data8.ipc === undefined) && (missing1 = "ipc"))) || ((data8.uts === undefined) && (missing1 = "uts"))) || ((data8.cgroup === undefined) && (missing1 = "cgroup"))) || ((data8.seccomp === undefined) && (missing1 = "seccomp"))) || ((data8.no_new_privs === undefined) && (missing1 = "no_new_privs"))) || ((data8.capabilities === undefined) && (missing1 = "capabilities"))) || ((data8.exec_gate === undefined) && (missing1 = "exec_gate"))) || ((data8.overlay === undefined) && (missing1 = "overlay"))){
+validate14.errors = [{instancePath:instancePath+"/isolation",schemaPath:"#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema17.required,parentSchema:schema17,data:data8}];
+return false;
+}
+else {
+const _errs22 = errors;
+for(const key1 in data8){
+if(!(func2.call(schema17.properties, key1))){
+validate14.errors = [{instancePath:instancePath+"/isolation",schemaPath:"#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema17,data:data8}];
+return false;
+break;
+}
+}
+if(_errs22 === errors){
+if(data8.backend !== undefined){
+let data9 = data8.backend;
+const _errs23 = errors;
+if(errors === _errs23){
+if(typeof data9 === "string"){
+if(func3(data9) < 1){
+validate14.errors = [{instancePath:instancePath+"/isolation/backend",schemaPath:"#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.backend,data:data9}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/isolation/backend",schemaPath:"#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.backend.type,parentSchema:schema17.properties.backend,data:data9}];
+return false;
+}
+}
+var valid3 = _errs23 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.user !== undefined){
+let data10 = data8.user;
+const _errs25 = errors;
+if(errors === _errs25){
+if(typeof data10 === "string"){
+if(func3(data10) < 1){
+validate14.errors = [{instancePath:instancePath+"/isolation/user",schemaPath:"#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.user,data:data10}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/isolation/user",schemaPath:"#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.user.type,parentSchema:schema17.properties.user,data:data10}];
+return false;
+}
+}
+var valid3 = _errs25 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.mount !== undefined){
+let data11 = data8.mount;
+const _errs27 = errors;
+if(errors === _errs27){
+if(typeof data11 === "string"){
+if(func3(data11) < 1){
+validate14.errors = [{instancePath:instancePath+"/isolation/mount",schemaPath:"#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.mount,data:data11}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/isolation/mount",schemaPath:"#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.mount.type,parentSchema:schema17.properties.mount,data:data11}];
+return false;
+}
+}
+var valid3 = _errs27 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.pid !== undefined){
+let data12 = data8.pid;
+const _errs29 = errors;
+if(errors === _errs29){
+if(typeof data12 === "string"){
+if(func3(data12) < 1){
+validate14.errors = [{instancePath:instancePath+"/isolation/pid",schemaPath:"#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.pid,data:data12}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/isolation/pid",schemaPath:"#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.pid.type,parentSchema:schema17.properties.pid,data:data12}];
+return false;
+}
+}
+var valid3 = _errs29 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.net !== undefined){
+let data13 = data8.net;
+const _errs31 = errors;
+if(errors === _errs31){
+if(typeof data13 === "string"){
+if(func3(data13) < 1){
+validate14.errors = [{instancePath:instancePath+"/isolation/net",schemaPath:"#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.net,data:data13}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/isolation/net",schemaPath:"#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.net.type,parentSchema:schema17.properties.net,data:data13}];
+return false;
+}
+}
+var valid3 = _errs31 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.ipc !== undefined){
+let data14 = data8.ipc;
+const _errs33 = errors;
+if(errors === _errs33){
+if(typeof data14 === "string"){
+if(func3(data14) < 1){
+validate14.errors = [{instancePath:instancePath+"/isolation/ipc",schemaPath:"#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.ipc,data:data14}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/isolation/ipc",schemaPath:"#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.ipc.type,parentSchema:schema17.properties.ipc,data:data14}];
+return false;
+}
+}
+var valid3 = _errs33 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.uts !== undefined){
+let data15 = data8.uts;
+const _errs35 = errors;
+if(errors === _errs35){
+if(typeof data15 === "string"){
+if(func3(data15) < 1){
+validate14.errors = [{instancePath:instancePath+"/isolation/uts",schemaPath:"#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.uts,data:data15}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/isolation/uts",schemaPath:"#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.uts.type,parentSchema:schema17.properties.uts,data:data15}];
+return false;
+}
+}
+var valid3 = _errs35 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.cgroup !== undefined){
+let data16 = data8.cgroup;
+const _errs37 = errors;
+if(errors === _errs37){
+if(typeof data16 === "string"){
+if(func3(data16) < 1){
+validate14.errors = [{instancePath:instancePath+"/isolation/cgroup",schemaPath:"#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.cgroup,data:data16}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/isolation/cgroup",schemaPath:"#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.cgroup.type,parentSchema:schema17.properties.cgroup,data:data16}];
+return false;
+}
+}
+var valid3 = _errs37 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.seccomp !== undefined){
+let data17 = data8.seccomp;
+const _errs39 = errors;
+if(errors === _errs39){
+if(typeof data17 === "string"){
+if(func3(data17) < 1){
+validate14.errors = [{instancePath:instancePath+"/isolation/seccomp",schemaPath:"#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.seccomp,data:data17}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/isolation/seccomp",schemaPath:"#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.seccomp.type,parentSchema:schema17.properties.seccomp,data:data17}];
+return false;
+}
+}
+var valid3 = _errs39 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.no_new_privs !== undefined){
+let data18 = data8.no_new_privs;
+const _errs41 = errors;
+if(errors === _errs41){
+if(typeof data18 === "string"){
+if(func3(data18) < 1){
+validate14.errors = [{instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.no_new_privs,data:data18}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.no_new_privs.type,parentSchema:schema17.properties.no_new_privs,data:data18}];
+return false;
+}
+}
+var valid3 = _errs41 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.capabilities !== undefined){
+let data19 = data8.capabilities;
+const _errs43 = errors;
+if(errors === _errs43){
+if(typeof data19 === "string"){
+if(func3(data19) < 1){
+validate14.errors = [{instancePath:instancePath+"/isolation/capabilities",schemaPath:"#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.capabilities,data:data19}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/isolation/capabilities",schemaPath:"#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.capabilities.type,parentSchema:schema17.properties.capabilities,data:data19}];
+return false;
+}
+}
+var valid3 = _errs43 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.exec_gate !== undefined){
+let data20 = data8.exec_gate;
+const _errs45 = errors;
+if(errors === _errs45){
+if(typeof data20 === "string"){
+if(func3(data20) < 1){
+validate14.errors = [{instancePath:instancePath+"/isolation/exec_gate",schemaPath:"#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.exec_gate,data:data20}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/isolation/exec_gate",schemaPath:"#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.exec_gate.type,parentSchema:schema17.properties.exec_gate,data:data20}];
+return false;
+}
+}
+var valid3 = _errs45 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.overlay !== undefined){
+let data21 = data8.overlay;
+const _errs47 = errors;
+if(errors === _errs47){
+if(typeof data21 === "string"){
+if(func3(data21) < 1){
+validate14.errors = [{instancePath:instancePath+"/isolation/overlay",schemaPath:"#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17.properties.overlay,data:data21}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/isolation/overlay",schemaPath:"#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.overlay.type,parentSchema:schema17.properties.overlay,data:data21}];
+return false;
+}
+}
+var valid3 = _errs47 === errors;
+}
+else {
+var valid3 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/isolation",schemaPath:"#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema17.type,parentSchema:schema17,data:data8}];
+return false;
+}
+}
+var valid0 = _errs19 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.mounts !== undefined){
+let data22 = data.mounts;
+const _errs49 = errors;
+if(!(((typeof data22 == "number") && (!(data22 % 1) && !isNaN(data22))) && (isFinite(data22)))){
+validate14.errors = [{instancePath:instancePath+"/mounts",schemaPath:"#/properties/mounts/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema15.properties.mounts.type,parentSchema:schema15.properties.mounts,data:data22}];
+return false;
+}
+if(errors === _errs49){
+if((typeof data22 == "number") && (isFinite(data22))){
+if(data22 < 0 || isNaN(data22)){
+validate14.errors = [{instancePath:instancePath+"/mounts",schemaPath:"#/properties/mounts/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema15.properties.mounts,data:data22}];
+return false;
+}
+}
+}
+var valid0 = _errs49 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate14.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema15.type,parentSchema:schema15,data}];
+return false;
+}
+}
+validate14.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="world-restart-reply.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((data.ended === undefined) && (missing0 = "ended")) || ((data.world === undefined) && (missing0 = "world"))){
+validate10.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema11.required,parentSchema:schema11,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "ended") || (key0 === "world"))){
+validate10.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.ended !== undefined){
+let data0 = data.ended;
+const _errs2 = errors;
+if(errors === _errs2){
+if(Array.isArray(data0)){
+var valid1 = true;
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
+const _errs4 = errors;
+if(!(validate12(data0[i0], {instancePath:instancePath+"/ended/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs4 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/ended",schemaPath:"#/properties/ended/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.properties.ended.type,parentSchema:schema11.properties.ended,data:data0}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.world !== undefined){
+let data2 = data.world;
+const _errs5 = errors;
+const _errs6 = errors;
+let valid2 = false;
+const _errs7 = errors;
+if(!(validate14(data2, {instancePath:instancePath+"/world",parentData:data,parentDataProperty:"world",rootData}))){
+vErrors = vErrors === null ? validate14.errors : vErrors.concat(validate14.errors);
+errors = vErrors.length;
+}
+var _valid0 = _errs7 === errors;
+valid2 = valid2 || _valid0;
+if(!valid2){
+const _errs8 = errors;
+if(data2 !== null){
+const err0 = {instancePath:instancePath+"/world",schemaPath:"#/properties/world/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.world.anyOf[1].type,parentSchema:schema11.properties.world.anyOf[1],data:data2};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+var _valid0 = _errs8 === errors;
+valid2 = valid2 || _valid0;
+}
+if(!valid2){
+const err1 = {instancePath:instancePath+"/world",schemaPath:"#/properties/world/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.world.anyOf,parentSchema:schema11.properties.world,data:data2};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+validate10.errors = vErrors;
+return false;
+}
+else {
+errors = _errs6;
+if(vErrors !== null){
+if(_errs6){
+vErrors.length = _errs6;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
+return false;
+}
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
+export const validateWorldRestartRequest = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"world-restart-request.schema.json","title":"WorldRestartRequest","type":"object","allOf":[{"type":"object","additionalProperties":false,"properties":{"agent_id":{"$ref":"shared.schema.json#/definitions/agent_id"},"cwd":{"$ref":"shared.schema.json#/definitions/working_directory"},"profile":{"type":"string","minLength":1,"maxLength":128},"all":{"type":"boolean"},"force":{"type":"boolean"}}},{"x-wanted":"either 'all' or the fields that name one world ('agent_id', 'cwd', 'profile')","not":{"allOf":[{"required":["all"],"properties":{"all":{"const":true}}},{"anyOf":[{"required":["agent_id"]},{"required":["cwd"]},{"required":["profile"]}]}]}}]};
+const schema13 = {"title":"AgentId","type":"string","pattern":"^[A-Za-z0-9._:@-]{1,128}$","x-wanted":"1 to 128 letters, digits or . _ : @ -"};
+const schema14 = {"title":"WorkingDirectory","type":"string","maxLength":4095,"pattern":"^/[^\\u0000]*$","x-wanted":"an absolute path (it starts with '/') without NUL"};
+const pattern0 = new RegExp("^[A-Za-z0-9._:@-]{1,128}$", "u");
+const pattern1 = new RegExp("^/[^\\u0000]*$", "u");
+const func2 = codePointLength;
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="world-restart-request.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(!(data && typeof data == "object" && !Array.isArray(data))){
+validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
+return false;
+}
+const _errs1 = errors;
+if(errors === _errs1){
+if(data && typeof data == "object" && !Array.isArray(data)){
+const _errs3 = errors;
+for(const key0 in data){
+if(!(((((key0 === "agent_id") || (key0 === "cwd")) || (key0 === "profile")) || (key0 === "all")) || (key0 === "force"))){
+validate10.errors = [{instancePath,schemaPath:"#/allOf/0/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0],data}];
+return false;
+break;
+}
+}
+if(_errs3 === errors){
+if(data.agent_id !== undefined){
+let data0 = data.agent_id;
+const _errs4 = errors;
+const _errs5 = errors;
+if(errors === _errs5){
+if(typeof data0 === "string"){
+if(!pattern0.test(data0)){
+validate10.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"shared.schema.json#/definitions/agent_id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@-]{1,128}$"+"\"",schema:"^[A-Za-z0-9._:@-]{1,128}$",parentSchema:schema13,data:data0}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"shared.schema.json#/definitions/agent_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.type,parentSchema:schema13,data:data0}];
+return false;
+}
+}
+var valid1 = _errs4 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.cwd !== undefined){
+let data1 = data.cwd;
+const _errs7 = errors;
+const _errs8 = errors;
+if(errors === _errs8){
+if(typeof data1 === "string"){
+if(func2(data1) > 4095){
+validate10.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema14,data:data1}];
+return false;
+}
+else {
+if(!pattern1.test(data1)){
+validate10.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/pattern",keyword:"pattern",params:{pattern: "^/[^\\u0000]*$"},message:"must match pattern \""+"^/[^\\u0000]*$"+"\"",schema:"^/[^\\u0000]*$",parentSchema:schema14,data:data1}];
+return false;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema14.type,parentSchema:schema14,data:data1}];
+return false;
+}
+}
+var valid1 = _errs7 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.profile !== undefined){
+let data2 = data.profile;
+const _errs10 = errors;
+if(errors === _errs10){
+if(typeof data2 === "string"){
+if(func2(data2) > 128){
+validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/allOf/0/properties/profile/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema11.allOf[0].properties.profile,data:data2}];
+return false;
+}
+else {
+if(func2(data2) < 1){
+validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/allOf/0/properties/profile/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.profile,data:data2}];
+return false;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/allOf/0/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.profile.type,parentSchema:schema11.allOf[0].properties.profile,data:data2}];
+return false;
+}
+}
+var valid1 = _errs10 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.all !== undefined){
+let data3 = data.all;
+const _errs12 = errors;
+if(typeof data3 !== "boolean"){
+validate10.errors = [{instancePath:instancePath+"/all",schemaPath:"#/allOf/0/properties/all/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.all.type,parentSchema:schema11.allOf[0].properties.all,data:data3}];
+return false;
+}
+var valid1 = _errs12 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.force !== undefined){
+let data4 = data.force;
+const _errs14 = errors;
+if(typeof data4 !== "boolean"){
+validate10.errors = [{instancePath:instancePath+"/force",schemaPath:"#/allOf/0/properties/force/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.force.type,parentSchema:schema11.allOf[0].properties.force,data:data4}];
+return false;
+}
+var valid1 = _errs14 === errors;
+}
+else {
+var valid1 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].type,parentSchema:schema11.allOf[0],data}];
+return false;
+}
+}
+var valid0 = _errs1 === errors;
+if(valid0){
+const _errs16 = errors;
+const _errs17 = errors;
+const _errs18 = errors;
+const _errs19 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.all === undefined) && (missing0 = "all")){
+const err0 = {};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+else {
+if(data.all !== undefined){
+if(true !== data.all){
+const err1 = {};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+}
+}
+var valid5 = _errs19 === errors;
+if(valid5){
+const _errs21 = errors;
+const _errs22 = errors;
+let valid7 = false;
+const _errs23 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing1;
+if((data.agent_id === undefined) && (missing1 = "agent_id")){
+const err2 = {};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+}
+var _valid0 = _errs23 === errors;
+valid7 = valid7 || _valid0;
+if(!valid7){
+const _errs24 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing2;
+if((data.cwd === undefined) && (missing2 = "cwd")){
+const err3 = {};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+}
+var _valid0 = _errs24 === errors;
+valid7 = valid7 || _valid0;
+if(!valid7){
+const _errs25 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing3;
+if((data.profile === undefined) && (missing3 = "profile")){
+const err4 = {};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+var _valid0 = _errs25 === errors;
+valid7 = valid7 || _valid0;
+}
+}
+if(!valid7){
+const err5 = {};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+else {
+errors = _errs22;
+if(vErrors !== null){
+if(_errs22){
+vErrors.length = _errs22;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid5 = _errs21 === errors;
+}
+var valid4 = _errs18 === errors;
+if(valid4){
+validate10.errors = [{instancePath,schemaPath:"#/allOf/1/not",keyword:"not",params:{},message:"must NOT be valid",schema:schema11.allOf[1].not,parentSchema:schema11.allOf[1],data}];
+return false;
+}
+else {
+errors = _errs17;
+if(vErrors !== null){
+if(_errs17){
+vErrors.length = _errs17;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs16 === errors;
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
+export const validateWorldWarmReply = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"world-warm-reply.schema.json","title":"WorldWarmReply","type":"object","additionalProperties":false,"required":["world"],"properties":{"world":{"$ref":"shared.schema.json#/definitions/warmed_world"}}};
+const schema13 = {"title":"WarmedWorld","type":"object","additionalProperties":false,"required":["world_id","session_id","agent_id","project","policy_id","policy_hash","was_warm","duration_ms","isolation","mounts"],"properties":{"world_id":{"type":"string","pattern":"^wld_"},"session_id":{"type":"string","pattern":"^ses_"},"agent_id":{"$ref":"#/definitions/agent_id"},"project":{"type":"string","pattern":"^/"},"policy_id":{"type":"string","minLength":1},"policy_hash":{"type":"string","pattern":"^sha256:"},"was_warm":{"type":"boolean"},"duration_ms":{"type":"number","minimum":0},"isolation":{"$ref":"#/definitions/isolation"},"mounts":{"type":"integer","minimum":0}}};
+const schema14 = {"title":"AgentId","type":"string","pattern":"^[A-Za-z0-9._:@-]{1,128}$","x-wanted":"1 to 128 letters, digits or . _ : @ -"};
+const schema15 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
+const func2 = Object.prototype.hasOwnProperty;
+const func3 = codePointLength;
+const pattern0 = new RegExp("^wld_", "u");
+const pattern1 = new RegExp("^ses_", "u");
+const pattern2 = new RegExp("^[A-Za-z0-9._:@-]{1,128}$", "u");
+const pattern3 = new RegExp("^/", "u");
+const pattern4 = new RegExp("^sha256:", "u");
+
+function validate12(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((((((((data.world_id === undefined) && (missing0 = "world_id")) || ((data.session_id === undefined) && (missing0 = "session_id"))) || ((data.agent_id === undefined) && (missing0 = "agent_id"))) || ((data.project === undefined) && (missing0 = "project"))) || ((data.policy_id === undefined) && (missing0 = "policy_id"))) || ((data.policy_hash === undefined) && (missing0 = "policy_hash"))) || ((data.was_warm === undefined) && (missing0 = "was_warm"))) || ((data.duration_ms === undefined) && (missing0 = "duration_ms"))) || ((data.isolation === undefined) && (missing0 = "isolation"))) || ((data.mounts === undefined) && (missing0 = "mounts"))){
+validate12.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema13.required,parentSchema:schema13,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(func2.call(schema13.properties, key0))){
+validate12.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema13,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.world_id !== undefined){
+let data0 = data.world_id;
+const _errs2 = errors;
+if(errors === _errs2){
+if(typeof data0 === "string"){
+if(!pattern0.test(data0)){
+validate12.errors = [{instancePath:instancePath+"/world_id",schemaPath:"#/properties/world_id/pattern",keyword:"pattern",params:{pattern: "^wld_"},message:"must match pattern \""+"^wld_"+"\"",schema:"^wld_",parentSchema:schema13.properties.world_id,data:data0}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/world_id",schemaPath:"#/properties/world_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.world_id.type,parentSchema:schema13.properties.world_id,data:data0}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.session_id !== undefined){
+let data1 = data.session_id;
+const _errs4 = errors;
+if(errors === _errs4){
+if(typeof data1 === "string"){
+if(!pattern1.test(data1)){
+validate12.errors = [{instancePath:instancePath+"/session_id",schemaPath:"#/properties/session_id/pattern",keyword:"pattern",params:{pattern: "^ses_"},message:"must match pattern \""+"^ses_"+"\"",schema:"^ses_",parentSchema:schema13.properties.session_id,data:data1}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/session_id",schemaPath:"#/properties/session_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.session_id.type,parentSchema:schema13.properties.session_id,data:data1}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.agent_id !== undefined){
+let data2 = data.agent_id;
+const _errs6 = errors;
+const _errs7 = errors;
+if(errors === _errs7){
+if(typeof data2 === "string"){
+if(!pattern2.test(data2)){
+validate12.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"#/definitions/agent_id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@-]{1,128}$"+"\"",schema:"^[A-Za-z0-9._:@-]{1,128}$",parentSchema:schema14,data:data2}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"#/definitions/agent_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema14.type,parentSchema:schema14,data:data2}];
+return false;
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.project !== undefined){
+let data3 = data.project;
+const _errs9 = errors;
+if(errors === _errs9){
+if(typeof data3 === "string"){
+if(!pattern3.test(data3)){
+validate12.errors = [{instancePath:instancePath+"/project",schemaPath:"#/properties/project/pattern",keyword:"pattern",params:{pattern: "^/"},message:"must match pattern \""+"^/"+"\"",schema:"^/",parentSchema:schema13.properties.project,data:data3}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/project",schemaPath:"#/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.project.type,parentSchema:schema13.properties.project,data:data3}];
+return false;
+}
+}
+var valid0 = _errs9 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.policy_id !== undefined){
+let data4 = data.policy_id;
+const _errs11 = errors;
+if(errors === _errs11){
+if(typeof data4 === "string"){
+if(func3(data4) < 1){
+validate12.errors = [{instancePath:instancePath+"/policy_id",schemaPath:"#/properties/policy_id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema13.properties.policy_id,data:data4}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/policy_id",schemaPath:"#/properties/policy_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.policy_id.type,parentSchema:schema13.properties.policy_id,data:data4}];
+return false;
+}
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.policy_hash !== undefined){
+let data5 = data.policy_hash;
+const _errs13 = errors;
+if(errors === _errs13){
+if(typeof data5 === "string"){
+if(!pattern4.test(data5)){
+validate12.errors = [{instancePath:instancePath+"/policy_hash",schemaPath:"#/properties/policy_hash/pattern",keyword:"pattern",params:{pattern: "^sha256:"},message:"must match pattern \""+"^sha256:"+"\"",schema:"^sha256:",parentSchema:schema13.properties.policy_hash,data:data5}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/policy_hash",schemaPath:"#/properties/policy_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.policy_hash.type,parentSchema:schema13.properties.policy_hash,data:data5}];
+return false;
+}
+}
+var valid0 = _errs13 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.was_warm !== undefined){
+let data6 = data.was_warm;
+const _errs15 = errors;
+if(typeof data6 !== "boolean"){
+validate12.errors = [{instancePath:instancePath+"/was_warm",schemaPath:"#/properties/was_warm/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema13.properties.was_warm.type,parentSchema:schema13.properties.was_warm,data:data6}];
+return false;
+}
+var valid0 = _errs15 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.duration_ms !== undefined){
+let data7 = data.duration_ms;
+const _errs17 = errors;
+if(errors === _errs17){
+if((typeof data7 == "number") && (isFinite(data7))){
+if(data7 < 0 || isNaN(data7)){
+validate12.errors = [{instancePath:instancePath+"/duration_ms",schemaPath:"#/properties/duration_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema13.properties.duration_ms,data:data7}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/duration_ms",schemaPath:"#/properties/duration_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema13.properties.duration_ms.type,parentSchema:schema13.properties.duration_ms,data:data7}];
+return false;
+}
+}
+var valid0 = _errs17 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.isolation !== undefined){
+let data8 = data.isolation;
+const _errs19 = errors;
+const _errs20 = errors;
+if(errors === _errs20){
+if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
+let missing1;
+if((((((((((((((data8.backend === undefined) && (missing1 = "backend")) || ((data8.user === undefined) && (missing1 = "user"))) || ((data8.mount === undefined) && (missing1 = "mount"))) || ((data8.pid === undefined) && (missing1 = "pid"))) || ((data8.net === undefined) && (missing1 = "net"))) || ((data8.ipc === undefined) && (missing1 = "ipc"))) || ((data8.uts === undefined) && (missing1 = "uts"))) || ((data8.cgroup === undefined) && (missing1 = "cgroup"))) || ((data8.seccomp === undefined) && (missing1 = "seccomp"))) || ((data8.no_new_privs === undefined) && (missing1 = "no_new_privs"))) || ((data8.capabilities === undefined) && (missing1 = "capabilities"))) || ((data8.exec_gate === undefined) && (missing1 = "exec_gate"))) || ((data8.overlay === undefined) && (missing1 = "overlay"))){
+validate12.errors = [{instancePath:instancePath+"/isolation",schemaPath:"#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema15.required,parentSchema:schema15,data:data8}];
+return false;
+}
+else {
+const _errs22 = errors;
+for(const key1 in data8){
+if(!(func2.call(schema15.properties, key1))){
+validate12.errors = [{instancePath:instancePath+"/isolation",schemaPath:"#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema15,data:data8}];
+return false;
+break;
+}
+}
+if(_errs22 === errors){
+if(data8.backend !== undefined){
+let data9 = data8.backend;
+const _errs23 = errors;
+if(errors === _errs23){
+if(typeof data9 === "string"){
+if(func3(data9) < 1){
+validate12.errors = [{instancePath:instancePath+"/isolation/backend",schemaPath:"#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema15.properties.backend,data:data9}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/isolation/backend",schemaPath:"#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.backend.type,parentSchema:schema15.properties.backend,data:data9}];
+return false;
+}
+}
+var valid3 = _errs23 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.user !== undefined){
+let data10 = data8.user;
+const _errs25 = errors;
+if(errors === _errs25){
+if(typeof data10 === "string"){
+if(func3(data10) < 1){
+validate12.errors = [{instancePath:instancePath+"/isolation/user",schemaPath:"#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema15.properties.user,data:data10}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/isolation/user",schemaPath:"#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.user.type,parentSchema:schema15.properties.user,data:data10}];
+return false;
+}
+}
+var valid3 = _errs25 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.mount !== undefined){
+let data11 = data8.mount;
+const _errs27 = errors;
+if(errors === _errs27){
+if(typeof data11 === "string"){
+if(func3(data11) < 1){
+validate12.errors = [{instancePath:instancePath+"/isolation/mount",schemaPath:"#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema15.properties.mount,data:data11}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/isolation/mount",schemaPath:"#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.mount.type,parentSchema:schema15.properties.mount,data:data11}];
+return false;
+}
+}
+var valid3 = _errs27 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.pid !== undefined){
+let data12 = data8.pid;
+const _errs29 = errors;
+if(errors === _errs29){
+if(typeof data12 === "string"){
+if(func3(data12) < 1){
+validate12.errors = [{instancePath:instancePath+"/isolation/pid",schemaPath:"#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema15.properties.pid,data:data12}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/isolation/pid",schemaPath:"#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.pid.type,parentSchema:schema15.properties.pid,data:data12}];
+return false;
+}
+}
+var valid3 = _errs29 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.net !== undefined){
+let data13 = data8.net;
+const _errs31 = errors;
+if(errors === _errs31){
+if(typeof data13 === "string"){
+if(func3(data13) < 1){
+validate12.errors = [{instancePath:instancePath+"/isolation/net",schemaPath:"#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema15.properties.net,data:data13}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/isolation/net",schemaPath:"#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.net.type,parentSchema:schema15.properties.net,data:data13}];
+return false;
+}
+}
+var valid3 = _errs31 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.ipc !== undefined){
+let data14 = data8.ipc;
+const _errs33 = errors;
+if(errors === _errs33){
+if(typeof data14 === "string"){
+if(func3(data14) < 1){
+validate12.errors = [{instancePath:instancePath+"/isolation/ipc",schemaPath:"#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema15.properties.ipc,data:data14}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/isolation/ipc",schemaPath:"#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.ipc.type,parentSchema:schema15.properties.ipc,data:data14}];
+return false;
+}
+}
+var valid3 = _errs33 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.uts !== undefined){
+let data15 = data8.uts;
+const _errs35 = errors;
+if(errors === _errs35){
+if(typeof data15 === "string"){
+if(func3(data15) < 1){
+validate12.errors = [{instancePath:instancePath+"/isolation/uts",schemaPath:"#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema15.properties.uts,data:data15}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/isolation/uts",schemaPath:"#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.uts.type,parentSchema:schema15.properties.uts,data:data15}];
+return false;
+}
+}
+var valid3 = _errs35 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.cgroup !== undefined){
+let data16 = data8.cgroup;
+const _errs37 = errors;
+if(errors === _errs37){
+if(typeof data16 === "string"){
+if(func3(data16) < 1){
+validate12.errors = [{instancePath:instancePath+"/isolation/cgroup",schemaPath:"#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema15.properties.cgroup,data:data16}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/isolation/cgroup",schemaPath:"#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.cgroup.type,parentSchema:schema15.properties.cgroup,data:data16}];
+return false;
+}
+}
+var valid3 = _errs37 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.seccomp !== undefined){
+let data17 = data8.seccomp;
+const _errs39 = errors;
+if(errors === _errs39){
+if(typeof data17 === "string"){
+if(func3(data17) < 1){
+validate12.errors = [{instancePath:instancePath+"/isolation/seccomp",schemaPath:"#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema15.properties.seccomp,data:data17}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/isolation/seccomp",schemaPath:"#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.seccomp.type,parentSchema:schema15.properties.seccomp,data:data17}];
+return false;
+}
+}
+var valid3 = _errs39 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.no_new_privs !== undefined){
+let data18 = data8.no_new_privs;
+const _errs41 = errors;
+if(errors === _errs41){
+if(typeof data18 === "string"){
+if(func3(data18) < 1){
+validate12.errors = [{instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema15.properties.no_new_privs,data:data18}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.no_new_privs.type,parentSchema:schema15.properties.no_new_privs,data:data18}];
+return false;
+}
+}
+var valid3 = _errs41 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.capabilities !== undefined){
+let data19 = data8.capabilities;
+const _errs43 = errors;
+if(errors === _errs43){
+if(typeof data19 === "string"){
+if(func3(data19) < 1){
+validate12.errors = [{instancePath:instancePath+"/isolation/capabilities",schemaPath:"#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema15.properties.capabilities,data:data19}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/isolation/capabilities",schemaPath:"#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.capabilities.type,parentSchema:schema15.properties.capabilities,data:data19}];
+return false;
+}
+}
+var valid3 = _errs43 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.exec_gate !== undefined){
+let data20 = data8.exec_gate;
+const _errs45 = errors;
+if(errors === _errs45){
+if(typeof data20 === "string"){
+if(func3(data20) < 1){
+validate12.errors = [{instancePath:instancePath+"/isolation/exec_gate",schemaPath:"#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema15.properties.exec_gate,data:data20}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/isolation/exec_gate",schemaPath:"#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.exec_gate.type,parentSchema:schema15.properties.exec_gate,data:data20}];
+return false;
+}
+}
+var valid3 = _errs45 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.overlay !== undefined){
+let data21 = data8.overlay;
+const _errs47 = errors;
+if(errors === _errs47){
+if(typeof data21 === "string"){
+if(func3(data21) < 1){
+validate12.errors = [{instancePath:instancePath+"/isolation/overlay",schemaPath:"#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema15.properties.overlay,data:data21}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/isolation/overlay",schemaPath:"#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.overlay.type,parentSchema:schema15.properties.overlay,data:data21}];
+return false;
+}
+}
+var valid3 = _errs47 === errors;
+}
+else {
+var valid3 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/isolation",schemaPath:"#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema15.type,parentSchema:schema15,data:data8}];
+return false;
+}
+}
+var valid0 = _errs19 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.mounts !== undefined){
+let data22 = data.mounts;
+const _errs49 = errors;
+if(!(((typeof data22 == "number") && (!(data22 % 1) && !isNaN(data22))) && (isFinite(data22)))){
+validate12.errors = [{instancePath:instancePath+"/mounts",schemaPath:"#/properties/mounts/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema13.properties.mounts.type,parentSchema:schema13.properties.mounts,data:data22}];
+return false;
+}
+if(errors === _errs49){
+if((typeof data22 == "number") && (isFinite(data22))){
+if(data22 < 0 || isNaN(data22)){
+validate12.errors = [{instancePath:instancePath+"/mounts",schemaPath:"#/properties/mounts/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema13.properties.mounts,data:data22}];
+return false;
+}
+}
+}
+var valid0 = _errs49 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate12.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema13.type,parentSchema:schema13,data}];
+return false;
+}
+}
+validate12.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="world-warm-reply.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.world === undefined) && (missing0 = "world")){
+validate10.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema11.required,parentSchema:schema11,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(key0 === "world")){
+validate10.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.world !== undefined){
+if(!(validate12(data.world, {instancePath:instancePath+"/world",parentData:data,parentDataProperty:"world",rootData}))){
+vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
+errors = vErrors.length;
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
+return false;
+}
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
+export const validateWorldWarmRequest = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"world-warm-request.schema.json","title":"WorldWarmRequest","type":"object","additionalProperties":false,"properties":{"agent_id":{"$ref":"shared.schema.json#/definitions/agent_id"},"cwd":{"$ref":"shared.schema.json#/definitions/working_directory"},"profile":{"type":"string","minLength":1,"maxLength":128}}};
+const schema13 = {"title":"AgentId","type":"string","pattern":"^[A-Za-z0-9._:@-]{1,128}$","x-wanted":"1 to 128 letters, digits or . _ : @ -"};
+const schema14 = {"title":"WorkingDirectory","type":"string","maxLength":4095,"pattern":"^/[^\\u0000]*$","x-wanted":"an absolute path (it starts with '/') without NUL"};
+const pattern0 = new RegExp("^[A-Za-z0-9._:@-]{1,128}$", "u");
+const pattern1 = new RegExp("^/[^\\u0000]*$", "u");
+const func2 = codePointLength;
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="world-warm-request.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "agent_id") || (key0 === "cwd")) || (key0 === "profile"))){
+validate10.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.agent_id !== undefined){
+let data0 = data.agent_id;
+const _errs2 = errors;
+const _errs3 = errors;
+if(errors === _errs3){
+if(typeof data0 === "string"){
+if(!pattern0.test(data0)){
+validate10.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"shared.schema.json#/definitions/agent_id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@-]{1,128}$"+"\"",schema:"^[A-Za-z0-9._:@-]{1,128}$",parentSchema:schema13,data:data0}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"shared.schema.json#/definitions/agent_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.type,parentSchema:schema13,data:data0}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.cwd !== undefined){
+let data1 = data.cwd;
+const _errs5 = errors;
+const _errs6 = errors;
+if(errors === _errs6){
+if(typeof data1 === "string"){
+if(func2(data1) > 4095){
+validate10.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema14,data:data1}];
+return false;
+}
+else {
+if(!pattern1.test(data1)){
+validate10.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/pattern",keyword:"pattern",params:{pattern: "^/[^\\u0000]*$"},message:"must match pattern \""+"^/[^\\u0000]*$"+"\"",schema:"^/[^\\u0000]*$",parentSchema:schema14,data:data1}];
+return false;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema14.type,parentSchema:schema14,data:data1}];
+return false;
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.profile !== undefined){
+let data2 = data.profile;
+const _errs8 = errors;
+if(errors === _errs8){
+if(typeof data2 === "string"){
+if(func2(data2) > 128){
+validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/properties/profile/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema11.properties.profile,data:data2}];
+return false;
+}
+else {
+if(func2(data2) < 1){
+validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/properties/profile/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.properties.profile,data:data2}];
+return false;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.profile.type,parentSchema:schema11.properties.profile,data:data2}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
 }
 else {
 var valid0 = true;

@@ -1,11 +1,14 @@
 /**
- * What a governed command costs beside an ungoverned one: `sh -c true` three ways, in one run, in an order
+ * What a governed command costs beside an ungoverned one: `sh -c true` in several ways, in one run, in an order
  * that changes every round.
  *
  *   spawn  Node's child_process.spawn with both outputs collected
  *   api    POST /v1/execute on one kept-alive connection to a broker of its own
  *   api-new  the same with a text that the broker has not seen before: `true # 1`, `true # 2`, …
  *   bwrap  a fresh bubblewrap sandbox for each command
+ *
+ * bwrap takes turns with spawn alone, after the others: the kernel takes its namespaces down when it has long ended, on a
+ * processor that whatever comes next needs too. On two processors that moved `api` from 1.21 to 1.30 times a spawn.
  *
  * Ratios are the result; the times are of this machine, now. Usage: node test/bench/exec.mjs [--rounds N] [--json FILE]
  */
@@ -16,6 +19,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { inTurn, round3, summarise } from "./numbers.mjs";
 
 const LAUNCHER = fileURLToPath(new URL("../../api/bin/substrate.mjs", import.meta.url));
 const WARM_UP = 100;
@@ -52,24 +56,12 @@ async function measure() {
     spawn: viaSpawn,
     api: viaApi(() => "true"),
     "api-new": viaApi(neverSeen()),
-    ...(hasBwrap() ? { bwrap: viaBwrap } : {}),
   };
   await untilReady(ways.api);
-  for (let round = 0; round < WARM_UP; round += 1) for (const run of Object.values(ways)) await run();
-  /** @type {Record<string, number[]>} */
-  const times = Object.fromEntries(Object.keys(ways).map((name) => [name, []]));
-  for (let round = 0; round < rounds; round += 1) {
-    for (const [name, run] of shuffled(Object.entries(ways), round)) {
-      const begin = performance.now();
-      await run();
-      times[name]?.push(performance.now() - begin);
-    }
-  }
-  const summary = Object.fromEntries(Object.entries(times).map(([name, all]) => [name, summarise(all)]));
-  const base = summary.spawn?.median_ms ?? Number.NaN;
-  const ratios = Object.fromEntries(
-    Object.entries(summary).map(([name, { median_ms }]) => [`${name}/spawn`, round3(median_ms / base)]),
-  );
+  const governed = await besideSpawn(ways);
+  const sandboxed = hasBwrap() ? await besideSpawn({ spawn: viaSpawn, bwrap: viaBwrap }) : undefined;
+  const summary = { ...sandboxed?.summary, ...governed.summary };
+  const ratios = { ...sandboxed?.ratios, ...governed.ratios };
   return {
     command: "/bin/sh -c true",
     rounds,
@@ -78,6 +70,21 @@ async function measure() {
     summary,
     ratios,
   };
+}
+
+/**
+ * Medians and p99 of ways that take turns, and each median ÷ the one of `spawn` among them.
+ * @param {Record<string, () => Promise<void>>} ways
+ */
+async function besideSpawn(ways) {
+  await inTurn(ways, WARM_UP);
+  const times = await inTurn(ways, rounds);
+  const summary = Object.fromEntries(Object.entries(times).map(([name, all]) => [name, summarise(all)]));
+  const base = summary["spawn"]?.median_ms ?? Number.NaN;
+  const ratios = Object.fromEntries(
+    Object.entries(summary).map(([name, { median_ms }]) => [`${name}/spawn`, round3(median_ms / base)]),
+  );
+  return { summary, ratios };
 }
 
 /** @returns {Promise<void>} */
@@ -164,34 +171,6 @@ function hasBwrap() {
     `SKIP bwrap — ${found.error === undefined ? `it fails here: ${found.stderr.toString()}` : "not installed: apt-get install bubblewrap"}\n`,
   );
   return false;
-}
-
-/**
- * The ways in another order each round, the same orders in every run: what one way leaves behind for the next (a namespace
- * that the kernel takes down later, a cold cache) then burdens all of them alike.
- * @template T @param {T[]} items @param {number} round
- */
-function shuffled(items, round) {
-  return items
-    .map((item, at) => ({
-      item,
-      key: Math.imul((round * items.length + at + 1) ^ 0x9e3779b9, 0x85ebca6b) >>> 0,
-    }))
-    .sort((a, b) => a.key - b.key)
-    .map(({ item }) => item);
-}
-
-/** @param {number[]} times */
-function summarise(times) {
-  const sorted = [...times].sort((a, b) => a - b);
-  const at = (/** @type {number} */ share) =>
-    round3(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN);
-  return { median_ms: at(0.5), p99_ms: at(0.99) };
-}
-
-/** @param {number} value */
-function round3(value) {
-  return Math.round(value * 1000) / 1000;
 }
 
 /** @param {Awaited<ReturnType<typeof measure>>} result */

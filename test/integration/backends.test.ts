@@ -140,7 +140,7 @@ describe.each(actors().filter(({ uid }) => uid !== 0))(
         expect(refusal.message).toMatch(/linux: .*unshare user failed with ENOSPC/);
         expect(refusal.message).toContain("container:podman: 'podman' is not installed");
         expect(refusal.message).toContain("container:docker: 'docker' is not installed");
-        expect(refusal.hint).toMatch(/user namespaces.*Install podman.*Start docker/);
+        expect(refusal.hint).toMatch(/world doctor.*Install podman.*Start docker/);
         expect(existsSync(join(broker.project, "ran"))).toBe(false);
       } finally {
         await broker.stop();

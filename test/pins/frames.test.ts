@@ -32,6 +32,14 @@ describe("the wire between broker and init", () => {
     expect(encodeEmpty(FRAME.DISCARD, 258).toString("hex")).toBe("00000000" + "05000000" + "02010000");
   });
 
+  test("a VIOLATION frame has this number and these tags", () => {
+    const { VIOLATION } = FRAME;
+    const { SECCOMP_GUARD, CALL, AUDIT, ARGUMENTS, HITS, REFUSED } = TAG;
+    expect([VIOLATION, SECCOMP_GUARD, CALL, AUDIT, ARGUMENTS, HITS, REFUSED]).toEqual([
+      72, 7, 50, 51, 52, 53, 54,
+    ]);
+  });
+
   test("a stream cut anywhere gives the same frames", () => {
     const stream = Buffer.concat([
       encodeFields(FRAME.EXIT, 3, [[TAG.CODE, 7]]),

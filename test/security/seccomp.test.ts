@@ -1,34 +1,8 @@
-import { spawnSync } from "node:child_process";
-import { chmodSync } from "node:fs";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
+import { buildProgram, PROBE } from "../programs.ts";
 import { skip } from "../skips.ts";
-
-/** Makes one system call by number and says what came of it: `ok`, or the error number. `i386` calls the old way. */
-const PROBE = `
-#define _GNU_SOURCE
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-int main(int count, char **words) {
-  long a[7] = {0};
-  if (count > 1 && strcmp(words[1], "i386") == 0) {
-    long result = 20;
-    __asm__ volatile("int $0x80" : "+a"(result) : : "memory");
-    printf("ok\\n");
-    return 0;
-  }
-  for (int i = 1; i < count && i < 8; i++) a[i - 1] = (long)strtoull(words[i], NULL, 0);
-  long result = syscall(a[0], a[1], a[2], a[3], a[4], a[5], a[6]);
-  if (result < 0) printf("%d\\n", errno);
-  else printf("ok\\n");
-  return 0;
-}
-`;
 
 const [EPERM, ENOSYS, EAFNOSUPPORT] = ["1\n", "38\n", "97\n"];
 
@@ -36,16 +10,7 @@ describe.each(actors().filter(() => process.arch === "x64"))("system calls, as $
   let broker: TestBroker;
   beforeAll(async () => {
     broker = await TestBroker.start(actor);
-    broker.write(join(broker.project, "probe.c"), PROBE);
-    const made = spawnSync("cc", [
-      "-O1",
-      "-static",
-      "-o",
-      join(broker.project, "probe"),
-      join(broker.project, "probe.c"),
-    ]);
-    if (made.status !== 0) throw new Error(`The probe does not compile: ${made.stderr.toString()}`);
-    chmodSync(join(broker.project, "probe"), 0o755);
+    buildProgram(broker, "probe", PROBE);
   });
   afterAll(() => broker.stop());
 

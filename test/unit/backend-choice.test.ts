@@ -10,7 +10,6 @@ const NEVER = new AbortController().signal;
 /** A backend whose probes go as the list says, the last entry for ever. */
 class Scripted implements WorldBackend {
   readonly name: string;
-  readonly filterHash = null;
   probes = 0;
   closed = false;
   readonly #script: readonly (Error | "works" | "hangs")[];
@@ -32,6 +31,14 @@ class Scripted implements WorldBackend {
 
   start(id: string): Promise<World> {
     return Promise.resolve({ id: `${this.name}:${id}` } as World);
+  }
+
+  filterHash(): null {
+    return null;
+  }
+
+  dropLeft(): Promise<number> {
+    return Promise.resolve(0);
   }
 
   dropHeld(): Promise<void> {

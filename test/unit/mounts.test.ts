@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { WorldSpec } from "../../world/backend.ts";
-import { type HostFacts, mountPlan, type PathKind } from "../../world/plan/mounts.ts";
-import { type MountOperation, operationWords } from "../../world/plan/operations.ts";
+import type { HostFacts, PathKind } from "../../world/plan/host-facts.ts";
+import { denialWords } from "../../world/plan/denials.ts";
+import { type MountPlan, mountPlan } from "../../world/plan/mounts.ts";
+import { operationWords } from "../../world/plan/operations.ts";
 
 const PROJECT = "/home/ann/work";
 
@@ -15,6 +17,7 @@ function spec(change: Partial<WorldSpec> = {}): WorldSpec {
     hidden: [],
     limits: {},
     seccomp: "enforce",
+    strays: "refused",
     sealed: [],
     ...change,
   };
@@ -28,12 +31,17 @@ function host(
   return {
     kind: (path) => kinds[path] ?? (path in links ? "symlinked" : "folder"),
     real: (path) => (kinds[path] === "missing" ? undefined : (links[path] ?? path)),
-    userxattr: false,
+    folders: (path) => (path === "/" ? ["home", "usr", "var", "tmp"] : []),
+    mountPoints: ["/", "/proc"],
+    sockets: [],
+    unveilable: new Set(),
+    userNamespace: false,
+    strays: undefined,
   };
 }
 
-function lines(plan: readonly MountOperation[]): readonly string[] {
-  return plan.map((operation) => operationWords(operation).join(" "));
+function lines(plan: MountPlan): readonly string[] {
+  return plan.mounts.map((operation) => operationWords(operation).join(" "));
 }
 
 describe("the mount plan", () => {
@@ -43,9 +51,29 @@ describe("the mount plan", () => {
     expect(plan.filter((line) => line.endsWith(" rw"))).toEqual([`bind ${PROJECT} ${PROJECT} rw`]);
   });
 
-  test("a project that the policy does not let write is bound read-only", () => {
+  test("a project that the policy does not let write is seen as every host tree is, and bound read-only below /tmp", () => {
     const files = { ...spec().files, write: [] };
-    expect(lines(mountPlan(spec({ files }), host()))).toContain(`bind ${PROJECT} ${PROJECT} ro`);
+    expect(lines(mountPlan(spec({ files }), host())).filter((line) => line.startsWith("bind"))).toEqual([]);
+    expect(lines(mountPlan(spec({ files, project: "/tmp/work" }), host()))).toContain(
+      "bind /tmp/work /tmp/work ro",
+    );
+  });
+
+  test("a git folder outside the project is bound once, with its denials, also below a private folder", () => {
+    const gitFolder = "/tmp/main/.git";
+    const write = [...spec().files.write, `${gitFolder}/**`];
+    const files = { ...spec().files, write, denyWrite: [`${gitFolder}/hooks`] };
+    const plan = lines(mountPlan(spec({ gitFolder, files }), host()));
+    expect(plan.filter((line) => line.includes(gitFolder))).toEqual([
+      `dir ${gitFolder} 755`,
+      `bind ${gitFolder} ${gitFolder} rw`,
+    ]);
+    const { zones } = mountPlan(spec({ gitFolder, files }), host());
+    expect(zones).toContainEqual({ kind: "watch", path: gitFolder });
+    const overlay = mountPlan(spec({ gitFolder, files, access: { kind: "overlay", layers: "/l" } }), host());
+    expect(lines(overlay)).toContain(`bind ${gitFolder} ${gitFolder} ro`);
+    const swapped = lines(mountPlan(spec({ gitFolder, files }), host({}, { [gitFolder]: "/victim/.git" })));
+    expect(swapped.filter((line) => line.startsWith("bind") && line.includes(".git"))).toEqual([]);
   });
 
   test("a project below a private folder is bound in place after the private folder is made", () => {
@@ -73,14 +101,71 @@ describe("the mount plan", () => {
         host(),
       ),
     );
-    const lastOpen = plan.findLastIndex((line) => line.endsWith(" rw"));
-    const taken = [
-      `readonly ${PROJECT}/node_modules`,
-      `readonly ${PROJECT}/.git/hooks`,
-      `mask ${PROJECT}/.env`,
-      "mask /home/ann/.substrate",
-    ];
-    for (const line of taken) expect(plan.indexOf(line)).toBeGreaterThan(lastOpen);
+    const mountsOf = plan.findLastIndex((line) => line.endsWith(" rw"));
+    expect(plan.indexOf(`readonly ${PROJECT}/node_modules`)).toBeGreaterThan(mountsOf);
+  });
+
+  test("names denied in the project are init's to guard, and names denied elsewhere are hidden below a veil", () => {
+    const files = {
+      read: ["/**"],
+      denyRead: [`${PROJECT}/**/.env`, "/home/ann/.ssh", "/etc/shadow"],
+      write: [`${PROJECT}/**`],
+      denyWrite: [`${PROJECT}/.git/hooks`],
+    };
+    const plan = mountPlan(spec({ files, hidden: ["/home/ann/.substrate"] }), {
+      ...host(),
+      folders: () => ["home", "etc"],
+    });
+    expect(lines(plan).slice(0, 6)).toEqual([
+      "root",
+      "hide /etc/shadow",
+      "hide /home/ann/.ssh",
+      "hide /home/ann/.substrate",
+      "veil /home /home",
+      "veil /etc /etc",
+    ]);
+    const guarded = plan.denied.map((name) => denialWords(name).join(" "));
+    expect(guarded).toContain("r Lhome Lann Lwork D L.env");
+    expect(guarded).toContain("w Lhome Lann Lwork L.git Lhooks");
+    expect(guarded.filter((words) => words.startsWith("h"))).toEqual([]);
+    expect(plan.zones[0]).toEqual({ kind: "watch", path: PROJECT });
+  });
+
+  test("a tree with a mount point below it is veiled in parts, and one that refused a veil is masked instead", () => {
+    const folders: Record<string, readonly string[]> = { "/": ["var", "home"], "/var": ["lib", "log"] };
+    const facts: HostFacts = {
+      ...host(),
+      folders: (path) => folders[path] ?? [],
+      mountPoints: ["/", "/var/lib/docker"],
+      unveilable: new Set(["/home"]),
+    };
+    const files = { ...spec().files, denyRead: ["/home/ann/.ssh"] };
+    const plan = lines(mountPlan(spec({ files }), facts));
+    expect(plan.filter((line) => line.startsWith("veil"))).toEqual(["veil /var/log /var/log"]);
+    expect(plan).toContain("mask /home/ann/.ssh");
+    expect(plan.join("\n")).not.toContain("hide");
+  });
+
+  test("a denied name whose folder is missing is hidden with the topmost missing folder", () => {
+    const files = { ...spec().files, denyRead: ["/home/ann/.config/gh/hosts"] };
+    const missing = { "/home/ann/.config": "missing", "/home/ann/.config/gh": "missing" } as const;
+    expect(lines(mountPlan(spec({ files }), host(missing)))).toContain("hide /home/ann/.config");
+  });
+
+  test("sockets of the host are masked where a bind would let them connect, and only there", () => {
+    const sockets = [`${PROJECT}/dev.sock`, "/home/ann/agent.sock", "/run/docker.sock"];
+    const plan = lines(mountPlan(spec(), { ...host(), sockets }));
+    expect(plan).toContain(`mask ${PROJECT}/dev.sock`);
+    expect(plan.filter((line) => line.endsWith("agent.sock") || line.endsWith("docker.sock"))).toEqual([]);
+  });
+
+  test("stray writes have an upper layer each, and a user namespace gets none for system folders", () => {
+    const facts = { ...host(), strays: "/layers/wld_1" };
+    const plan = lines(mountPlan(spec({ strays: "kept" }), facts));
+    expect(plan).toContain("veil /usr /usr /layers/wld_1/1/upper /layers/wld_1/1/work");
+    const user = lines(mountPlan(spec({ strays: "kept" }), { ...facts, userNamespace: true }));
+    expect(user.filter((line) => line.startsWith("veil /usr"))).toEqual([]);
+    expect(user).toContain("veil /home /home /layers/wld_1/0/upper /layers/wld_1/0/work userxattr");
   });
 
   test("an installation below a private folder is not there, so nothing is done about it", () => {
@@ -121,7 +206,7 @@ describe("the mount plan", () => {
     const access = { kind: "overlay", layers: "/var/lib/substrate/overlay/spn_1" } as const;
     const words = `overlay ${PROJECT} ${access.layers}/upper ${access.layers}/work ${PROJECT}`;
     expect(lines(mountPlan(spec({ access }), host()))).toContain(words);
-    expect(lines(mountPlan(spec({ access }), { ...host(), userxattr: true }))).toContain(
+    expect(lines(mountPlan(spec({ access }), { ...host(), userNamespace: true }))).toContain(
       `${words} userxattr`,
     );
   });

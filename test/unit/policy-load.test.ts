@@ -160,15 +160,24 @@ describe("a file that is no policy is refused with line and column", () => {
 describe("what this version cannot enforce", () => {
   const withKey = (key: string, mode = "enforce") => problemsOf(`id: a\nname: A\nmode: ${mode}\n${key}\n`);
 
-  test.each([
-    "budgets: { default: { max_execs: 10 } }",
-    'fs: { deny_read: ["**/.env"] }',
-    'fs: { deny_write: ["*.lock"] }',
-  ])("%s is refused in enforce mode and noted in observe mode", (key) => {
-    expect(withKey(key).join()).toMatch(/Cannot enforce .*observe/);
-    expect(withKey(key, "observe")).toEqual([]);
-    expect(loadedFrom(`id: a\nname: A\n${key}\n`).notes).toHaveLength(1);
-  });
+  test.each(['["/**"]', '["!.env"]', '["a/@(b|c)"]', '["src/[ab"]'])(
+    "a deny list with %s is refused in either mode, at its line",
+    (list) => {
+      for (const mode of ["enforce", "observe"] as const)
+        expect(withKey(`fs: { deny_read: ${list} }`, mode).join()).toMatch(
+          /Cannot use .* in fs\.deny_read: it /,
+        );
+    },
+  );
+
+  test.each(["budgets: { default: { max_execs: 10 } }"])(
+    "%s is refused in enforce mode and noted in observe mode",
+    (key) => {
+      expect(withKey(key).join()).toMatch(/Cannot enforce .*observe/);
+      expect(withKey(key, "observe")).toEqual([]);
+      expect(loadedFrom(`id: a\nname: A\n${key}\n`).notes).toHaveLength(1);
+    },
+  );
 
   test("the host's network is refused in either mode", () => {
     for (const mode of ["enforce", "observe"])
@@ -184,6 +193,10 @@ describe("what this version cannot enforce", () => {
   ])("%s makes nothing weaker, so it loads and is noted", (key) => {
     expect(withKey(key)).toEqual([]);
     expect(loadedFrom(`id: a\nname: A\nmode: enforce\n${key}\n`).notes.length).toBeGreaterThan(0);
+  });
+
+  test("seccomp: log is carried out, so it loads without a word", () => {
+    expect(loadedFrom("id: a\nname: A\nmode: enforce\nworld: { seccomp: log }\n").notes).toEqual([]);
   });
 
   test("plain denied paths load without a word", () => {

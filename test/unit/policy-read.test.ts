@@ -98,23 +98,21 @@ const LARGE: readonly (readonly [string, string])[] = [
   ["7,000 pipes", `${"a|".repeat(7_000)}$x`],
 ];
 
-/** The best of three, since the machine may be busy with other tests. */
-test.each(LARGE)("%s is answered within 100 ms", (_what, command) => {
+/** A long script that somebody means: what the others may cost is told by what this one costs, in turn with them. */
+const ORDINARY = "ls -l /tmp; ".repeat(1000);
+
+/** Measured: the costliest three take two to four times as long, all others less. */
+const AT_MOST = 10;
+
+test.each(LARGE)("%s costs at most ten times a script of 1,000 commands", (_what, command) => {
   if ("problems" in policy) throw new Error("the test's policy does not load");
   const { ok } = policy;
-  const times = [1, 2, 3].map(() => {
+  const cost = (text: string): number => {
     const start = performance.now();
-    expect(decide(ok, readShell(command), WHERE).verdict).toBe("deny");
+    decide(ok, readShell(text), WHERE);
     return performance.now() - start;
-  });
-  expect(Math.min(...times)).toBeLessThan(100);
-});
-
-test("of 7,000 commands in one line the first 2,000 are read, and the rest is opaque", () => {
-  const read = readShell(`${"a;".repeat(7_000)}sudo x`);
-  expect(read.fragments).toHaveLength(2000);
-  expect(read).toMatchObject({
-    incomplete: true,
-    opaque: [{ reason: "A command may hold 2000 commands, this one has more" }],
-  });
+  };
+  expect(decide(ok, readShell(command), WHERE).verdict).toBe("deny");
+  const ratios = [1, 2, 3, 4, 5].map(() => cost(command) / cost(ORDINARY));
+  expect(Math.min(...ratios)).toBeLessThan(AT_MOST);
 });

@@ -19,6 +19,7 @@ const VALIDATORS: Readonly<Record<string, Validator<unknown>>> = {
   "check-reply": validators.validateCheckReply,
   "check-request": validators.validateCheckRequest,
   config: validators.validateConfigDocument,
+  "doctor-report": validators.validateDoctorReport,
   "error-reply": validators.validateErrorReply,
   "execute-reply": validators.validateExecuteReply,
   "execute-request": validators.validateExecuteRequest,
@@ -27,6 +28,10 @@ const VALIDATORS: Readonly<Record<string, Validator<unknown>>> = {
   span: validators.validateSpan,
   "spans-reply": validators.validateSpansReply,
   "trace-reply": validators.validateTraceReply,
+  "world-restart-reply": validators.validateWorldRestartReply,
+  "world-restart-request": validators.validateWorldRestartRequest,
+  "world-warm-reply": validators.validateWorldWarmReply,
+  "world-warm-request": validators.validateWorldWarmRequest,
 };
 
 type Expectation = { readonly path: string; readonly says: string };

@@ -1,11 +1,14 @@
 import { constants } from "node:os";
 import { describe, expect, test } from "vitest";
-import { assembleFilter } from "../../world/seccomp/assemble.ts";
-import { type Architecture, callNumber } from "../../world/seccomp/numbers.ts";
+import { FRAME_MAX_HITS } from "../../schemas/generated/frames.ts";
+import { assembleFilter, assembleGuard, assembleLogFilter } from "../../world/seccomp/assemble.ts";
+import { type Architecture, callNumber, identifyCall } from "../../world/seccomp/numbers.ts";
 import { DENIED } from "../../world/seccomp/table.ts";
 
 const ALLOW = 0x7fff_0000;
 const KILL = 0x8000_0000;
+const NOTIFY = 0x7fc0_0000;
+const I386 = 0x4000_0003;
 const AUDIT = { x64: 0xc000_003e, arm64: 0xc000_00b7 } as const;
 
 type Call = { readonly number: number; readonly audit?: number; readonly arguments?: readonly bigint[] };
@@ -104,10 +107,104 @@ describe.each(["x64", "arm64"] as const)("the filter for %s", (architecture) => 
   });
 });
 
+describe.each(["x64", "arm64"] as const)("log mode for %s", (architecture) => {
+  const enforced = assembleFilter(DENIED, architecture);
+  const logged = assembleLogFilter(DENIED, architecture);
+  const guard = assembleGuard(DENIED, architecture);
+  const words = [
+    [],
+    [0x1000_0000n],
+    [0x400n],
+    [40n],
+    [38n],
+    [16n, 3n, 12n],
+    [0n, 0x5412n],
+    [0x40_0000n],
+    [(1n << 32n) | 40n],
+  ];
+  const calls = Array.from({ length: 600 }, (_each, number) =>
+    words.map((values): Call => ({ number, arguments: values })),
+  ).flat();
+  const guarded = (name: string, ...values: bigint[]): number =>
+    run(guard, architecture, { number: callNumber(name, architecture) ?? -1, arguments: values });
+
+  test("asks about each call that enforce mode refuses, and about no other", () => {
+    const clone3 = callNumber("clone3", architecture);
+    for (const call of calls.filter(({ number }) => number !== clone3)) {
+      const wanted = run(enforced, architecture, call) === ALLOW ? ALLOW : NOTIFY;
+      expect(run(logged, architecture, call), String(call.number)).toBe(wanted);
+    }
+    expect(run(logged, architecture, { number: 1, audit: I386 })).toBe(NOTIFY);
+  });
+
+  test("answers clone3 by itself: every thread begins with it, and its flags cannot be seen", () => {
+    expect(run(logged, architecture, { number: callNumber("clone3", architecture) ?? -1 })).toBe(
+      errno("ENOSYS"),
+    );
+  });
+
+  test("keeps refusing what would open files or the network, or hide calls", () => {
+    expect(guarded("unshare", 0x1000_0000n)).toBe(errno("EPERM"));
+    expect(guarded("clone", 0x1002_0011n)).toBe(errno("EPERM"));
+    expect(guarded("socket", 40n, 1n, 0n)).toBe(errno("EAFNOSUPPORT"));
+    for (const call of ["io_uring_setup", "io_uring_enter", "io_uring_register", "clone3"])
+      expect(guarded(call), call).toBe(errno("ENOSYS"));
+    expect(run(guard, architecture, { number: 20, audit: I386 })).toBe(errno("ENOSYS"));
+  });
+
+  test("lets everything else through", () => {
+    expect(guarded("unshare", 0x400n)).toBe(ALLOW);
+    expect(guarded("clone", 0x4000_0011n)).toBe(ALLOW);
+    expect(guarded("socket", 38n, 5n, 0n)).toBe(ALLOW);
+    for (const { call } of DENIED.filter(
+      ({ inLogMode, call }) => inLogMode === undefined && callNumber(call, architecture) !== null,
+    )) {
+      if (call !== "socket") expect(guarded(call, 1n), call).toBe(ALLOW);
+    }
+  });
+
+  test("never refuses what enforce mode allows", () => {
+    for (const call of calls) {
+      if (run(enforced, architecture, call) === ALLOW)
+        expect(run(guard, architecture, call), String(call.number)).toBe(ALLOW);
+    }
+  });
+
+  test("knows each call of the table by its number", () => {
+    for (const { call } of DENIED) {
+      const number = callNumber(call, architecture);
+      if (number !== null) expect(identifyCall(number, AUDIT[architecture])).toMatchObject({ call });
+    }
+  });
+
+  test("can tell all kinds of calls of one command apart", () => {
+    const refusedToo = DENIED.filter(({ inLogMode }) => inLogMode?.told === true).length;
+    const interfaces = 2;
+    expect(new Set(DENIED.map(({ call }) => call)).size + refusedToo + interfaces).toBeLessThanOrEqual(
+      FRAME_MAX_HITS,
+    );
+  });
+});
+
+test("the log filter asks about x32, and the guard refuses it", () => {
+  const call = { number: 39 | 0x4000_0000 };
+  expect(run(assembleLogFilter(DENIED, "x64"), "x64", call)).toBe(NOTIFY);
+  expect(run(assembleGuard(DENIED, "x64"), "x64", call)).toBe(errno("ENOSYS"));
+});
+
+test("what nobody is told of is refused as a whole: the filter cannot do one half and a listener the other", () => {
+  for (const { call, inLogMode } of DENIED) {
+    if (inLogMode?.told === false) expect(inLogMode.when, call).toBeUndefined();
+  }
+});
+
 test("the x32 interface is refused", () => {
   expect(run(assembleFilter(DENIED, "x64"), "x64", { number: 39 | 0x4000_0000 })).toBe(errno("ENOSYS"));
 });
 
-test("every row gives a reason", () => {
-  for (const { call, reason } of DENIED) expect(reason.length, call).toBeGreaterThan(10);
+test("every row gives a reason, and another where it holds in log mode too", () => {
+  for (const { call, reason, inLogMode } of DENIED) {
+    expect(reason.length, call).toBeGreaterThan(10);
+    if (inLogMode !== undefined) expect(inLogMode.reason.length, call).toBeGreaterThan(10);
+  }
 });

@@ -3,17 +3,13 @@ import { mkdir, mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Isolation } from "../../schemas/generated/types.ts";
 import type { World, WorldBackend, WorldSpec } from "../backend.ts";
-import { LinuxBackend } from "../linux/backend.ts";
+import { LinuxBackend, type LinuxOptions } from "../linux/backend.ts";
 import { ContainerLauncher, OWN_FOLDERS } from "./launch.ts";
 import { ContainerUnavailable, containersLabelled, removeContainer } from "./program.ts";
 import { type ContainerRuntime, OWNER_LABEL } from "./runtime.ts";
 
-export type ContainerOptions = {
+export type ContainerOptions = LinuxOptions & {
   readonly runtime: ContainerRuntime;
-  /** The `substrate-init` program. */
-  readonly init: string;
-  readonly uid: number;
-  readonly gid: number;
   /** Where sockets and the containers' root are: of this broker alone, and hidden from every world. */
   readonly folder: string;
 };
@@ -33,8 +29,8 @@ export class ContainerBackend implements WorldBackend {
     return this.#worlds.name;
   }
 
-  get filterHash(): string {
-    return this.#worlds.filterHash;
+  filterHash(seccomp: WorldSpec["seccomp"]): string {
+    return this.#worlds.filterHash(seccomp);
   }
 
   probe(signal: AbortSignal): Promise<Isolation> {
@@ -56,6 +52,10 @@ export class ContainerBackend implements WorldBackend {
 
   expireHeld(root: string, maxAgeMs: number): Promise<number> {
     return this.#worlds.expireHeld(root, maxAgeMs);
+  }
+
+  dropLeft(root: string, mayHold: (span: string) => boolean): Promise<number> {
+    return this.#worlds.dropLeft(root, mayHold);
   }
 
   close(): Promise<void> {
@@ -123,5 +123,6 @@ function probeSpec(project: string): WorldSpec {
     sealed: [],
     limits: {},
     seccomp: "enforce",
+    strays: "refused",
   };
 }

@@ -88,6 +88,7 @@ export class ContainerLauncher implements Launcher {
     return {
       channel,
       achieved: ready.achieved,
+      unwatched: ready.unwatched,
       holder: holderOf(this.#options.runtime, container.name, channel, ready.pid),
     };
   }

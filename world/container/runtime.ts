@@ -69,6 +69,7 @@ export const ROOT_CAPABILITIES = [
   ["NET_ADMIN", "its loopback device"],
   ["SETPCAP", "emptying the bounding set"],
   ["DAC_OVERRIDE", "folders of other users on the way, as for root anywhere"],
+  ["DAC_READ_SEARCH", "PID 1 keeps it, unused, for masking a denied name that appears later"],
   ["CHOWN", "an overlay copies a file up with its owner"],
   ["FOWNER", "and with its mode and times"],
   ["FSETID", "and with its set-group-id bit, which nothing honours"],

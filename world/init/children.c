@@ -13,9 +13,16 @@
 #include "endings.h"
 #include "failure.h"
 #include "forker.h"
+#include "guard.h"
 #include "jobs.h"
+#include "listener.h"
 #include "tree.h"
 #include "watch.h"
+
+/* How deep a process may stand below its leader to be found, and how often to look again when one between them dies
+   while we look: then it has another parent. */
+#define OWNER_DEPTH 128
+#define OWNER_ATTEMPTS 3
 
 static pid_t forker;
 static int forker_socket;
@@ -28,6 +35,7 @@ static bool strays_possible;
 void children_start(int proc, int null) {
   proc_fd = proc;
   forker = forker_start(proc, null, &forker_socket);
+  if (guard_kept()) listener_take(forker_socket);
 }
 
 void leader_request(void) {
@@ -155,4 +163,25 @@ bool children_end_strays(void) {
   }
   strays_possible = any;
   return any;
+}
+
+/* The child of PID 1 above a task; 0 when the task, or one on the way, has gone meanwhile. */
+static pid_t highest_above(pid_t task) {
+  pid_t pid = task;
+  for (int depth = 0; depth < OWNER_DEPTH; depth++) {
+    pid_t parent = tree_parent(proc_fd, pid);
+    if (parent == 1) return pid;
+    if (parent <= 0) return 0;
+    pid = parent;
+  }
+  return 0;
+}
+
+struct command *children_owner(pid_t task) {
+  for (int attempt = 0; attempt < OWNER_ATTEMPTS; attempt++) {
+    pid_t top = highest_above(task);
+    const struct leader *leader = top == 0 ? NULL : *find(top);
+    if (leader != NULL) return leader->command;
+  }
+  return NULL;
 }

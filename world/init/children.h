@@ -30,6 +30,9 @@ void children_reap(void);
 /* Ends what is a child of PID 1 without being the forker or a leader. True: look again soon. */
 bool children_end_strays(void);
 
+/* The command below whose leader a process or thread stands. NULL: it is gone, or nobody's. */
+struct command *children_owner(pid_t task);
+
 /* True when a leader stands ready. */
 bool leader_ready(void);
 /* Gives the job to the idle leader, and its outputs to the command. -1 with errno when it is gone. */

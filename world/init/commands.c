@@ -43,6 +43,7 @@ void command_remove(struct command *command) {
   for (int i = 0; i < 2; i++) {
     if (command->outputs[i].fd >= 0) close(command->outputs[i].fd);
   }
+  free(command->hits);
   free(command);
   count--;
 }

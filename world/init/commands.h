@@ -13,6 +13,7 @@
 #define DESCRIPTORS_OTHER 32
 
 struct leader;
+struct hits;
 
 enum armed { DISARMED, ARMED_FOR_END, ARMED_FOR_DATA };
 
@@ -37,6 +38,7 @@ struct command {
   bool exit_sent;
   int64_t end_deadline; /* when a leader that was told to end the tree loses its patience, 0: never */
   struct ending ending;
+  struct hits *hits; /* NULL until the first */
 };
 
 /* How many descriptors PID 1 may have: lowers the number of commands if it must. */

@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
+#include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -23,7 +24,16 @@ static void must(int result, const char *what) {
   if (result < 0) fail_world("credentials", what, errno);
 }
 
-void credentials_drop(void) {
+/* Numbers of the first word of a capability set. */
+#define MOUNTING ((1U << CAP_SYS_ADMIN) | (1U << CAP_DAC_READ_SEARCH))
+
+static void set_capabilities(uint32_t permitted, uint32_t effective) {
+  struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct sets[2] = {{.effective = effective, .permitted = permitted}, {0}};
+  must((int)syscall(SYS_capset, &header, sets), "capset");
+}
+
+static void drop(uint32_t kept) {
   must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs");
   must(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "ambient");
   /* Both need CAP_SETPCAP, so before the sets are emptied. */
@@ -32,9 +42,23 @@ void credentials_drop(void) {
     if (prctl(PR_CAPBSET_READ, number, 0, 0, 0) < 0) break;
     must(prctl(PR_CAPBSET_DROP, number, 0, 0, 0), "bounding set");
   }
-  struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-  struct __user_cap_data_struct none[2] = {{0}, {0}};
-  must((int)syscall(SYS_capset, &header, none), "capset");
+  set_capabilities(kept, 0);
+}
+
+void credentials_drop(void) {
+  drop(0);
+}
+
+void credentials_drop_but_mount(void) {
+  drop(MOUNTING);
+}
+
+void credentials_raise(void) {
+  set_capabilities(MOUNTING, MOUNTING);
+}
+
+void credentials_lower(void) {
+  set_capabilities(MOUNTING, 0);
 }
 
 void credentials_hide(void) {

@@ -8,8 +8,10 @@
 
 #include "channel.h"
 #include "children.h"
+#include "denied_names.h"
 #include "fields.h"
 #include "frames.h"
+#include "hits.h"
 #include "outputs.h"
 
 void ending_failed(uint32_t id, const char *step, const char *path, int error) {
@@ -22,6 +24,8 @@ void ending_failed(uint32_t id, const char *step, const char *path, int error) {
 }
 
 static void send_exit(const struct command *command, bool closed) {
+  /* What it left under a denied name is told before its end is. */
+  names_look();
   uint8_t payload[6 * (FIELD_HEADER_SIZE + 8)];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
   const struct ending *ending = &command->ending;
@@ -41,9 +45,11 @@ void ending_advance(struct command *command) {
   bool closed = outputs[0].eof && outputs[1].eof && command->leader == NULL;
   if (!command->exit_sent) {
     if (outputs[0].owed > 0 || outputs[1].owed > 0) return;
+    hits_flush(command);
     send_exit(command, closed);
     command->exit_sent = true;
   } else if (closed) {
+    hits_flush(command);
     channel_send(FRAME_CLOSED, command->id, NULL, 0);
   }
   if (closed) command_remove(command);

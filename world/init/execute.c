@@ -9,6 +9,7 @@
 
 #include "children.h"
 #include "commands.h"
+#include "denied_names.h"
 #include "endings.h"
 #include "failure.h"
 #include "fields.h"
@@ -136,6 +137,8 @@ bool execute_begin(const struct frame *frame) {
     leader_request();
     return false;
   }
+  /* What the host did to denied names until now is dealt with before this command can see it. */
+  names_look();
   struct command *command = command_add(frame->id);
   if (command == NULL) {
     execute_abandon(frame, "fork", errno);

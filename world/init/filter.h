@@ -9,7 +9,8 @@
 void filter_keep(const uint8_t *instructions, size_t count);
 
 /* Loads what was kept, for this process and all it starts. Needs no_new_privs. A filter that the kernel does not take
-   ends the world: nothing runs without it. Does nothing when none was sent. */
-void filter_load(void);
+   ends the world: nothing runs without it. Does nothing when none was sent. With a guard (log mode) the filter gets a
+   listener, which goes to PID 1 over the forker's socket. */
+void filter_load(int socket);
 
 #endif

@@ -19,7 +19,7 @@
 #include "leader.h"
 
 /* Set once here, inherited by every leader and every command. */
-static void prepare(int null) {
+static void prepare(int null, int socket) {
   sigset_t all;
   sigfillset(&all);
   if (sigprocmask(SIG_SETMASK, &all, NULL) < 0) fail_world("forker", "signal mask", errno);
@@ -35,7 +35,7 @@ static void prepare(int null) {
   credentials_drop();
   credentials_hide();
   /* Last: what is done above needs calls that it refuses. */
-  filter_load();
+  filter_load(socket);
 }
 
 /* What belongs to one leader: PID 1's ends go to PID 1, the others to the leader, none stays here. */
@@ -86,7 +86,7 @@ pid_t forker_start(int proc, int null, int *socket) {
     return pid;
   }
   close(ends[0]);
-  prepare(null);
+  prepare(null, ends[1]);
   /* From here on the broker is PID 1's business alone. */
   close(CHANNEL_FD);
   close(null);

@@ -12,6 +12,8 @@
 #define FRAME_MAX_OUTPUT 65536
 /* The most of a process's argv in LISTED, bytes. */
 #define FRAME_MAX_PROCESS_ARGV 4096
+/* How many different system calls of one command VIOLATION tells apart; what is more is refused. */
+#define FRAME_MAX_HITS 64
 
 /* broker → init, id 0, fields: Makes the world. The first frame, exactly once. */
 #define FRAME_SETUP 1
@@ -39,8 +41,12 @@
 #define FRAME_EXIT 69
 /* init → broker, id command, empty: After EXIT: both outputs are at their end and, with keep, no process is left. The id is free again. */
 #define FRAME_CLOSED 70
+/* init → broker, id 0, fields: A denied name turned up in a zone while commands ran: the broker takes it out. */
+#define FRAME_APPEARED 73
 /* init → broker, id 0, fields: The processes inside. */
 #define FRAME_LISTED 71
+/* init → broker, id command, fields: A call that the filter's table refuses by default, sent before the call is answered. Again when its count has grown a hundredfold, and with the final count before EXIT and CLOSED. */
+#define FRAME_VIOLATION 72
 
 /* u64: CLONE_NEW* bits to unshare. */
 #define TAG_NAMESPACES 1
@@ -54,6 +60,12 @@
 #define TAG_HOSTNAME 5
 /* bytes: The filter of every command: a classic BPF program, eight bytes an instruction. Loaded once, before the first command; a world whose filter does not load is not made. */
 #define TAG_SECCOMP 6
+/* bytes: SECCOMP notifies a listener, PID 1, which lets calls through and tells of them with VIOLATION. This program of the same kind says which of them stay refused. */
+#define TAG_SECCOMP_GUARD 7
+/* repeated text: Denied names, each: r (masked), w (sealed) or h (hidden outside of the zones), then for each segment of an absolute path NUL and L with a literal name, G with a pattern of fnmatch(3), or D for any number of folders. */
+#define TAG_DENY 10
+/* repeated text: Trees for r and w: watch (the host's own files) or once (an overlay), NUL, path; skip: what the walk for h leaves out. */
+#define TAG_ZONE 11
 /* repeated text: Program and arguments, at least one. */
 #define TAG_ARG 16
 /* repeated text: The whole environment, each NAME=value. */
@@ -90,5 +102,21 @@
 #define TAG_KEPT 42
 /* repeated text: Each: command id NUL pid NUL ppid NUL argv joined by spaces. */
 #define TAG_PROCESS 43
+/* u64: Names that stand in a zone and are denied there. */
+#define TAG_DENIED 47
+/* u64: Folders in which a denied name could appear unnoticed: the host has no more inotify watches. */
+#define TAG_UNWATCHED 48
+/* u64: 1: reading, 2: writing, 3: both. */
+#define TAG_DENIES 49
+/* u64: Number of the system call. */
+#define TAG_CALL 50
+/* u64: The interface that the number belongs to: AUDIT_ARCH_*. */
+#define TAG_AUDIT 51
+/* bytes: The six raw arguments of the last such call, each a u64. */
+#define TAG_ARGUMENTS 52
+/* u64: How many such calls the command has made so far. */
+#define TAG_HITS 53
+/* u64: 0: it was let through; else the error number that it was answered with. */
+#define TAG_REFUSED 54
 
 #endif

@@ -16,7 +16,9 @@
 #include "failure.h"
 #include "filter.h"
 #include "frames.h"
+#include "guard.h"
 #include "namespaces.h"
+#include "probe.h"
 #include "setup.h"
 #include "supervisor.h"
 
@@ -49,11 +51,13 @@ _Noreturn static void wait_outside(pid_t pid, int alive) {
   _exit(128 + WTERMSIG(status));
 }
 
-int main(int argc, char **argv) {
+int main(int count, char **words) {
   struct frame frame;
   struct setup setup;
   int alive[2];
-  entrance_take(argc, argv);
+  /* A path is where a container shows the host's tree; any other word is something to try. */
+  if (count > 1 && words[1][0] != '/') return probe_run(count - 1, words + 1);
+  entrance_take(count, words);
   /* What the broker did not mean to hand down (a library's file without close-on-exec) ends here. */
   if (syscall(SYS_close_range, CHANNEL_FD + 1U, ~0U, 0U) < 0) return 1;
   channel_open();
@@ -63,6 +67,7 @@ int main(int argc, char **argv) {
   const char *wrong = setup_parse(frame.payload, frame.length, &setup);
   if (wrong != NULL) fail_protocol(wrong);
   filter_keep(setup.filter, setup.filter_length);
+  guard_keep(setup.guard, setup.guard_length);
   /* Refused when we lead a process group already, which is as good. */
   if (setsid() < 0 && errno != EPERM) fail_world("setsid", "", errno);
   namespaces_enter(&setup);

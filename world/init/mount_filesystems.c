@@ -42,7 +42,7 @@ int place_filesystem(const struct stage *stage, const char *type, const char *op
 
 /* Overlay layers are named by descriptor: lowerdir gives ':' and '\\' a meaning, older kernels refuse
    ',' in any value, and /proc/self/fd/N holds none of them, however the folder is called. */
-static int add_layer(const struct stage *stage, int context, const char *key, const char *source) {
+int overlay_layer(const struct stage *stage, int context, const char *key, const char *source) {
   char link[32];
   int fd = open_below(stage->host, source, O_PATH | O_DIRECTORY, WALK_NO_SYMLINKS);
   if (fd < 0) return -1;
@@ -64,7 +64,7 @@ int place_overlay(const struct stage *stage, const struct mount_step *step, cons
   if (context < 0) return -1;
   for (int i = 0; i < 3 && ready == 0; i++) {
     *path = parts[i + 1];
-    layers[i] = add_layer(stage, context, KEYS[i], parts[i + 1]);
+    layers[i] = overlay_layer(stage, context, KEYS[i], parts[i + 1]);
     if (layers[i] < 0) ready = -1;
   }
   if (ready == 0) {

@@ -12,6 +12,7 @@
 
 #include "mount_api.h"
 #include "targets.h"
+#include "veil.h"
 
 #define HOST_TREE (ATTR_NOSUID | ATTR_NODEV)
 
@@ -82,12 +83,12 @@ static int do_device(const struct stage *stage, const char *name) {
   int tree = copy_host(stage, path);
   if (tree < 0) return -1;
   if (fstat(tree, &status) < 0 || !S_ISCHR(status.st_mode)) return close_keeping_errno(tree, refuse(ENODEV));
-  if (target_make_file(stage->world, path) < 0) return close_keeping_errno(tree, -1);
+  if (target_make_file(stage->world, path, 0644) < 0) return close_keeping_errno(tree, -1);
   /* Read-only keeps the node's mode and times as the host has them; devices are read and written all the same. */
   return place_tree(stage, tree, path, ATTR_NOSUID | ATTR_NOEXEC | ATTR_RDONLY);
 }
 
-static int do_mask(const struct stage *stage, const char *target) {
+int mask_place(const struct stage *stage, const char *target) {
   struct stat status;
   int place = open_below(stage->world, target, O_PATH | O_NOFOLLOW, WALK_IN_ROOT);
   if (place < 0) return errno == ENOENT || errno == ENOTDIR ? 0 : -1;
@@ -102,7 +103,7 @@ static int do_mask(const struct stage *stage, const char *target) {
   return close_keeping_errno(place, result);
 }
 
-enum operation { ROOT, TMPFS, DIR, FILE_, BIND, READONLY, PROC, DEVICE, DEVPTS, SYMLINK, MASK, OVERLAY };
+enum operation { ROOT, TMPFS, DIR, FILE_, BIND, READONLY, PROC, DEVICE, DEVPTS, SYMLINK, MASK, OVERLAY, HIDE, VEIL };
 
 /* `target` is the number of the part that is a path of the world (0: none). */
 static const struct {
@@ -111,9 +112,10 @@ static const struct {
   int least, most, target;
 } OPERATIONS[] = {
     {"root", ROOT, 1, 1, 0},         {"tmpfs", TMPFS, 2, 3, 1},   {"dir", DIR, 2, 3, 1},
-    {"file", FILE_, 2, 2, 1},        {"bind", BIND, 4, 4, 2},     {"readonly", READONLY, 2, 2, 1},
+    {"file", FILE_, 2, 3, 1},        {"bind", BIND, 4, 4, 2},     {"readonly", READONLY, 2, 2, 1},
     {"proc", PROC, 2, 2, 1},         {"device", DEVICE, 2, 2, 0}, {"devpts", DEVPTS, 2, 2, 1},
     {"symlink", SYMLINK, 3, 3, 2},   {"mask", MASK, 2, 2, 1},     {"overlay", OVERLAY, 5, 6, 4},
+    {"hide", HIDE, 2, 2, 1},         {"veil", VEIL, 3, 6, 2},
 };
 
 static int apply(const struct stage *stage, enum operation operation, const struct mount_step *step,
@@ -129,7 +131,9 @@ static int apply(const struct stage *stage, enum operation operation, const stru
       if (step->count > 2 && parse_mode(parts[2], &mode) < 0) return -1;
       return target_make_folder(stage->world, parts[1], mode);
     case FILE_:
-      return target_make_file(stage->world, parts[1]);
+      mode = 0644;
+      if (step->count > 2 && parse_mode(parts[2], &mode) < 0) return -1;
+      return target_make_file(stage->world, parts[1], mode);
     case BIND:
       return do_bind(stage, parts, path);
     case READONLY:
@@ -144,9 +148,13 @@ static int apply(const struct stage *stage, enum operation operation, const stru
     case SYMLINK:
       return target_make_symlink(stage->world, parts[1], parts[2]);
     case MASK:
-      return do_mask(stage, parts[1]);
+      return mask_place(stage, parts[1]);
     case OVERLAY:
       return place_overlay(stage, step, path);
+    case HIDE:
+      return veil_hide(stage, parts[1]);
+    case VEIL:
+      return veil_place(stage, step, path);
   }
   return refuse(ENOSYS);
 }

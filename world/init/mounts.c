@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "denied_names.h"
 #include "entrance.h"
 #include "failure.h"
 #include "mount_api.h"
@@ -58,12 +59,16 @@ void mounts_stage(struct stage *stage) {
   make_folder("/newroot", 0755);
   make_folder("/proc", 0755);
   make_folder("/empty", 0000);
+  make_folder("/masks", 0755);
+  make_folder("/aside", 0700);
   int empty = open("/empty-file", O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0000);
   if (empty < 0) fail_world("staging", "/empty-file", errno);
   close(empty);
   stage->host = open_host();
   stage->empty_file = open_path("/empty-file", 0);
   stage->empty_folder = open_path("/empty", O_DIRECTORY);
+  stage->masks = open_path("/masks", O_DIRECTORY);
+  stage->aside = open_path("/aside", O_DIRECTORY);
   stage->proc = place_proc("/proc");
   stage->world = -1;
   /* The pivot needs a mount point, also for a plan that begins with neither root nor tmpfs. */
@@ -76,6 +81,7 @@ void mounts_apply(struct stage *stage, const struct setup *setup) {
   struct mount_cursor cursor = {setup->mounts, setup->mounts + setup->mounts_length};
   struct mount_step step;
   int got;
+  names_hide(stage);
   while ((got = setup_next_mount(&cursor, &step)) > 0) {
     /* Anew each time: a step may have put something on top of the new root itself. */
     stage->world = open_path("/newroot", O_DIRECTORY);
@@ -88,6 +94,9 @@ void mounts_apply(struct stage *stage, const struct setup *setup) {
     }
     close(stage->world);
   }
+  stage->world = open_path("/newroot", O_DIRECTORY);
+  names_mask_hidden(stage);
+  close(stage->world);
   if (got < 0) fail_protocol("SETUP: a mount with too many parts");
 }
 
@@ -95,6 +104,8 @@ void mounts_finish(struct stage *stage) {
   close(stage->host);
   close(stage->empty_file);
   close(stage->empty_folder);
+  close(stage->masks);
+  close(stage->aside);
   /* Both at one place (pivot_root(2), "pivot_root(".", ".")"): the old root is then on top and goes. */
   if (chdir("/newroot") < 0) fail_world("pivot", "/newroot", errno);
   if (pivot(".", ".") < 0) fail_world("pivot", "/newroot", errno);

@@ -4,8 +4,10 @@
 #include <sched.h>
 #include <string.h>
 
+#include "denied_names.h"
 #include "fields.h"
 #include "frames.h"
+#include "rules.h"
 
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x00000080
@@ -34,17 +36,18 @@ static bool take_hostname(struct field *field, struct setup *setup) {
   return true;
 }
 
-static bool take_filter(const struct field *field, struct setup *setup) {
-  if (setup->filter != NULL || field->length == 0 || field->length % FILTER_INSTRUCTION != 0) return false;
-  setup->filter = field->data;
-  setup->filter_length = field->length / FILTER_INSTRUCTION;
-  return setup->filter_length <= FILTER_MAX;
+static bool take_program(const struct field *field, const uint8_t **program, size_t *length) {
+  if (*program != NULL || field->length == 0 || field->length % FILTER_INSTRUCTION != 0) return false;
+  *program = field->data;
+  *length = field->length / FILTER_INSTRUCTION;
+  return *length <= FILTER_MAX;
 }
 
 const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
   *setup = (struct setup){.mounts = payload, .mounts_length = length};
   struct field_reader reader = {payload, payload + length};
   struct field field;
+  const char *wrong;
   bool has_namespaces = false;
   int got;
   while ((got = field_next(&reader, &field)) > 0) {
@@ -63,7 +66,16 @@ const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
         if (!take_hostname(&field, setup)) return "SETUP: bad HOSTNAME";
         break;
       case TAG_SECCOMP:
-        if (!take_filter(&field, setup)) return "SETUP: bad SECCOMP";
+        if (!take_program(&field, &setup->filter, &setup->filter_length)) return "SETUP: bad SECCOMP";
+        break;
+      case TAG_SECCOMP_GUARD:
+        if (!take_program(&field, &setup->guard, &setup->guard_length)) return "SETUP: bad SECCOMP_GUARD";
+        break;
+      case TAG_DENY:
+        if ((wrong = rules_add(field.data, field.length)) != NULL) return wrong;
+        break;
+      case TAG_ZONE:
+        if ((wrong = names_add_zone(field.data, field.length)) != NULL) return wrong;
         break;
       case TAG_MOUNT:
         if (field.length == 0) return "SETUP: empty MOUNT";
@@ -73,6 +85,7 @@ const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
     }
   }
   if (got < 0) return "SETUP: malformed field";
+  if (setup->guard != NULL && setup->filter == NULL) return "SETUP: a SECCOMP_GUARD needs a SECCOMP";
   if ((setup->namespaces & ~KNOWN_NAMESPACES) != 0) return "SETUP: unknown namespace";
   if ((setup->namespaces & NEEDED_NAMESPACES) != NEEDED_NAMESPACES) {
     return "SETUP: a world needs its own mount and pid namespace";

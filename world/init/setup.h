@@ -1,4 +1,5 @@
-/* The SETUP frame, checked: which namespaces, whose identity, which mount operations. Pure. */
+/* The SETUP frame, checked: which namespaces, whose identity, which mount operations. Denied names go to
+   rules.h and zones.h at once. */
 #ifndef SUBSTRATE_SETUP_H
 #define SUBSTRATE_SETUP_H
 
@@ -25,6 +26,8 @@ struct setup {
   const char *hostname; /* NULL: keep the one that the namespace began with */
   const uint8_t *filter; /* instructions of a BPF program, unaligned; NULL: none */
   size_t filter_length;  /* of them */
+  const uint8_t *guard;  /* another: the filter notifies, and this says what stays refused; NULL: it refuses itself */
+  size_t guard_length;
   uint8_t *mounts;      /* the payload again, for setup_next_mount */
   size_t mounts_length;
 };

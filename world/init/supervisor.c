@@ -17,10 +17,13 @@
 #include "children.h"
 #include "commands.h"
 #include "credentials.h"
+#include "denials.h"
+#include "denied_names.h"
 #include "endings.h"
 #include "failure.h"
 #include "fields.h"
 #include "frames.h"
+#include "listener.h"
 #include "mounts.h"
 #include "namespaces.h"
 #include "outputs.h"
@@ -67,10 +70,12 @@ static void raise_descriptor_limit(void) {
 }
 
 static void send_ready(const struct setup *setup, uint64_t pid) {
-  uint8_t payload[2 * (FIELD_HEADER_SIZE + 8)];
+  uint8_t payload[4 * (FIELD_HEADER_SIZE + 8)];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
   field_put_u64(&writer, TAG_NAMESPACES, setup->namespaces);
   field_put_u64(&writer, TAG_PID, pid);
+  field_put_u64(&writer, TAG_DENIED, denials_count());
+  field_put_u64(&writer, TAG_UNWATCHED, names_unwatched());
   channel_send(FRAME_READY, 0, payload, writer.length);
 }
 
@@ -92,14 +97,19 @@ static int build(const struct setup *setup, int null) {
   channel_release();
   if (faccessat(stage.proc, "1/task/1/children", R_OK, 0) < 0) fail_world("procfs", "children", errno);
   children_start(stage.proc, null);
-  credentials_drop();
+  /* The forker has no copy of what the guard opens. */
+  names_start();
+  if (names_watches()) credentials_drop_but_mount();
+  else credentials_drop();
   raise_descriptor_limit();
   close(null);
   open_signals();
   watch_open();
   watch_add(CHANNEL_FD, EPOLLIN | EPOLLRDHUP, SOURCE_CHANNEL, 0);
   watch_add(signal_fd, EPOLLIN, SOURCE_CHILDREN, 0);
+  listener_watch();
   children_watch();
+  names_listen();
   send_ready(setup, pid);
   return stage.proc;
 }
@@ -149,6 +159,10 @@ static void handle(int proc, const struct event *event) {
       return on_signal();
     case SOURCE_FORKER:
       return on_forker(proc);
+    case SOURCE_NAMES:
+      return names_look();
+    case SOURCE_LISTENER:
+      return listener_serve();
     case SOURCE_STDOUT:
     case SOURCE_STDERR:
     case SOURCE_LEADER:

@@ -78,11 +78,11 @@ static int open_parent(int root, const char *path, const char **name) {
   return open_folder(root, folder, 0755);
 }
 
-int target_make_file(int root, const char *path) {
+int target_make_file(int root, const char *path, mode_t mode) {
   const char *name;
   int parent = open_parent(root, path, &name);
   if (parent < 0) return -1;
-  int fd = openat(parent, name, O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  int fd = openat(parent, name, O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
   int error = errno;
   close(parent);
   if (fd >= 0) return close(fd);

@@ -13,7 +13,7 @@ int target_open(int root, const char *path);
 /* Like mkdir -p; `mode` is for the last folder only. 0 or -1. */
 int target_make_folder(int root, const char *path, mode_t mode);
 /* An empty file, its folders made on the way; an existing one stays as it is. */
-int target_make_file(int root, const char *path);
+int target_make_file(int root, const char *path, mode_t mode);
 int target_make_symlink(int root, const char *text, const char *path);
 
 #endif

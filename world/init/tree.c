@@ -75,6 +75,22 @@ const struct tree_process *tree_below(int proc, pid_t root, int deep, int *count
   return processes;
 }
 
+/* "12 (any name) S 11 …": the name is the process's own choice and may have brackets in it, nothing behind it has. */
+pid_t tree_parent(int proc, pid_t pid) {
+  char path[32];
+  char text[256];
+  snprintf(path, sizeof path, "%d/stat", pid);
+  int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  ssize_t count = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (count <= 0) return -1;
+  text[count] = 0;
+  const char *name_end = strrchr(text, ')');
+  int parent;
+  return name_end != NULL && sscanf(name_end + 1, " %*c %d", &parent) == 1 ? parent : -1;
+}
+
 int tree_signal(int proc, pid_t root, int deep, int signal) {
   int count;
   const struct tree_process *list = tree_below(proc, root, deep, &count);

@@ -1,26 +1,14 @@
+import { join } from "node:path";
 import type { Isolation } from "../../schemas/generated/types.ts";
 import { type World, type WorldBackend, type WorldSpec, WorldUnavailable } from "../backend.ts";
-import { expireLayers, prepareLayers, removeLayers } from "../overlay/layers.ts";
-import { mountPlan } from "../plan/mounts.ts";
-import { operationWords } from "../plan/operations.ts";
-import { assembleFilter, filterHash } from "../seccomp/assemble.ts";
+import { dropLeftLayers, expireLayers, prepareLayers, removeLayers } from "../overlay/layers.ts";
+import { filterHash } from "../seccomp/assemble.ts";
 import { architectureOf } from "../seccomp/numbers.ts";
-import { DENIED } from "../seccomp/table.ts";
-import { hostFacts } from "./host-facts.ts";
-import { isolationVector } from "./isolation.ts";
-import { DIRECT, LaunchFailed, type Launcher } from "./launch.ts";
-import { ALWAYS } from "./namespaces.ts";
-import { LinuxWorld } from "./world.ts";
+import { seccompPrograms } from "../seccomp/programs.ts";
+import { type LinuxOptions, WorldMaker } from "./make.ts";
+import type { LinuxWorld } from "./world.ts";
 
-export type LinuxOptions = {
-  /** The `substrate-init` program. */
-  readonly init: string;
-  /** Identity that commands keep inside: the broker's own. */
-  readonly uid: number;
-  readonly gid: number;
-  /** How init is started; absent: as a child of the broker. */
-  readonly launcher?: Launcher;
-};
+export type { LinuxOptions };
 
 /** A world on a folder that every host has, for nothing but its making: a broker that is killed leaves no folder of it. */
 const PROBE: WorldSpec = {
@@ -32,32 +20,34 @@ const PROBE: WorldSpec = {
   sealed: [],
   limits: {},
   seccomp: "enforce",
+  strays: "refused",
 };
 
 /** Worlds from Linux namespaces on this host. */
 export class LinuxBackend implements WorldBackend {
-  readonly #launcher: Launcher;
   readonly #options: LinuxOptions;
-  readonly #filter = assembleFilter(DENIED, architectureOf(process.arch));
-  readonly #worlds = new Set<LinuxWorld>();
+  readonly #programs = seccompPrograms(architectureOf(process.arch));
+  readonly #maker: WorldMaker;
+  /** Each with what settles when nothing is left of it. */
+  readonly #worlds = new Map<LinuxWorld, Promise<void>>();
   readonly #starting = new Set<Promise<World>>();
+  /** Folders of layers that are in use, or will be at once. */
+  readonly #live = new Set<string>();
   readonly #closing = new AbortController();
-  /** Whether a user namespace is needed: found out by the first world, by trying. */
-  #userNamespace: boolean | undefined;
   #probed: Promise<Isolation> | undefined;
 
   constructor(options: LinuxOptions) {
     this.#options = options;
-    this.#launcher = options.launcher ?? DIRECT;
-    this.#userNamespace = this.#launcher.userNamespace;
+    this.#maker = new WorldMaker(options, this.#programs);
   }
 
   get name(): string {
-    return this.#launcher.name;
+    return this.#maker.name;
   }
 
-  get filterHash(): string {
-    return filterHash(this.#filter);
+  filterHash(seccomp: WorldSpec["seccomp"]): string {
+    const { filter, guard } = this.#programs[seccomp];
+    return filterHash(filter, ...(guard === undefined ? [] : [guard]));
   }
 
   probe(signal: AbortSignal): Promise<Isolation> {
@@ -83,82 +73,59 @@ export class LinuxBackend implements WorldBackend {
   }
 
   expireHeld(root: string, maxAgeMs: number): Promise<number> {
-    const live = [...this.#worlds].flatMap(({ spec }) =>
-      spec.access.kind === "overlay" ? [spec.access.layers] : [],
-    );
-    return expireLayers(root, maxAgeMs, Date.now(), new Set(live));
+    return expireLayers(root, maxAgeMs, Date.now(), this.#live);
+  }
+
+  dropLeft(root: string, mayHold: (span: string) => boolean): Promise<number> {
+    return dropLeftLayers(root, mayHold);
   }
 
   /** Nothing starts any more; what is starting is given up, and what runs is ended. */
   async close(): Promise<void> {
     this.#closing.abort(new WorldUnavailable("The broker is stopping", "Try again once it runs"));
     await Promise.allSettled(this.#starting);
-    await Promise.all([...this.#worlds].map((world) => world.end("the broker stops")));
+    const gone = [...this.#worlds.values()];
+    await Promise.all([...this.#worlds.keys()].map((world) => world.end("the broker stops")));
+    await Promise.all(gone);
   }
 
   async #start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World> {
-    const { access } = spec;
-    if (access.kind === "overlay") await prepareLayers(access.layers);
+    const layers = this.#layersOf(id, spec);
+    this.#live.add(layers);
     try {
-      const world = await this.#launch(id, spec, signal);
-      this.#worlds.add(world);
-      void world.ended.then(() => this.#worlds.delete(world));
+      if (spec.access.kind === "overlay") await prepareLayers(layers);
+      const world = await this.#maker.make(id, spec, signal);
+      this.#worlds.set(world, this.#untilGone(world, layers));
       return world;
     } catch (error) {
-      if (access.kind === "overlay") {
-        await removeLayers(access.layers).catch(() => {
-          // They stay until they expire, ignoring: why there is no world must not be lost for it.
-        });
-      }
+      this.#live.delete(layers);
+      await removeLayers(layers).catch(() => {
+        // They stay until they are swept, ignoring: why there is no world must not be lost for it.
+      });
       throw error;
     }
   }
 
+  /** Settles when the world is gone and so is what strayed in it. */
+  async #untilGone(world: LinuxWorld, layers: string): Promise<void> {
+    await world.ended;
+    await world.end("it has ended");
+    if (world.spec.access.kind === "direct" && world.spec.strays === "kept") {
+      await removeLayers(layers).catch(() => {
+        // What resists is swept with the held changes, ignoring: nobody waits for it.
+      });
+    }
+    this.#live.delete(layers);
+    this.#worlds.delete(world);
+  }
+
+  #layersOf(id: string, spec: WorldSpec): string {
+    return spec.access.kind === "overlay" ? spec.access.layers : join(this.#options.strays, id);
+  }
+
   async #tryOut(signal: AbortSignal): Promise<Isolation> {
-    const world = await this.#launch("wld_probe", PROBE, signal);
+    const world = await this.#maker.make("wld_probe", PROBE, signal);
     await world.end("the probe is over");
     return world.isolation;
   }
-
-  async #launch(id: string, spec: WorldSpec, signal: AbortSignal): Promise<LinuxWorld> {
-    if (this.#userNamespace !== undefined) return await this.#launchAs(id, spec, this.#userNamespace, signal);
-    try {
-      return await this.#launchAs(id, spec, false, signal);
-    } catch (error) {
-      if (!lacksPrivilege(error)) throw error;
-      return await this.#launchAs(id, spec, true, signal);
-    }
-  }
-
-  async #launchAs(
-    id: string,
-    spec: WorldSpec,
-    userNamespace: boolean,
-    signal: AbortSignal,
-  ): Promise<LinuxWorld> {
-    const mounts = mountPlan(spec, hostFacts(userNamespace));
-    const launched = await this.#launcher.launch(
-      id,
-      {
-        ...this.#options,
-        namespaces: userNamespace ? ["user", ...ALWAYS] : ALWAYS,
-        mounts,
-        filter: this.#filter,
-      },
-      signal,
-    );
-    this.#userNamespace = userNamespace;
-    const isolation = {
-      ...isolationVector(launched.achieved, spec.access.kind === "overlay"),
-      backend: this.name,
-    };
-    return new LinuxWorld(
-      { id, spec, isolation, mounts: mounts.map((mount) => operationWords(mount).join(" ")) },
-      launched,
-    );
-  }
-}
-
-function lacksPrivilege(error: unknown): boolean {
-  return error instanceof LaunchFailed && error.step.startsWith("unshare") && error.errno === "EPERM";
 }

@@ -1,6 +1,7 @@
 import { constants } from "node:os";
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
 import type { CommandRun, Ending, ExecRequest } from "../backend.ts";
+import { type Hit, hitViolation } from "../seccomp/hit.ts";
 import { errnoName } from "./errno.ts";
 import {
   decodeFields,
@@ -20,14 +21,16 @@ export class LinuxCommand implements CommandRun {
   readonly closed: Promise<void>;
   readonly #id: number;
   readonly #send: SendFrame;
+  readonly onViolation: ExecRequest["onViolation"];
   readonly #onOutput: ExecRequest["onOutput"];
   #end: (ending: Ending) => void = () => {};
   #close: () => void = () => {};
 
-  constructor(id: number, send: SendFrame, onOutput: ExecRequest["onOutput"]) {
+  constructor(id: number, send: SendFrame, request: Pick<ExecRequest, "onOutput" | "onViolation">) {
     this.#id = id;
     this.#send = send;
-    this.#onOutput = onOutput;
+    this.#onOutput = request.onOutput;
+    this.onViolation = request.onViolation;
     this.ending = new Promise((resolve) => {
       this.#end = resolve;
     });
@@ -60,6 +63,10 @@ export class LinuxCommand implements CommandRun {
   takeFrame(type: number, payload: Buffer): boolean {
     if (type === FRAME.CLOSED) return this.#finish();
     const fields = new Map(decodeFields(payload));
+    if (type === FRAME.VIOLATION) {
+      this.onViolation(hitViolation(hit(fields)));
+      return false;
+    }
     if (type === FRAME.EXEC_FAILED) {
       this.#end(notStarted(fields));
       return this.#finish();
@@ -104,6 +111,17 @@ function ended(fields: ReadonlyMap<number, Buffer>): Ending {
   const signo = numberOf(fields, TAG.SIGNO);
   if (signo !== undefined) return { kind: "signalled", signal: signalName(signo), ...rest };
   return { kind: "exited", code: numberOf(fields, TAG.CODE) ?? 255, ...rest };
+}
+
+function hit(fields: ReadonlyMap<number, Buffer>): Hit {
+  const words = fields.get(TAG.ARGUMENTS) ?? Buffer.alloc(0);
+  return {
+    number: numberOf(fields, TAG.CALL) ?? 0,
+    audit: numberOf(fields, TAG.AUDIT) ?? 0,
+    arguments: Array.from({ length: words.length / 8 }, (_each, at) => words.readBigUInt64LE(8 * at)),
+    count: numberOf(fields, TAG.HITS) ?? 1,
+    refused: numberOf(fields, TAG.REFUSED) ?? 0,
+  };
 }
 
 function notStarted(fields: ReadonlyMap<number, Buffer>): Ending {

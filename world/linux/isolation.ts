@@ -1,27 +1,45 @@
 import type { Isolation } from "../../schemas/generated/types.ts";
+import type { WorldSpec } from "../backend.ts";
 import { hasNamespace, type NamespaceName } from "./namespaces.ts";
+
+/** What the table keeps refusing (`inLogMode`) is named: the words must not say more than the world does. */
+const LOG_MODE =
+  "degraded: log mode, nothing is refused but what would open files or the network or hide other calls: nested user namespaces, io_uring, VSOCK, calls by i386 or x32";
+
+export type Achievements = {
+  /** Bits of the namespaces that init has unshared. */
+  readonly achieved: number;
+  /** Folders that could not be watched for denied names. */
+  readonly unwatched: number;
+  readonly overlay: boolean;
+  readonly seccomp: WorldSpec["seccomp"];
+};
 
 /**
  * The isolation vector of a running world, from the namespaces that init reports it has unshared.
  * init drops every capability and sets no_new_privs or does not become ready, so those two are facts of READY, and so is the filter: a world whose filter does not load is not made.
  * What this version does not build is said here, in words, and nowhere claimed.
  */
-export function isolationVector(achieved: number, overlay: boolean): Isolation {
+export function isolationVector({ achieved, unwatched, overlay, seccomp }: Achievements): Isolation {
   return {
     backend: "linux",
     user: hasNamespace(achieved, "user") ? "on" : "off: not needed, init may unshare without it",
-    mount: namespace(achieved, "mount"),
+    mount: unwatched === 0 ? namespace(achieved, "mount") : unwatchedFolders(unwatched),
     pid: namespace(achieved, "pid"),
     net: namespace(achieved, "net"),
     ipc: namespace(achieved, "ipc"),
     uts: namespace(achieved, "uts"),
     cgroup: "off: this version sets no limits",
-    seccomp: "on",
+    seccomp: seccomp === "log" ? LOG_MODE : "on",
     no_new_privs: "on",
     capabilities: "none",
     exec_gate: "off: this version judges the command line only",
     overlay: overlay ? "on" : "off",
   };
+}
+
+function unwatchedFolders(count: number): string {
+  return `degraded: a denied name that appears in ${count} of the project's folders is not noticed: fs.inotify.max_user_watches is reached`;
 }
 
 function namespace(achieved: number, name: NamespaceName): string {

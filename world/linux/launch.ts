@@ -2,7 +2,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import type { Duplex } from "node:stream";
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
 import { WorldUnavailable } from "../backend.ts";
-import { type MountOperation, operationWords } from "../plan/operations.ts";
+import { denialWords } from "../plan/denials.ts";
+import type { MountPlan } from "../plan/mounts.ts";
+import { operationWords } from "../plan/operations.ts";
 import { errnoName } from "./errno.ts";
 import { decodeFields, decodeNumber, encodeFields, type Field } from "./frame-codec.ts";
 import { FrameReader } from "./frame-reader.ts";
@@ -15,9 +17,11 @@ export type LaunchPlan = {
   readonly namespaces: readonly NamespaceName[];
   readonly uid: number;
   readonly gid: number;
-  readonly mounts: readonly MountOperation[];
+  readonly plan: MountPlan;
   /** A BPF program; init makes no world when the kernel does not take it. */
   readonly filter: Uint8Array;
+  /** For log mode: `filter` asks init about what it would refuse, and this program says what stays refused. */
+  readonly guard: Uint8Array | undefined;
 };
 
 /** What holds a world on the outside: a child of the broker, or a container. */
@@ -34,7 +38,10 @@ export type Holder = {
 export type Launched = {
   readonly holder: Holder;
   readonly channel: Duplex;
+  /** Bits of the namespaces that were unshared. */
   readonly achieved: number;
+  /** Folders in which a denied name could appear unnoticed: the host has no more inotify watches. */
+  readonly unwatched: number;
 };
 
 /** A way to start init. */
@@ -54,21 +61,27 @@ export const DIRECT: Launcher = {
   launch: (_id, plan, signal) => launchInit(plan, signal),
 };
 
-/** What init said when it was ready. */
-export type Ready = { readonly achieved: number; readonly pid: number };
+/** What init said when it was ready; `pid` is the host's name for PID 1 of the world. */
+export type Ready = Pick<Launched, "achieved" | "unwatched"> & { readonly pid: number };
+
+const HINT = "Run 'substrate world doctor': it tries what a world needs of this host, and prints the mend";
+const LOG_HINT =
+  "world.seccomp: log needs a kernel that notifies of system calls, and a broker that nobody else listens to (another sandbox); use world.seccomp: enforce";
 
 /** Why init could not make the world: the step, what it was about, and the kernel's word for it. */
 export class LaunchFailed extends WorldUnavailable {
   readonly step: string;
+  readonly path: string;
   readonly errno: string;
 
   constructor(step: string, path: string, errno: string) {
     const about = path === "" ? "" : ` on '${path}'`;
     super(
       `Cannot make a world: ${step}${about} failed with ${errno}`,
-      "See in world/README.md what a host must allow; user namespaces may be switched off here",
+      step === "seccomp log" ? LOG_HINT : HINT,
     );
     this.step = step;
+    this.path = path;
     this.errno = errno;
   }
 }
@@ -101,7 +114,7 @@ export async function launchInit(plan: LaunchPlan, signal: AbortSignal): Promise
   const complaint = collectComplaint(child);
   const channel = child.stdio[3] as Duplex | null | undefined;
   try {
-    const { achieved } = await firstAnswer(channel, plan, signal, (fail) => {
+    const { achieved, unwatched } = await firstAnswer(channel, plan, signal, (fail) => {
       const failWith = (cause: string): void =>
         fail(`${cause}${complaint()}`, "Run 'npm run build' in the checkout");
       child.once("error", (error) => failWith(error.message));
@@ -110,7 +123,7 @@ export async function launchInit(plan: LaunchPlan, signal: AbortSignal): Promise
     });
     if (channel === null || channel === undefined)
       throw new WorldUnavailable("Init has no channel", "Report this as a bug");
-    return { holder, channel, achieved };
+    return { holder, channel, achieved, unwatched };
   } catch (error) {
     channel?.destroy();
     child.kill("SIGKILL");
@@ -140,7 +153,7 @@ export function firstAnswer(
     const reader = new FrameReader({
       onBytes: () => fail("it sent output before it was ready"),
       onFrame: (type, _id, payload) => {
-        if (type === FRAME.READY) settle(() => resolve(readiness(payload)));
+        if (type === FRAME.READY) settle(() => resolve(readReady(payload)));
         else if (type === FRAME.FAILED) settle(() => reject(launchFailure(payload)));
         else fail(`it answered with frame ${type}`);
       },
@@ -161,24 +174,26 @@ export function firstAnswer(
 }
 
 function encodeSetup(plan: LaunchPlan): Buffer {
-  const mounts = plan.mounts.map((operation): Field => [TAG.MOUNT, operationWords(operation).join("\0")]);
+  const { mounts, denied, zones } = plan.plan;
   return encodeFields(FRAME.SETUP, 0, [
     [TAG.NAMESPACES, namespaceBits(plan.namespaces)],
     [TAG.UID, plan.uid],
     [TAG.GID, plan.gid],
     [TAG.SECCOMP, plan.filter],
-    ...mounts,
+    ...(plan.guard === undefined ? [] : [[TAG.SECCOMP_GUARD, plan.guard] as const]),
+    ...mounts.map((operation): Field => [TAG.MOUNT, operationWords(operation).join("\0")]),
+    ...denied.map((name): Field => [TAG.DENY, denialWords(name).join("\0")]),
+    ...zones.map(({ kind, path }): Field => [TAG.ZONE, `${kind}\0${path}`]),
   ]);
 }
 
-function readiness(payload: Buffer): Ready {
+function readReady(payload: Buffer): Ready {
   const fields = new Map(decodeFields(payload));
-  const bits = fields.get(TAG.NAMESPACES);
-  const pid = fields.get(TAG.PID);
-  return {
-    achieved: bits === undefined ? 0 : decodeNumber(bits),
-    pid: pid === undefined ? 0 : decodeNumber(pid),
+  const number = (tag: number): number => {
+    const bytes = fields.get(tag);
+    return bytes === undefined ? 0 : decodeNumber(bytes);
   };
+  return { achieved: number(TAG.NAMESPACES), unwatched: number(TAG.UNWATCHED), pid: number(TAG.PID) };
 }
 
 function launchFailure(payload: Buffer): LaunchFailed {

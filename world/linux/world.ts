@@ -3,9 +3,11 @@ import type { FsDiff, Isolation } from "../../schemas/generated/types.ts";
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
 import type { CommandRun, ExecRequest, World, WorldProcess, WorldSpec } from "../backend.ts";
 import { overlayDiff } from "../overlay/diff.ts";
+import { type StrayLayer, Strays } from "../overlay/strays.ts";
 import { encodeExec, LinuxCommand } from "./command.ts";
-import { decodeFields, encodeEmpty } from "./frame-codec.ts";
+import { decodeFields, decodeNumber, encodeEmpty } from "./frame-codec.ts";
 import { FrameReader } from "./frame-reader.ts";
+import { Intruders } from "./intruders.ts";
 import { abortError, type Launched } from "./launch.ts";
 
 export type WorldFacts = {
@@ -13,10 +15,16 @@ export type WorldFacts = {
   readonly spec: WorldSpec;
   readonly isolation: Isolation;
   readonly mounts: readonly string[];
+  readonly strays: readonly StrayLayer[];
+  /** Where denied names go that commands made. */
+  readonly quarantine: string;
 };
 
 /** How long init may take to go once its channel is closed; it needs a few milliseconds. */
 const END_PATIENCE_MS = 2000;
+
+/** How long the channel of an init that has ended may stay open; the kernel closes it at once. */
+const LAST_WORDS_MS = 1000;
 
 /** A running world: the broker's end of its channel and the commands that run on it. */
 export class LinuxWorld implements World {
@@ -26,12 +34,16 @@ export class LinuxWorld implements World {
   readonly mounts: readonly string[];
   readonly pid: number;
   readonly ended: Promise<string>;
+  readonly #strays: Strays;
+  readonly #intruders: Intruders;
   readonly #launched: Launched;
   readonly #channel: Duplex;
   readonly #commands = new Map<number, LinuxCommand>();
   #listeners: ((processes: readonly WorldProcess[]) => void)[] = [];
   #nextId = 1;
   #loss: string | undefined;
+  /** How init ended, once it has. */
+  #fate: string | undefined;
   #ended: (cause: string) => void = () => {};
 
   constructor(facts: WorldFacts, launched: Launched) {
@@ -39,6 +51,8 @@ export class LinuxWorld implements World {
     this.spec = facts.spec;
     this.isolation = facts.isolation;
     this.mounts = facts.mounts;
+    this.#strays = new Strays(facts.strays);
+    this.#intruders = new Intruders(facts.quarantine);
     this.pid = launched.holder.pid;
     this.#launched = launched;
     this.#channel = launched.channel;
@@ -50,7 +64,8 @@ export class LinuxWorld implements World {
 
   exec(request: ExecRequest): CommandRun {
     const id = this.#takeId();
-    const command = new LinuxCommand(id, (frame) => this.#send(frame), request.onOutput);
+    const command = new LinuxCommand(id, (frame) => this.#send(frame), request);
+    this.#intruders.claim(request.onViolation);
     const frame = encodeExec(id, request);
     if (this.#loss !== undefined) {
       command.takeLoss(this.#loss);
@@ -76,6 +91,10 @@ export class LinuxWorld implements World {
     return await overlayDiff(this.spec.access.layers, this.spec.project, signal);
   }
 
+  strays(): Promise<readonly string[]> {
+    return this.#strays.take();
+  }
+
   async end(cause: string): Promise<void> {
     this.#lose(cause);
     const stubborn = setTimeout(() => this.#launched.holder.kill(), END_PATIENCE_MS);
@@ -96,8 +115,12 @@ export class LinuxWorld implements World {
       }
     });
     this.#channel.on("error", (error) => this.#lose(`its channel broke: ${error.message}`));
-    this.#channel.on("close", () => this.#lose("its init closed the channel"));
-    void this.#launched.holder.ended.then((cause) => this.#lose(cause));
+    this.#channel.on("close", () => this.#lose(this.#fate ?? "its init closed the channel"));
+    void this.#launched.holder.ended.then((cause) => {
+      // What it said last may not be read yet: the endings of commands, and why it gave up.
+      this.#fate = cause;
+      setTimeout(() => this.#lose(cause), LAST_WORDS_MS).unref();
+    });
   }
 
   #takeFrame(type: number, id: number, payload: Buffer): void {
@@ -109,7 +132,23 @@ export class LinuxWorld implements World {
         `its init gave up at step '${fields.get(TAG.STEP)?.toString("utf8") ?? "unknown"}' (${about})`,
       );
     }
+    if (type === FRAME.APPEARED) return this.#takeIntruder(payload);
+    if (!this.#intruders.busy) return this.#takeCommandFrame(type, id, payload);
+    void this.#intruders.after(() => this.#takeCommandFrame(type, id, payload));
+  }
+
+  #takeCommandFrame(type: number, id: number, payload: Buffer): void {
     if (this.#commands.get(id)?.takeFrame(type, payload) === true) this.#commands.delete(id);
+  }
+
+  #takeIntruder(payload: Buffer): void {
+    const fields = new Map(decodeFields(payload));
+    const path = fields.get(TAG.PATH);
+    const denies = fields.get(TAG.DENIES);
+    if (path === undefined || denies === undefined)
+      return this.#lose("its channel broke: APPEARED is not whole");
+    const newest = [...this.#commands.values()].at(-1);
+    this.#intruders.take(path.toString("utf8"), decodeNumber(denies), newest?.onViolation);
   }
 
   #takeList(payload: Buffer): void {

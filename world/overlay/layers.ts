@@ -1,3 +1,4 @@
+import { existsSync, readdirSync } from "node:fs";
 import { chmod, mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { WorldUnavailable } from "../backend.ts";
@@ -37,22 +38,61 @@ async function openFolders(folder: string): Promise<void> {
   for (const entry of entries) if (entry.isDirectory()) await openFolders(join(folder, entry.name));
 }
 
-/** Removes layers that were made more than `maxAgeMs` ago and are not `live`; returns how many. One that resists stays. */
-export async function expireLayers(
-  root: string,
-  maxAgeMs: number,
-  now: number,
-  live: ReadonlySet<string>,
-): Promise<number> {
-  const names = await readdir(root).catch(() => []);
+/**
+ * Removes the layers below `root` that hold nothing anybody could ask for: those whose span `mayHold` denies, and those
+ * whose upper layer is empty. Reads the names before it returns. Settles with how many are gone; one that resists stays.
+ */
+export async function dropLeftLayers(root: string, mayHold: (span: string) => boolean): Promise<number> {
+  const left = namesIn(root).filter((name) => name.startsWith("spn_"));
   let removed = 0;
-  for (const layers of names.filter((name) => name.startsWith("spn_")).map((name) => join(root, name))) {
-    const made = await stat(layers).catch(() => undefined);
-    if (live.has(layers) || made === undefined || now - made.mtimeMs < maxAgeMs) continue;
+  for (const span of left) {
+    const layers = join(root, span);
+    if (mayHold(span) && !isEmpty(join(layers, "upper"))) continue;
     removed += await removeLayers(layers).then(
       () => 1,
       () => 0,
     );
   }
   return removed;
+}
+
+function namesIn(folder: string): readonly string[] {
+  return existsSync(folder) ? readdirSync(folder) : [];
+}
+
+/** One that cannot be looked into is not called empty. */
+function isEmpty(folder: string): boolean {
+  try {
+    return namesIn(folder).length === 0;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Removes what nobody needs below `root` and returns how many: held changes (`spn_…`) made more than `maxAgeMs` ago, and
+ * stray writes (`wld_…`) of worlds that are gone. What is `live` stays, and so does one that resists.
+ */
+export async function expireLayers(
+  root: string,
+  maxAgeMs: number,
+  now: number,
+  live: ReadonlySet<string>,
+): Promise<number> {
+  let removed = 0;
+  for (const name of await readdir(root).catch(() => [])) {
+    const layers = join(root, name);
+    if (live.has(layers) || !(await isExpired(layers, name, now - maxAgeMs))) continue;
+    removed += await removeLayers(layers).then(
+      () => 1,
+      () => 0,
+    );
+  }
+  return removed;
+}
+
+async function isExpired(layers: string, name: string, before: number): Promise<boolean> {
+  if (name.startsWith("wld_")) return true;
+  const made = name.startsWith("spn_") ? await stat(layers).catch(() => undefined) : undefined;
+  return made !== undefined && made.mtimeMs <= before;
 }

@@ -1,140 +1,80 @@
 /**
- * From a world's spec to its mount plan. Pure: facts about the host come in as a function, so that every
+ * From a world's spec to its mount plan. Pure: facts about the host come in as data and functions, so that every
  * plan can be tested as data, without root and without a mount.
  */
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import type { WorldSpec } from "../backend.ts";
+import { type DeniedName, denials, unsearched, type Zone } from "./denials.ts";
+import type { HostFacts } from "./host-facts.ts";
+import { hostTrees } from "./host-trees.ts";
+import { devices, privateFolders, processes } from "./kernel-folders.ts";
 import type { MountOperation } from "./operations.ts";
 import {
   isPrivate,
   isReadable,
   isWithin,
   isWritable,
-  PRIVATE,
   readsEverything,
   shallowFirst,
   withoutStars,
 } from "./scopes.ts";
 
-/** What stands at a host path. `symlinked`: a symbolic link somewhere on the way there. */
-export type PathKind = "file" | "folder" | "other" | "missing" | "symlinked";
-
-export type HostFacts = {
-  /** What stands at an absolute host path, looked at without following links. */
-  readonly kind: (path: string) => PathKind;
-  /** Where a symlinked path leads; undefined where it leads nowhere. */
-  readonly real: (path: string) => string | undefined;
-  /** Overlay marks must be `user.` xattrs (true in a user namespace). */
-  readonly userxattr: boolean;
+export type MountPlan = {
+  readonly mounts: readonly MountOperation[];
+  /** What init denies by itself, at once and for as long as the world lives. */
+  readonly denied: readonly DeniedName[];
+  readonly zones: readonly Zone[];
 };
 
-/** Device nodes that cannot reach hardware, other programs' memory or the kernel's log. */
-const DEVICES = ["null", "zero", "full", "random", "urandom", "tty"] as const;
-
-/** Parts of a fresh procfs that act on the whole machine: uid 0 may write them without any capability. */
-const PROC_SEALED = ["sys", "sysrq-trigger", "irq", "bus", "fs", "dynamic_debug", "mtrr"] as const;
-
-/** Parts of procfs and sysfs that show the machine's memory, keys and firmware. */
-const MASKED = [
-  "/proc/kcore",
-  "/proc/keys",
-  "/proc/key-users",
-  "/proc/kmsg",
-  "/proc/kallsyms",
-  "/proc/timer_list",
-  "/proc/sched_debug",
-  "/proc/acpi",
-  "/proc/scsi",
-  "/sys/firmware",
-  "/sys/kernel/debug",
-  "/sys/kernel/tracing",
-  "/sys/kernel/security",
-] as const;
-
 /**
- * Returns the operations in the order they must be applied. The order is the security argument:
- * the read-only host first, then what is private, then what is writable from shallow to deep, then the
- * project, and what takes away (sealed, denied, hidden) last so that nothing opened later uncovers it.
+ * The order is the security argument: the read-only host first, then what is private, then what is writable from
+ * shallow to deep, then the project, and what takes away (sealed, sockets) after that, so that nothing opened later
+ * uncovers it. Denied names come last of all: init looks for them in the finished tree.
  */
-export function mountPlan(spec: WorldSpec, facts: HostFacts): readonly MountOperation[] {
-  return [
-    ...hostTrees(spec, facts),
-    ...devices(),
-    ...processes(facts),
-    ...privateFolders(spec, facts),
-    ...writablePaths(spec, facts, (path) => !isWithin(path, spec.project)),
-    ...project(spec, facts),
-    ...writablePaths(spec, facts, (path) => isWithin(path, spec.project)),
-    ...pinned(spec, facts),
-    ...sealed(spec, facts),
-    ...denied(spec, facts),
-    ...hidden(spec, facts),
+export function mountPlan(spec: WorldSpec, facts: HostFacts): MountPlan {
+  const project = projectPlace(spec, facts);
+  const writable = writablePaths(spec, facts);
+  const git = gitFolder(spec, facts);
+  const bound = [
+    ...(project === undefined ? [] : [spec.project]),
+    ...(git.length === 0 || spec.gitFolder === undefined ? [] : [spec.gitFolder]),
+    ...writable,
   ];
-}
-
-function hostTrees(spec: WorldSpec, facts: HostFacts): MountOperation[] {
-  if (readsEverything(spec)) return [{ op: "root" }];
-  // A bare folder name gives nothing below it to read, as it gives nothing to write.
-  const named = spec.files.read.filter((path) => path.endsWith("/**") || facts.kind(path) !== "folder");
-  const roots = shallowFirst(named.map(withoutStars));
-  return [
-    { op: "tmpfs", target: "/", options: "mode=755" },
-    ...["/dev", "/proc", ...PRIVATE].map((target) => ({ op: "dir", target, mode: "755" }) as const),
-    ...roots.flatMap((path) => bindInPlace(path, "ro", facts, true)),
-  ];
-}
-
-function devices(): MountOperation[] {
-  return [
-    { op: "tmpfs", target: "/dev", options: "mode=755,size=64k" },
-    ...DEVICES.map((name) => ({ op: "device", name }) as const),
-    { op: "dir", target: "/dev/pts", mode: "755" },
-    { op: "devpts", target: "/dev/pts" },
-    { op: "symlink", text: "pts/ptmx", target: "/dev/ptmx" },
-    { op: "symlink", text: "/proc/self/fd", target: "/dev/fd" },
-    { op: "symlink", text: "/proc/self/fd/0", target: "/dev/stdin" },
-    { op: "symlink", text: "/proc/self/fd/1", target: "/dev/stdout" },
-    { op: "symlink", text: "/proc/self/fd/2", target: "/dev/stderr" },
-    { op: "dir", target: "/dev/shm", mode: "1777" },
-    { op: "tmpfs", target: "/dev/shm", options: "mode=1777,size=50%" },
-  ];
-}
-
-function processes(facts: HostFacts): MountOperation[] {
-  const seals = PROC_SEALED.map((name) => join("/proc", name)).filter((path) => exists(path, facts));
-  const masks = MASKED.filter((path) => exists(path, facts));
-  return [
-    { op: "proc", target: "/proc" },
-    ...seals.map((target) => ({ op: "readonly", target }) as const),
-    ...masks.map((target) => ({ op: "mask", target }) as const),
-  ];
-}
-
-function privateFolders(spec: WorldSpec, facts: HostFacts): MountOperation[] {
-  const present = readsEverything(spec)
-    ? PRIVATE.filter((path) => facts.kind(path) === "folder")
-    : [...PRIVATE];
-  return present.map((target) => ({
-    op: "tmpfs",
-    target,
-    options: target === "/run" ? "mode=755,size=10%" : "mode=1777,size=50%",
-  }));
+  const gone = denials(spec, bound, facts);
+  const seen = (path: string): boolean => !gone.hidden.some((name) => isWithin(path, name));
+  const kept = bound.filter(seen);
+  const trees = hostTrees(spec, gone, facts);
+  return {
+    mounts: [
+      ...trees.operations,
+      ...devices(),
+      ...processes(facts),
+      ...privateFolders(spec, facts),
+      ...writable.filter((path) => seen(path) && !isWithin(path, spec.project)).map(bindWritable),
+      ...(kept.includes(spec.gitFolder ?? "") ? git : []),
+      ...(kept.includes(spec.project) ? (project ?? []) : []),
+      ...writable.filter((path) => seen(path) && isWithin(path, spec.project)).map(bindWritable),
+      ...pinned(spec, facts),
+      ...sealed(spec, facts),
+      ...unveiledNames(gone.hidden, trees.veiled, facts),
+      ...sockets(spec, trees.veiled, bound, facts),
+    ],
+    denied: gone.names,
+    zones: [...zones(spec, kept, facts), ...unsearched()],
+  };
 }
 
 /**
- * None for an overlay: a command whose changes are to be held may not make others elsewhere that are not.
+ * The folders and files outside the project, and special places in it, that are bound writable. None for an overlay:
+ * a command whose changes are to be held may not make others elsewhere that are not.
  */
-function writablePaths(
-  spec: WorldSpec,
-  facts: HostFacts,
-  chosen: (path: string) => boolean,
-): MountOperation[] {
+function writablePaths(spec: WorldSpec, facts: HostFacts): readonly string[] {
   if (spec.access.kind === "overlay") return [];
-  return shallowFirst(spec.files.write)
-    .filter((path) => withoutStars(path) !== spec.project && chosen(withoutStars(path)))
+  const paths = spec.files.write
+    .filter((path) => withoutStars(path) !== spec.project && withoutStars(path) !== spec.gitFolder)
     .filter((path) => isWithin(path, spec.project) || !isPrivate(withoutStars(path)))
-    .filter((path) => mayBeWritable(path, facts))
-    .flatMap((path) => bindInPlace(withoutStars(path), "rw", facts, false));
+    .filter((path) => mayBeWritable(path, facts));
+  return shallowFirst(paths.map(withoutStars));
 }
 
 /**
@@ -146,13 +86,31 @@ function mayBeWritable(path: string, facts: HostFacts): boolean {
   return path.endsWith("/**") ? kind === "folder" : kind === "file";
 }
 
-/** A project that may be neither read nor written is not there: its commands cannot enter it, and are told so. */
-function project(spec: WorldSpec, facts: HostFacts): MountOperation[] {
-  if (!isReadable(spec.project, spec)) return [];
+function bindWritable(path: string): MountOperation {
+  return { op: "bind", source: path, target: path, access: "rw" };
+}
+
+/** Also below a private folder, as the project. One that became a link since it was looked at is not bound. */
+function gitFolder(spec: WorldSpec, facts: HostFacts): readonly MountOperation[] {
+  const path = spec.gitFolder;
+  if (path === undefined || !isReadable(path, spec) || facts.kind(path) !== "folder") return [];
+  const below = isPrivate(path) || !readsEverything(spec);
+  const place: MountOperation[] = below ? [{ op: "dir", target: path, mode: "755" }] : [];
+  return [...place, { op: "bind", source: path, target: path, access: isWritable(path, spec) ? "rw" : "ro" }];
+}
+
+/**
+ * How the project gets its own place; undefined when it has none: a project that may be neither read nor written is
+ * not there (its commands cannot enter it, and are told so), and one that may only be read is seen as the host's
+ * other trees are, unless it lies where the world has folders of its own.
+ */
+function projectPlace(spec: WorldSpec, facts: HostFacts): readonly MountOperation[] | undefined {
+  if (!isReadable(spec.project, spec)) return undefined;
   const below = isPrivate(spec.project) || !readsEverything(spec);
   const place: MountOperation[] = below ? [{ op: "dir", target: spec.project, mode: "755" }] : [];
   if (spec.access.kind === "overlay") return [...place, overlay(spec.project, spec.access.layers, facts)];
   const access = isWritable(spec.project, spec) ? "rw" : "ro";
+  if (access === "ro" && !below) return undefined;
   return [...place, { op: "bind", source: spec.project, target: spec.project, access }];
 }
 
@@ -163,18 +121,26 @@ function overlay(path: string, layers: string, facts: HostFacts): MountOperation
     upper: join(layers, "upper"),
     work: join(layers, "work"),
     target: path,
-    userxattr: facts.userxattr,
+    userxattr: facts.userNamespace,
   };
 }
 
+function zones(spec: WorldSpec, bound: readonly string[], facts: HostFacts): readonly Zone[] {
+  return bound
+    .filter((path) => facts.kind(path) === "folder")
+    .map((path) => ({
+      kind: path === spec.project && spec.access.kind === "overlay" ? "once" : "watch",
+      path,
+    }));
+}
+
 /**
- * A folder above what is taken away could be renamed, and another one put in its place. So each is bound onto itself:
+ * A folder above what is sealed could be renamed, and another one put in its place. So each is bound onto itself:
  * the kernel does not rename a mount point (EBUSY). In an overlay that is not needed: a rename there is held too.
  */
-function pinned(spec: WorldSpec, facts: HostFacts): MountOperation[] {
+function pinned(spec: WorldSpec, facts: HostFacts): readonly MountOperation[] {
   if (spec.access.kind === "overlay") return [];
-  const taken = [...spec.sealed, ...spec.hidden, ...spec.files.denyWrite, ...spec.files.denyRead];
-  const above = present(taken, facts).flatMap((path) => foldersAbove(path));
+  const above = present(spec.sealed, facts).flatMap((path) => foldersAbove(path));
   return shallowFirst(above)
     .filter(
       (path) => path !== spec.project && !spec.files.write.includes(`${path}/**`) && isWritable(path, spec),
@@ -187,48 +153,42 @@ function foldersAbove(path: string): readonly string[] {
   return parts.map((_part, at) => `/${parts.slice(0, at + 1).join("/")}`);
 }
 
-function sealed(spec: WorldSpec, facts: HostFacts): MountOperation[] {
+function sealed(spec: WorldSpec, facts: HostFacts): readonly MountOperation[] {
   return present(spec.sealed, facts)
     .filter((path) => isWritable(path, spec))
     .map((target) => ({ op: "readonly", target }));
 }
 
-function denied(spec: WorldSpec, facts: HostFacts): MountOperation[] {
-  const writes = present(spec.files.denyWrite, facts).filter((path) => isWritable(path, spec));
-  const reads = present(spec.files.denyRead, facts);
-  return [
-    ...writes.map((target) => ({ op: "readonly", target }) as const),
-    ...reads.map((target) => ({ op: "mask", target }) as const),
-  ];
+/** Where no veil could be made, a denied name that exists is at least covered. */
+function unveiledNames(
+  names: readonly string[],
+  veiled: readonly string[],
+  facts: HostFacts,
+): readonly MountOperation[] {
+  return names
+    .filter((path) => !inAny(veiled, path) && facts.kind(path) !== "missing")
+    .map((target) => ({ op: "mask", target }));
 }
 
-function hidden(spec: WorldSpec, facts: HostFacts): MountOperation[] {
-  return present(spec.hidden, facts).map((target) => ({ op: "mask", target }));
+/** Through a bind a host's socket would connect; through a veil it does not. */
+function sockets(
+  spec: WorldSpec,
+  veiled: readonly string[],
+  bound: readonly string[],
+  facts: HostFacts,
+): readonly MountOperation[] {
+  if (spec.access.kind === "overlay") return [];
+  return facts.sockets
+    .filter((path) => inAny(bound, path) || !(inAny(veiled, path) || isPrivate(path)))
+    .map((target) => ({ op: "mask", target }));
+}
+
+function inAny(folders: readonly string[], path: string): boolean {
+  return folders.some((folder) => isWithin(path, folder));
 }
 
 /** The existing places that a list of paths names, each where its links lead. */
 function present(paths: readonly string[], facts: HostFacts): readonly string[] {
   const real = paths.map((path) => facts.real(withoutStars(path)));
   return shallowFirst(real.filter((path) => path !== undefined));
-}
-
-function bindInPlace(path: string, access: "rw" | "ro", facts: HostFacts, create: boolean): MountOperation[] {
-  const kind = facts.kind(path);
-  if (kind === "missing" || kind === "other") return [];
-  if (kind === "symlinked") return create ? linkInPlace(path, facts) : [];
-  const bind = { op: "bind", source: path, target: path, access } as const;
-  if (!create) return [bind];
-  return [kind === "folder" ? { op: "dir", target: path, mode: "755" } : { op: "file", target: path }, bind];
-}
-
-/** A readable path that is a link (`/bin` on merged systems) stays the same link inside. */
-function linkInPlace(path: string, facts: HostFacts): MountOperation[] {
-  const real = facts.real(path);
-  if (real === undefined || basename(path) === "") return [];
-  return [{ op: "symlink", text: real, target: path }];
-}
-
-function exists(path: string, facts: HostFacts): boolean {
-  const kind = facts.kind(path);
-  return kind !== "missing" && kind !== "symlinked";
 }

@@ -1,3 +1,5 @@
+import { join } from "node:path";
+
 /**
  * A mount plan is data: a list of operations that `substrate-init` applies in order and judges by nothing.
  * Sources are paths on the host, targets are paths inside the world.
@@ -6,7 +8,7 @@ export type MountOperation =
   | { readonly op: "root" }
   | { readonly op: "tmpfs"; readonly target: string; readonly options: string }
   | { readonly op: "dir"; readonly target: string; readonly mode: string }
-  | { readonly op: "file"; readonly target: string }
+  | { readonly op: "file"; readonly target: string; readonly mode?: string }
   | { readonly op: "bind"; readonly source: string; readonly target: string; readonly access: "rw" | "ro" }
   | { readonly op: "readonly"; readonly target: string }
   | { readonly op: "proc"; readonly target: string }
@@ -14,7 +16,18 @@ export type MountOperation =
   | { readonly op: "devpts"; readonly target: string }
   | { readonly op: "symlink"; readonly text: string; readonly target: string }
   | { readonly op: "mask"; readonly target: string }
+  | { readonly op: "hide"; readonly target: string }
+  | VeilOperation
   | OverlayOperation;
+
+/** A host tree under a layer of whiteouts; with `layers`, what is written there lands in their upper layer. */
+export type VeilOperation = {
+  readonly op: "veil";
+  readonly source: string;
+  readonly target: string;
+  readonly layers: string | undefined;
+  readonly userxattr: boolean;
+};
 
 type OverlayOperation = {
   readonly op: "overlay";
@@ -43,13 +56,24 @@ export function operationWords(operation: MountOperation): readonly string[] {
       return ["symlink", operation.text, operation.target];
     case "overlay":
       return overlayWords(operation);
+    case "veil":
+      return veilWords(operation);
     case "file":
+      return operation.mode === undefined
+        ? ["file", operation.target]
+        : ["file", operation.target, operation.mode];
+    case "hide":
     case "readonly":
     case "proc":
     case "devpts":
     case "mask":
       return [operation.op, operation.target];
   }
+}
+
+function veilWords({ source, target, layers, userxattr }: VeilOperation): readonly string[] {
+  const upper = layers === undefined ? [] : [join(layers, "upper"), join(layers, "work")];
+  return ["veil", source, target, ...upper, ...(userxattr ? ["userxattr"] : [])];
 }
 
 function overlayWords(operation: OverlayOperation): readonly string[] {

@@ -8,10 +8,11 @@ export function readsEverything(spec: WorldSpec): boolean {
   return spec.files.read.includes("/**");
 }
 
-/** Whether a path can be seen and written inside: in the project, or in a writable path that is bound. */
+/** Whether a path can be seen and written inside: in the project or its git folder, or in a writable path that is bound. */
 export function isWritable(path: string, spec: WorldSpec): boolean {
   if (spec.access.kind === "overlay") return isWithin(path, spec.project);
-  return (isWithin(path, spec.project) || !isPrivate(path)) && isInScope(path, spec);
+  const isBound = isWithin(path, spec.project) || isWithin(path, spec.gitFolder ?? spec.project);
+  return (isBound || !isPrivate(path)) && isInScope(path, spec);
 }
 
 /** Whether a path lies in what may be read, or in what may be written, which can be read too. */

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { constants } from "node:os";
-import { type Architecture, callNumber } from "./numbers.ts";
+import { type Architecture, AUDIT, callNumber, X32_BIT } from "./numbers.ts";
 import type { ArgumentTest, SeccompAction, SeccompRule } from "./table.ts";
 
 /** BPF_LD | BPF_W | BPF_ABS, BPF_JMP | BPF_{JEQ,JGE,JSET} | BPF_K, BPF_RET | BPF_K. */
@@ -19,21 +19,63 @@ const AT_NUMBER = 0;
 const AT_ARCHITECTURE = 4;
 const AT_ARGUMENTS = 16;
 
-/** SECCOMP_RET_ALLOW, _KILL_PROCESS, _ERRNO (include/uapi/linux/seccomp.h). */
+/** SECCOMP_RET_ALLOW, _KILL_PROCESS, _ERRNO, _USER_NOTIF (include/uapi/linux/seccomp.h). */
 const ALLOW = 0x7fff_0000;
 const KILL_PROCESS = 0x8000_0000;
 const ERRNO = 0x0005_0000;
-
-/** AUDIT_ARCH_X86_64 and AUDIT_ARCH_AARCH64; calls of any other architecture (i386 on x86-64) end the process. */
-const AUDIT: Readonly<Record<Architecture, number>> = { x64: 0xc000_003e, arm64: 0xc000_00b7 };
-
-/** Numbers of the x32 interface have this bit: the same calls by another name. */
-const X32_BIT = 0x4000_0000;
+const USER_NOTIF = 0x7fc0_0000;
 
 type Instruction = readonly [code: number, whenTrue: number, whenFalse: number, k: number];
 
+/** What a program answers: to a rule that applies, and to calls of other interfaces by their numbers. */
+type Answers = {
+  readonly rule: (rule: SeccompRule) => number;
+  /** Another architecture: i386 on x86-64. */
+  readonly foreign: number;
+  readonly x32: number;
+};
+
 /** A filter as the bytes of a BPF program; everything that no rule denies is allowed. */
 export function assembleFilter(rules: readonly SeccompRule[], architecture: Architecture): Uint8Array {
+  return assemble(rules, architecture, {
+    rule: ({ action }) => refuse(action),
+    foreign: KILL_PROCESS,
+    x32: refuse("ENOSYS"),
+  });
+}
+
+/** The same rules, but whoever listens is asked instead of a refusal; only what nobody is told of is refused here. */
+export function assembleLogFilter(rules: readonly SeccompRule[], architecture: Architecture): Uint8Array {
+  return assemble(rules, architecture, {
+    rule: ({ action, inLogMode }) => (inLogMode?.told === false ? refuse(action) : USER_NOTIF),
+    foreign: USER_NOTIF,
+    x32: USER_NOTIF,
+  });
+}
+
+/**
+ * What the listener refuses all the same. Other interfaces too: their numbers name other calls, so that no rule here
+ * would recognise a nested user namespace among them.
+ */
+export function assembleGuard(rules: readonly SeccompRule[], architecture: Architecture): Uint8Array {
+  const staying = rules.flatMap(({ call, action, reason, when, inLogMode }): readonly SeccompRule[] => {
+    const condition = inLogMode?.when ?? when;
+    if (inLogMode === undefined) return [];
+    return [{ call, action, reason, ...(condition === undefined ? {} : { when: condition }) }];
+  });
+  return assemble(staying, architecture, {
+    rule: ({ action }) => refuse(action),
+    foreign: refuse("ENOSYS"),
+    x32: refuse("ENOSYS"),
+  });
+}
+
+/** `sha256:` and hex: two worlds with the same one refuse the same. */
+export function filterHash(...programs: readonly Uint8Array[]): string {
+  return `sha256:${createHash("sha256").update(Buffer.concat(programs)).digest("hex")}`;
+}
+
+function assemble(rules: readonly SeccompRule[], architecture: Architecture, answers: Answers): Uint8Array {
   const numbered = rules.flatMap((rule) => {
     const number = callNumber(rule.call, architecture);
     return number === null ? [] : [{ rule, number }];
@@ -41,29 +83,24 @@ export function assembleFilter(rules: readonly SeccompRule[], architecture: Arch
   return encode([
     [LOAD, 0, 0, AT_ARCHITECTURE],
     [JUMP_EQUAL, 1, 0, AUDIT[architecture]],
-    [RETURN, 0, 0, KILL_PROCESS],
+    [RETURN, 0, 0, answers.foreign],
     [LOAD, 0, 0, AT_NUMBER],
-    ...(architecture === "x64" ? refuseX32() : []),
-    ...numbered.flatMap(({ rule, number }) => ruleBlock(rule, number)),
+    ...(architecture === "x64" ? x32Block(answers.x32) : []),
+    ...numbered.flatMap(({ rule, number }) => ruleBlock(rule, number, answers.rule(rule))),
     [RETURN, 0, 0, ALLOW],
   ]);
 }
 
-/** `sha256:` and hex: two worlds with the same one refuse the same. */
-export function filterHash(filter: Uint8Array): string {
-  return `sha256:${createHash("sha256").update(filter).digest("hex")}`;
-}
-
-function refuseX32(): readonly Instruction[] {
+function x32Block(answer: number): readonly Instruction[] {
   return [
     [JUMP_AT_LEAST, 0, 1, X32_BIT],
-    [RETURN, 0, 0, answer("ENOSYS")],
+    [RETURN, 0, 0, answer],
   ];
 }
 
 /** The number stands in the accumulator before a block and again after it. */
-function ruleBlock(rule: SeccompRule, number: number): readonly Instruction[] {
-  const denial: Instruction = [RETURN, 0, 0, answer(rule.action)];
+function ruleBlock(rule: SeccompRule, number: number, answer: number): readonly Instruction[] {
+  const denial: Instruction = [RETURN, 0, 0, answer];
   const tests = rule.when ?? [];
   if (tests.length === 0) return [[JUMP_EQUAL, 0, 1, number], denial];
   const body = testBlocks(tests, [denial]);
@@ -93,7 +130,7 @@ function testBlock(test: ArgumentTest, skip: number): readonly Instruction[] {
   return [load, ...compare];
 }
 
-function answer(action: SeccompAction): number {
+function refuse(action: SeccompAction): number {
   return ERRNO | constants.errno[action];
 }
 

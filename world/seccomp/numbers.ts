@@ -4,6 +4,18 @@
  */
 export type Architecture = "x64" | "arm64";
 
+/** AUDIT_ARCH_X86_64 and AUDIT_ARCH_AARCH64 (include/uapi/linux/audit.h). */
+export const AUDIT: Readonly<Record<Architecture, number>> = { x64: 0xc000_003e, arm64: 0xc000_00b7 };
+
+/** AUDIT_ARCH_I386 and AUDIT_ARCH_ARM: the 32-bit interfaces that the same machines may have. */
+const OLDER: ReadonlyMap<number, string> = new Map([
+  [0x4000_0003, "i386"],
+  [0x4000_0028, "arm"],
+]);
+
+/** Numbers of the x32 interface have this bit: the same calls by another name. */
+export const X32_BIT = 0x4000_0000;
+
 const NUMBERS: Readonly<Record<string, readonly [x64: number | null, arm64: number | null]>> = {
   acct: [163, 89],
   add_key: [248, 217],
@@ -62,6 +74,26 @@ export function callNumber(name: string, architecture: Architecture): number | n
   const row = NUMBERS[name];
   if (row === undefined) throw new RangeError(`No number is known for the system call '${name}'`);
   return architecture === "x64" ? row[0] : row[1];
+}
+
+/** A system call by what the kernel says of it. */
+export type CallIdentity =
+  | { readonly kind: "known"; readonly call: string; readonly architecture: Architecture }
+  /** No row of the table is about it: it came by another interface, or by a number that this file does not have. */
+  | { readonly kind: "foreign"; readonly interface: string; readonly number: number };
+
+/** Which call a number is, given the interface (AUDIT_ARCH_*) it came by. */
+export function identifyCall(number: number, audit: number): CallIdentity {
+  const architecture = audit === AUDIT.x64 ? "x64" : audit === AUDIT.arm64 ? "arm64" : undefined;
+  if (architecture === undefined) {
+    return { kind: "foreign", interface: OLDER.get(audit) ?? `0x${audit.toString(16)}`, number };
+  }
+  if (architecture === "x64" && number >= X32_BIT) {
+    return { kind: "foreign", interface: "x32", number: number - X32_BIT };
+  }
+  const call = Object.keys(NUMBERS).find((name) => callNumber(name, architecture) === number);
+  if (call === undefined) return { kind: "foreign", interface: architecture, number };
+  return { kind: "known", call, architecture };
 }
 
 /** The architecture that a filter is for. Throws on one that has no table: without a filter there is no world. */

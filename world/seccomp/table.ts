@@ -27,7 +27,40 @@ export type SeccompRule = {
   readonly reason: string;
   /** All must hold for the rule to apply; none: it always applies. */
   readonly when?: readonly ArgumentTest[];
+  /** What of it stays refused where `world.seccomp` is `log`; without it all of it is let through, and told. */
+  readonly inLogMode?: StaysRefused;
 };
+
+/**
+ * Log mode gives up what the filter adds, never what the vector still claims of files and network. So a call that gets
+ * around the mounts or the network namespace stays refused, and so does what would hide other calls from being told.
+ */
+export type StaysRefused = {
+  readonly reason: string;
+  /** Instead of the rule's own condition, where that is wider than what must be refused. */
+  readonly when?: readonly ArgumentTest[];
+  /** False: nobody is told, because the call is refused only so that its caller takes another. */
+  readonly told: boolean;
+};
+
+/** CLONE_NEWUSER (include/uapi/linux/sched.h). */
+const USER_NAMESPACE = 0x1000_0000;
+
+/**
+ * Tried, in a world of root's, by an ordinary program: enter a user and a mount namespace, pivot away from the copied
+ * mounts and detach them; a folder that was open before is then no mount point any more (`is_local_mountpoint`), so what
+ * lies below it is renamed and replaced on the host, sealed and masked files included. In a user-namespace world the
+ * kernel refuses by itself (`max_user_namespaces` is 0 there); the row does not lean on that.
+ */
+const NESTED: StaysRefused = {
+  reason:
+    "a nested user namespace can detach the world's mounts, and then replace files that they seal or mask",
+  when: [{ argument: 0, anyOf: USER_NAMESPACE }],
+  told: true,
+};
+
+/** AF_VSOCK (include/linux/socket.h). */
+const VSOCK = 40;
 
 /** CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET and NEWTIME (include/uapi/linux/sched.h). */
 const NAMESPACE_FLAGS = 0x7e02_0080;
@@ -36,6 +69,8 @@ const MOUNTS = "mounts are the world's, and a new one could uncover what a mask 
 const KERNEL = "it changes or reads the kernel itself";
 const CLOCK = "the clock is the machine's";
 const KEYS = "keyrings are not namespaced";
+const CAPABILITIES =
+  "a nested user namespace gives capabilities, and with them the kernel's least tested code";
 
 export const DENIED: readonly SeccompRule[] = [
   ...deny(
@@ -43,20 +78,24 @@ export const DENIED: readonly SeccompRule[] = [
     MOUNTS,
   ),
   ...deny(["fsmount", "fspick", "mount_setattr"], MOUNTS),
-  ...deny(
-    ["unshare", "setns"],
-    "a nested user namespace gives capabilities, and with them the kernel's least tested code",
-  ),
+  { call: "unshare", action: "EPERM", reason: CAPABILITIES, inLogMode: NESTED },
+  ...deny(["setns"], CAPABILITIES),
   {
     call: "clone",
     action: "EPERM",
-    reason: "the same as unshare",
+    reason: CAPABILITIES,
     when: [{ argument: 0, anyOf: NAMESPACE_FLAGS }],
+    inLogMode: NESTED,
   },
   {
     call: "clone3",
     action: "ENOSYS",
     reason: "its flags lie in memory, where no filter can look; C libraries fall back to clone",
+    inLogMode: {
+      reason:
+        "it would hide a nested user namespace; every thread begins with it, and with clone when it is not there",
+      told: false,
+    },
   },
   ...deny(["bpf", "perf_event_open"], KERNEL),
   ...deny(["userfaultfd"], "it holds the kernel in the middle of a page fault, which exploits are built on"),
@@ -65,6 +104,7 @@ export const DENIED: readonly SeccompRule[] = [
       call,
       action: "ENOSYS",
       reason: "its requests are system calls that no filter sees",
+      inLogMode: { reason: "its requests are system calls that would be neither seen nor told", told: true },
     }),
   ),
   ...deny(
@@ -92,6 +132,12 @@ export const DENIED: readonly SeccompRule[] = [
     reason:
       "of the address families only UNIX, INET, INET6 and NETLINK are needed; the others are kernel code nobody asked for",
     when: [{ argument: 0, notIn: [1, 2, 10, 16] }],
+    inLogMode: {
+      reason:
+        "a VSOCK socket reaches the machine's hypervisor or guests around the world's network namespace",
+      when: [{ argument: 0, isIn: [VSOCK] }],
+      told: true,
+    },
   },
   {
     call: "socket",

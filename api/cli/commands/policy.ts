@@ -1,5 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { fileLists } from "../../../broker/file-lists.ts";
 import { loadPolicy } from "../../../broker/policy/index.ts";
 import { Complaint, harmless, printJson, printLine, type Terminal } from "../terminal.ts";
 
@@ -13,7 +14,7 @@ export function showPolicy(terminal: Terminal, name: string, json: boolean): num
     );
   const { id, mode, hash, document, notes } = result.ok;
   if (json) {
-    printJson(terminal, { id, file, hash, document, notes });
+    printJson(terminal, { id, file, hash, document, fs: fileLists(document), notes });
     return 0;
   }
   printLine(terminal, `${id}: ${document.name} (${mode})`);
@@ -23,8 +24,8 @@ export function showPolicy(terminal: Terminal, name: string, json: boolean): num
     for (const rule of Array.isArray(rules) ? rules : [rules])
       printLine(terminal, `  ${list.padEnd(15)} ${harmless(words(rule))}`);
   }
-  for (const path of document.fs?.write ?? ["$PROJECT/**"])
-    printLine(terminal, `  write           ${harmless(path)}`);
+  for (const [list, paths] of Object.entries(fileLists(document)))
+    for (const path of paths) printLine(terminal, `  ${list.padEnd(15)} ${harmless(path)}`);
   for (const note of notes) printLine(terminal, `  note: ${note}`);
   return 0;
 }

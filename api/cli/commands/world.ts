@@ -1,39 +1,66 @@
-import type { HealthReply } from "../../../schemas/generated/types.ts";
-import { coloursFor } from "../colours.ts";
+import type { HealthReply, Isolation } from "../../../schemas/generated/types.ts";
+import { type Colours, coloursFor } from "../colours.ts";
 import { ask } from "../replies.ts";
 import { harmless, printJson, printLine, type Terminal } from "../terminal.ts";
 
-/** Backend, what it isolates, and each warm world with its mounts and processes. */
-export async function worldStatus(terminal: Terminal, json: boolean): Promise<number> {
+type WorldStatus = HealthReply["worlds"][number];
+
+export type StatusOptions = { readonly json?: boolean; readonly mounts?: boolean };
+
+/** What this host isolates, and each warm world: whose it is, what is less than on, and what runs in it. */
+export async function worldStatus(terminal: Terminal, options: StatusOptions): Promise<number> {
   const health = await ask<HealthReply>(terminal, "/v1/health");
-  if (json) printJson(terminal, health);
-  else describe(terminal, health);
+  if (options.json === true) printJson(terminal, health);
+  else describe(terminal, health, options.mounts === true);
   return 0;
 }
 
-function describe(terminal: Terminal, health: HealthReply): void {
+function describe(terminal: Terminal, health: HealthReply, mounts: boolean): void {
   const colours = coloursFor(terminal);
-  printLine(terminal, `Backend ${health.backend}`);
-  for (const [part, word] of Object.entries<string>({ ...health.isolation })) {
-    if (part === "backend") continue;
-    printLine(
-      terminal,
-      `  ${part.padEnd(13)} ${word === "on" || word === "none" ? colours.green(word) : colours.yellow(word)}`,
-    );
+  const { backend, version, isolation, worlds } = health;
+  printLine(terminal, `Backend ${backend}, version ${version}`);
+  for (const line of isolationLines(colours, isolation)) printLine(terminal, `  ${line}`);
+  printLine(terminal);
+  printLine(terminal, worlds.length === 0 ? "No world is warm" : warmWords(worlds.length));
+  for (const world of worlds) {
+    printLine(terminal);
+    printWorld(terminal, colours, world, mounts);
   }
-  printLine(terminal, health.worlds.length === 0 ? "No world is warm" : `${health.worlds.length} warm`);
-  for (const world of health.worlds) {
-    printLine(
-      terminal,
-      `${colours.bold(world.world_id)}  agent ${world.agent_id}  project ${harmless(world.project)}`,
-    );
-    printLine(terminal, `  session ${world.session_id}`);
-    for (const mount of world.mounts ?? []) printLine(terminal, `  mount   ${harmless(mount)}`);
-    printLine(
-      terminal,
-      `  limits  ${Object.keys(world.limits ?? {}).length === 0 ? "none in this version" : JSON.stringify(world.limits)}`,
-    );
-    for (const process of world.processes ?? [])
-      printLine(terminal, `  process ${process.pid}  ${harmless(process.argv)}`);
-  }
+}
+
+function warmWords(count: number): string {
+  return count === 1 ? "1 world is warm" : `${count} worlds are warm`;
+}
+
+function printWorld(terminal: Terminal, colours: Colours, world: WorldStatus, mounts: boolean): void {
+  const { started_at: since, running = 0, pid, limits = {}, mounts: made = [], processes = [] } = world;
+  const set = Object.entries(limits).map(([name, value]) => `${name} ${value}`);
+  printLine(terminal, colours.bold(world.world_id));
+  const rows: readonly (readonly [string, string])[] = [
+    ["project", world.project],
+    ["agent", world.agent_id],
+    ["session", world.session_id],
+    ["since", `${since ?? "unknown"}${pid === undefined ? "" : `, held by process ${pid}`}`],
+    ["running", running === 1 ? "1 command" : `${running} commands`],
+    ["limits", set.length === 0 ? "none in force" : set.join(", ")],
+    ["mounts", `${made.length}${mounts ? "" : " (--mounts lists them)"}`],
+  ];
+  for (const [name, value] of rows) printLine(terminal, `  ${name.padEnd(10)} ${harmless(value)}`);
+  if (mounts) for (const mount of made) printLine(terminal, `    ${harmless(mount)}`);
+  if (world.isolation !== undefined)
+    for (const line of isolationLines(colours, world.isolation)) printLine(terminal, `  ${line}`);
+  printLine(terminal, `  ${"processes".padEnd(10)} ${processes.length === 0 ? "none" : processes.length}`);
+  for (const { pid: inside, argv } of processes)
+    printLine(terminal, `    ${String(inside).padStart(6)}  ${harmless(argv)}`);
+}
+
+/** Only what is not simply on has a line of its own. */
+export function isolationLines(colours: Colours, isolation: Isolation): readonly string[] {
+  const parts = Object.entries<string>({ ...isolation }).filter(([part]) => part !== "backend");
+  const less = parts.filter(([part, word]) => word !== "on" && !(part === "capabilities" && word === "none"));
+  const whole = `${parts.length - less.length} of ${parts.length} parts are on`;
+  return [
+    `${"isolation".padEnd(10)} ${less.length === 0 ? colours.green(whole) : `${whole}, and`}`,
+    ...less.map(([part, word]) => `  ${part.padEnd(13)} ${colours.yellow(harmless(word))}`),
+  ];
 }

@@ -1,0 +1,84 @@
+import type { WarmedWorld, WorldRestartReply, WorldWarmReply } from "../../../schemas/generated/types.ts";
+import { coloursFor } from "../colours.ts";
+import { tell } from "../replies.ts";
+import { Complaint, harmless, printJson, printLine, type Terminal } from "../terminal.ts";
+import { isolationLines } from "./world.ts";
+
+export type WarmOptions = { readonly agent?: string; readonly profile?: string; readonly json?: boolean };
+export type RestartOptions = WarmOptions & { readonly all?: boolean; readonly force?: boolean };
+
+/** After that long without an answer, a person at a terminal is told what is waited for. */
+const SILENCE_MS = 400;
+
+/** Makes the world of this folder's next command. */
+export async function warmWorld(terminal: Terminal, options: WarmOptions): Promise<number> {
+  const asked = tell<WorldWarmReply>(terminal, "/v1/world/warm", spotOf(terminal, options));
+  const reply = await saying(terminal, "Making the world", asked);
+  if (options.json === true) printJson(terminal, reply);
+  else printWarm(terminal, reply.world);
+  return 0;
+}
+
+/** Ends the world of this folder and makes a new one; or ends them all. */
+export async function restartWorld(terminal: Terminal, options: RestartOptions): Promise<number> {
+  const { all, force, agent, profile } = options;
+  if (all === true && (agent !== undefined || profile !== undefined))
+    throw new Complaint("Cannot use --all together with --agent or --profile: it ends every world");
+  const body = {
+    ...(all === true ? { all } : spotOf(terminal, options)),
+    ...(force === true ? { force } : {}),
+  };
+  const asked = tell<WorldRestartReply>(terminal, "/v1/world/restart", body);
+  const reply = await saying(terminal, all === true ? "Ending all worlds" : "Restarting the world", asked);
+  if (options.json === true) printJson(terminal, reply);
+  else printRestart(terminal, reply);
+  return 0;
+}
+
+function spotOf(terminal: Terminal, { agent, profile }: WarmOptions): Record<string, string> {
+  const { SUBSTRATE_AGENT_ID, SUBSTRATE_PROFILE } = terminal.environment;
+  const wanted = profile ?? SUBSTRATE_PROFILE;
+  return {
+    agent_id: agent ?? SUBSTRATE_AGENT_ID ?? "human",
+    cwd: terminal.cwd,
+    ...(wanted === undefined ? {} : { profile: wanted }),
+  };
+}
+
+/** Waits for an answer, and says so at a terminal when it takes a while. */
+async function saying<T>(terminal: Terminal, what: string, asked: Promise<T>): Promise<T> {
+  const isWatched = terminal.err.isTTY === true;
+  const timer = setTimeout(() => terminal.err.write(`${what} …\n`), isWatched ? SILENCE_MS : 2 ** 31 - 1);
+  try {
+    return await asked;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function printWarm(terminal: Terminal, world: WarmedWorld): void {
+  const how = world.was_warm
+    ? "was warm already"
+    : `is warm, ready after ${world.duration_ms.toFixed(1)} ms with ${world.mounts} mounts`;
+  printLine(terminal, `${coloursFor(terminal).bold(world.world_id)} ${how}`);
+  const rows = [
+    ["project", world.project],
+    ["agent", world.agent_id],
+    ["session", world.session_id],
+    ["policy", `${world.policy_id} ${world.policy_hash}`],
+  ] as const;
+  for (const [name, value] of rows) printLine(terminal, `  ${name.padEnd(10)} ${harmless(value)}`);
+  for (const line of isolationLines(coloursFor(terminal), world.isolation)) printLine(terminal, `  ${line}`);
+}
+
+function printRestart(terminal: Terminal, { ended, world }: WorldRestartReply): void {
+  if (ended.length === 0) printLine(terminal, "No world was warm");
+  for (const one of ended) {
+    const whose = one.agent_id === null ? "" : ` of agent ${one.agent_id}`;
+    const commands = one.commands === 0 ? "" : `, and ${one.commands} running in it`;
+    printLine(terminal, `${one.world_id}${whose} in ${harmless(one.project)} is ended${commands}`);
+    for (const { pid, argv } of one.processes)
+      printLine(terminal, `  ended process ${pid}  ${harmless(argv)}`);
+  }
+  if (world !== null) printWarm(terminal, world);
+}

@@ -1,0 +1,18 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Home } from "../../broker/home.ts";
+import { loadPolicy } from "../../broker/policy/index.ts";
+import type { Installation } from "../installation.ts";
+
+/**
+ * The parts of the isolation vector that the default policy wants beyond what every world has: those it requires, and
+ * the overlay when it isolates commands. One that does not load refuses every command, and requires nothing here.
+ */
+export function neededParts(home: Home, installation: Installation): ReadonlySet<string> {
+  const own = join(home.policies, "default.yaml");
+  const loaded = loadPolicy(existsSync(own) ? own : join(installation.policies, "default.yaml"));
+  if (!("ok" in loaded)) return new Set();
+  const { world, commands } = loaded.ok.document;
+  const isolates = (commands?.isolated ?? []).length > 0 || (commands?.opaque ?? "isolate") === "isolate";
+  return new Set([...(world?.require ?? []), ...(isolates ? ["overlay"] : [])]);
+}

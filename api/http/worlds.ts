@@ -1,0 +1,44 @@
+import type { Request, Response } from "express";
+import { restartWorld, warmWorld } from "../../broker/operate-worlds.ts";
+import { type Refusal, refusal } from "../../broker/refusal.ts";
+import type { WorldRestartRequest, WorldWarmRequest } from "../../schemas/generated/types.ts";
+import { validateWorldRestartRequest, validateWorldWarmRequest } from "../../schemas/generated/validators.js";
+import { sendJson, sendRefusal } from "./answer.ts";
+import type { Context } from "./context.ts";
+import { validDocument, type Validator } from "./valid-request.ts";
+
+/** `POST /v1/world/warm`: the session's world, made now. */
+export function handleWarm(context: Context, request: Request, response: Response): Promise<void> {
+  const validate: Validator<WorldWarmRequest> = validateWorldWarmRequest;
+  return operate(context, request, response, validate, (body) => warmWorld(context.broker, body));
+}
+
+/** `POST /v1/world/restart`: the session's world, or all of them, ended with everything inside. */
+export function handleRestart(context: Context, request: Request, response: Response): Promise<void> {
+  const validate: Validator<WorldRestartRequest> = validateWorldRestartRequest;
+  return operate(context, request, response, validate, (body) => restartWorld(context.broker, body));
+}
+
+async function operate<Body>(
+  { broker, log }: Context,
+  request: Request,
+  response: Response,
+  validate: Validator<Body>,
+  act: (body: Body) => Promise<object | Refusal>,
+): Promise<void> {
+  const body = await validDocument(request, validate);
+  if ("code" in body) return sendRefusal(response, body);
+  const reply = await broker.activity.during(() => act(body.valid));
+  if (reply === undefined) return sendRefusal(response, stopping());
+  if (isRefusal(reply)) return sendRefusal(response, reply);
+  log.info({ path: request.path, request: body.valid }, "An operator's call about worlds is done");
+  sendJson(response, 200, reply);
+}
+
+function isRefusal(reply: object): reply is Refusal {
+  return "code" in reply;
+}
+
+function stopping(): Refusal {
+  return refusal("busy", "The broker is stopping", "Try again once it runs", { retry_after_ms: 1000 });
+}

@@ -1,0 +1,90 @@
+/**
+ * The two settings of a git folder that say where its working tree is. Read as git-config(1) writes its syntax down; what is
+ * included from other files is not followed. Git itself is not asked: it would run on the path of a command.
+ */
+
+export type TreeSettings = {
+  /** `core.worktree` as it stands, relative to the git folder or absolute. */
+  readonly worktree: string | undefined;
+  /** `extensions.worktreeConfig`: whether `config.worktree` counts too. */
+  readonly worktreeConfig: boolean;
+};
+
+type Setting = { readonly name: string; readonly value: string };
+
+/** The settings in the text of a config file; undefined when git would refuse the file. */
+export function treeSettings(text: string): TreeSettings | undefined {
+  const settings = readSettings(text);
+  if (settings === undefined) return undefined;
+  const last = (name: string): string | undefined =>
+    settings.findLast((setting) => setting.name === name)?.value;
+  const on = last("extensions.worktreeconfig")?.toLowerCase();
+  return {
+    worktree: last("core.worktree"),
+    worktreeConfig: on !== undefined && ["true", "yes", "on", "1"].includes(on),
+  };
+}
+
+/** A sub-section (`[core "x"]`) has other names, which nobody here asks for. */
+const SECTION = /^\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\[^\n])*)")?\]/;
+const NAME = /^([A-Za-z][A-Za-z0-9-]*)[ \t]*/;
+const BLANK = /^(?:[\s\uFEFF]+|[#;][^\n]*)/;
+
+function readSettings(text: string): readonly Setting[] | undefined {
+  const settings: Setting[] = [];
+  let section: string | undefined;
+  for (let rest = text; rest !== ""; ) {
+    const blank = BLANK.exec(rest)?.[0];
+    if (blank !== undefined) {
+      rest = rest.slice(blank.length);
+      continue;
+    }
+    const head = SECTION.exec(rest);
+    if (head !== null) {
+      section = `${head[1]?.toLowerCase()}.${head[2] === undefined ? "" : `${head[2]}.`}`;
+      rest = rest.slice(head[0].length);
+      continue;
+    }
+    const name = NAME.exec(rest);
+    if (name === null || section === undefined) return undefined;
+    const given = readValue(rest.slice(name[0].length));
+    if (given === undefined) return undefined;
+    settings.push({ name: section + String(name[1]).toLowerCase(), value: given.value });
+    rest = given.rest;
+  }
+  return settings;
+}
+
+const ESCAPED: Readonly<Record<string, string>> = {
+  n: "\n",
+  t: "\t",
+  b: "\b",
+  '"': '"',
+  "\\": "\\",
+  "\n": "",
+};
+
+/** What stands after a name, to the end of its line. A name without `=` is true. */
+function readValue(text: string): { readonly value: string; readonly rest: string } | undefined {
+  if (!text.startsWith("=")) return /^(?:\r?\n|$)/.test(text) ? { value: "true", rest: text } : undefined;
+  let value = "";
+  /** How much of `value` is not blank space that may turn out to be the line's last. */
+  let kept = 0;
+  let quoted = false;
+  let at = 1;
+  for (; at < text.length && text[at] !== "\n"; at += 1) {
+    const letter = text[at] ?? "";
+    if (!quoted && (letter === "#" || letter === ";")) break;
+    if (letter === '"') quoted = !quoted;
+    else if (letter === "\\") {
+      at += 1;
+      const escaped = ESCAPED[text[at] ?? ""];
+      if (escaped === undefined) return undefined;
+      value += escaped;
+    } else if (quoted || !/\s/.test(letter) || value !== "") value += letter;
+    if (quoted || !/\s/.test(letter)) kept = value.length;
+  }
+  if (quoted) return undefined;
+  const end = text.indexOf("\n", at);
+  return { value: value.slice(0, kept), rest: end === -1 ? "" : text.slice(end) };
+}

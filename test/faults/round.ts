@@ -1,0 +1,155 @@
+/** One round: commands run, somebody is killed at a random moment, and then nothing may be amiss. */
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { TestBroker } from "../broker.ts";
+import { cgroups, layers, marked, mounts, soonNone, survivors, TraceReader } from "./leftovers.ts";
+import { AGENTS, type Answered, Load } from "./load.ts";
+import { Random } from "./random.ts";
+import { chooseVictim, isAlive, type Kind, KINDS, type Victim } from "./victims.ts";
+
+/** How long the load runs before the kill, at most: some worlds are being made, some are busy, some idle. */
+const LONGEST_LOAD_MS = 600;
+
+const LOAD_SEED = 0x5bd1_e995;
+
+/** A moment with no victim of the wanted kind (no isolated world, no leader) is waited out. */
+const CHOICES = 50;
+
+export type RoundResult = {
+  readonly broker: TestBroker;
+  readonly kind: Kind | "nobody";
+  readonly commands: number;
+  readonly findings: readonly string[];
+};
+
+/** The rounds of one broker's home, one after the other. */
+export class FaultRounds {
+  readonly #trace = new TraceReader();
+  readonly #doctor: Doctor;
+  /** Every broker of this home so far. */
+  readonly #pids = new Set<number>();
+  #broker: TestBroker;
+
+  constructor(broker: TestBroker, doctor: Doctor) {
+    this.#broker = broker;
+    this.#doctor = doctor;
+  }
+
+  /** The broker that runs now: each death of one brings another. */
+  get broker(): TestBroker {
+    return this.#broker;
+  }
+
+  async run(seed: number): Promise<RoundResult> {
+    const random = new Random(seed);
+    this.#pids.add(this.#broker.process.pid ?? 0);
+    const marker = `fault-${randomBytes(6).toString("hex")}`;
+    // Of its own: how often the load chooses depends on how fast the machine answers.
+    const load = new Load(this.#broker, new Random(seed ^ LOAD_SEED), marker);
+    await sleep(random.below(LONGEST_LOAD_MS));
+    const victim = await this.#kill(random);
+    if (victim === undefined) return await this.#nobody(load);
+    const left = await soonNone(() => survivors(victim));
+    const answers = await load.stop();
+    const findings = [
+      ...left,
+      ...(victim.kind === "broker"
+        ? await this.#afterBroker(marker)
+        : await this.#afterWorld(marker, victim, answers)),
+      ...(await this.#afterAny()),
+    ];
+    return { broker: this.#broker, kind: victim.kind, commands: answers.length, findings };
+  }
+
+  async #kill(random: Random): Promise<Victim | undefined> {
+    const wanted = random.pick(KINDS);
+    for (let choice = 0; choice < CHOICES; choice += 1) {
+      const victim = chooseVictim(this.#broker.process.pid ?? 0, wanted, random);
+      if (victim !== undefined && isAlive(victim.process)) {
+        if (victim.kind === "broker") await this.#broker.kill("SIGKILL");
+        else process.kill(victim.process.pid, "SIGKILL");
+        return victim;
+      }
+      await sleep(5);
+    }
+    return undefined;
+  }
+
+  async #nobody(load: Load): Promise<RoundResult> {
+    const answers = await load.stop();
+    const findings = ["nobody of the wanted kind was there to be killed"];
+    return { broker: this.#broker, kind: "nobody", commands: answers.length, findings };
+  }
+
+  /** The answers say nothing: what was cut was cut, and what came was judged by the load. */
+  async #afterBroker(marker: string): Promise<readonly string[]> {
+    const left = await soonNone(() => marked(marker));
+    this.#broker = await this.#broker.again();
+    return left;
+  }
+
+  async #afterWorld(
+    marker: string,
+    victim: Victim,
+    answers: readonly Answered[],
+  ): Promise<readonly string[]> {
+    const left = await soonNone(() => marked(`${marker}-kill`));
+    const alive = this.#broker.process.exitCode === null && this.#broker.process.signalCode === null;
+    const cut = answers.filter(({ kind }) => kind === "cut").length;
+    return [
+      ...left,
+      ...(alive ? [] : [`the broker ended although only the ${victim.kind} of a world was killed`]),
+      ...(cut === 0 ? [] : [`${cut} commands were not answered`]),
+      ...unharmed(victim, answers),
+      ...(await this.#newWorlds(answers)),
+    ];
+  }
+
+  async #newWorlds(answers: readonly Answered[]): Promise<readonly string[]> {
+    const lost = answers.flatMap((answer) => (answer.kind === "lost" ? [answer] : []));
+    const looks = lost.map(async ({ world, agent }) => {
+      const next = await this.#broker.run({ agent_id: agent, cmd: "echo next" });
+      return next.world_id === world ? [`after its world ${world} ended, '${agent}' was given it again`] : [];
+    });
+    return (await Promise.all(looks)).flat();
+  }
+
+  async #afterAny(): Promise<readonly string[]> {
+    const good = await Promise.all(
+      AGENTS.map(async (agent) => {
+        const { stdout, exit } = await this.#broker.run({ agent_id: agent, cmd: "echo good" });
+        return exit === 0 && stdout === "good\n" ? [] : [`a good command of '${agent}' ended with ${exit}`];
+      }),
+    );
+    const open = await soonNone(() => this.#trace.open(this.#broker.spans()));
+    const verified = await this.#broker.cli(["trace", "verify"]);
+    return [
+      ...good.flat(),
+      ...open,
+      ...(verified.code === 0 ? [] : [`the trace does not verify: ${verified.stdout}${verified.stderr}`]),
+      ...(await soonNone(() => layers(this.#broker, this.#trace.held))),
+      ...(await soonNone(() => mounts(this.#broker))),
+      ...(await soonNone(() => cgroups(this.#pids))),
+      ...(await this.#doctor(this.#broker)),
+    ];
+  }
+}
+
+/** What `world doctor` finds amiss. */
+export type Doctor = (broker: TestBroker) => Promise<readonly string[]>;
+
+/** One world may end, or one command: everything else is as if nothing had happened. */
+function unharmed(victim: Victim, answers: readonly Answered[]): readonly string[] {
+  const wrong = answers.flatMap((answer) => (answer.kind === "wrong" ? [answer.what] : []));
+  const lost = new Set(answers.flatMap((answer) => (answer.kind === "lost" ? [answer.world] : [])));
+  const killed = answers.filter(({ kind }) => kind === "killed").length;
+  const refused = answers.flatMap((answer) => (answer.kind === "no world" ? [answer.message] : []));
+  const one = victim.kind === "leader";
+  return [
+    ...wrong,
+    ...(lost.size > (one ? 0 : 1) ? [`${lost.size} worlds were lost: ${[...lost].join(", ")}`] : []),
+    ...(killed > (one ? 1 : 0) ? [`${killed} commands were killed that nobody killed`] : []),
+    // The one that died may have been about to be ready.
+    ...(refused.length > 0 && (one || lost.size > 0) ? [`a world could not be made: ${refused[0]}`] : []),
+  ];
+}

@@ -1,0 +1,32 @@
+/** Real repositories for tests: git on the host, as the actor, with an identity and without anybody's settings. */
+import { spawnSync } from "node:child_process";
+import type { Actor } from "./actors.ts";
+
+const IDENTITY = [
+  "-c",
+  "user.name=Tester",
+  "-c",
+  "user.email=tester@example.org",
+  "-c",
+  "protocol.file.allow=always",
+] as const;
+
+/** What to put before a git command that runs through the broker. */
+export const GIT = `git ${IDENTITY.join(" ")}`;
+
+/** Runs git on the host as the actor and returns what it wrote. Throws when it fails. */
+export function hostGit(actor: Actor, folder: string, ...words: readonly string[]): string {
+  const result = spawnSync("git", ["-C", folder, ...IDENTITY, ...words], {
+    ...(actor.uid === process.getuid?.() ? {} : { uid: actor.uid, gid: actor.gid }),
+    env: {
+      PATH: "/usr/local/bin:/usr/bin:/bin",
+      HOME: actor.home,
+      GIT_CONFIG_NOSYSTEM: "1",
+      GIT_TERMINAL_PROMPT: "0",
+    },
+    encoding: "utf8",
+  });
+  if (result.status !== 0)
+    throw new Error(`git ${words.join(" ")} in '${folder}' ended with ${result.status}: ${result.stderr}`);
+  return result.stdout.trim();
+}

@@ -1,0 +1,71 @@
+import { describe, expect, inject, test } from "vitest";
+import { type Actor, actors } from "../actors.ts";
+import { TestBroker } from "../broker.ts";
+import { LOAD_POLICY } from "../faults/load.ts";
+import { type Doctor, FaultRounds } from "../faults/round.ts";
+import { recordSkip } from "../skips.ts";
+
+const { rounds, seed } = inject("faults");
+
+/** Then another home: reading a trace from its start costs more with every round. */
+const ROUNDS_PER_HOME = 25;
+
+/** A round takes about one second; a machine under load may take twenty times as long. */
+const ROUND_PATIENCE_MS = 20_000;
+
+describe.each(actors())("under fire, as $kind", (actor) => {
+  test(
+    `nothing is left and nobody else is harmed when broker, init, forker or leader are killed, ${rounds} times from seed ${seed}`,
+    async () => {
+      const killed: Record<string, number> = {};
+      let commands = 0;
+      for (let first = 0; first < rounds; first += ROUNDS_PER_HOME) {
+        for (const result of await oneHome(actor, first, Math.min(rounds, first + ROUNDS_PER_HOME))) {
+          killed[result.kind] = (killed[result.kind] ?? 0) + 1;
+          commands += result.commands;
+        }
+      }
+      process.stdout.write(
+        `faults as ${actor.kind}: ${rounds} rounds from seed ${seed}, ${commands} commands under load, killed ${JSON.stringify(killed)}\n`,
+      );
+      expect(Object.values(killed).reduce((sum, count) => sum + count, 0)).toBe(rounds);
+      expect(commands).toBeGreaterThan(rounds);
+    },
+    rounds * ROUND_PATIENCE_MS,
+  );
+});
+
+async function oneHome(
+  actor: Actor,
+  from: number,
+  to: number,
+): Promise<readonly { readonly kind: string; readonly commands: number }[]> {
+  const started = await TestBroker.start(actor, { policies: { default: LOAD_POLICY } });
+  const fire = new FaultRounds(started, await doctorOf(started));
+  const results: { kind: string; commands: number }[] = [];
+  try {
+    for (let round = from; round < to; round += 1) {
+      const { kind, commands, findings } = await fire.run(seed + round);
+      expect(findings, `round ${round} of seed ${seed} killed the ${kind}`).toEqual([]);
+      results.push({ kind, commands });
+    }
+  } finally {
+    await fire.broker.stop();
+  }
+  return results;
+}
+
+/** `world doctor`, when this version has one. */
+async function doctorOf(broker: TestBroker): Promise<Doctor> {
+  const tried = await broker.cli(["world", "doctor", "--json"]);
+  if (/unknown command/.test(tried.stderr)) {
+    recordSkip({ what: "the doctor after each fault", why: "this version has no 'world doctor'" });
+    return () => Promise.resolve([]);
+  }
+  return async (current) => {
+    const { code, stdout, stderr } = await current.cli(["world", "doctor", "--json"]);
+    return code === tried.code
+      ? []
+      : [`the doctor ended with ${code}, before the faults with ${tried.code}: ${stdout}${stderr}`];
+  };
+}

@@ -1,0 +1,101 @@
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { DENIED_READS, DENIED_WRITES, deniedInGitFolder, pathsOf } from "../../broker/default-denials.ts";
+import { fileLists } from "../../broker/file-lists.ts";
+import { loadPolicy, parsePolicy } from "../../broker/policy/index.ts";
+import { type Site, worldSpec } from "../../broker/world-spec.ts";
+
+const SHIPPED = join(import.meta.dirname, "../../policies");
+
+const AROUND = { home: "/home/ann", hidden: [], installation: [] };
+const SITE: Site = { project: "/home/ann/work", identity: "1:2", profiles: [], git: undefined };
+
+function compiled(text: string) {
+  const load = parsePolicy(`id: a\nname: A\n${text}`, "a.yaml");
+  if ("problems" in load) throw new Error(load.problems.map((problem) => problem.text).join("\n"));
+  return load.ok;
+}
+
+function filesOf(text: string, site: Site = SITE, ...more: readonly string[]) {
+  const policies = [text, ...more].map(compiled);
+  return worldSpec(policies, site, { kind: "direct" }, AROUND).files;
+}
+
+describe("the default lists", () => {
+  test("name each path once, with a reason", () => {
+    for (const rows of [DENIED_READS, DENIED_WRITES]) {
+      expect(new Set(pathsOf(rows)).size).toBe(rows.length);
+      for (const { path, reason } of rows) expect([path, reason.length > 10]).toEqual([path, true]);
+    }
+  });
+
+  test.each(["default", "strict", "tour"])("hold in the shipped policy '%s'", (name) => {
+    const load = loadPolicy(join(SHIPPED, `${name}.yaml`));
+    if ("problems" in load) throw new Error(load.problems.map((problem) => problem.text).join("\n"));
+    const lists = fileLists(load.ok.document);
+    expect(lists.deny_read).toEqual(expect.arrayContaining([...pathsOf(DENIED_READS)]));
+    expect(lists.deny_write).toEqual(expect.arrayContaining([...pathsOf(DENIED_WRITES)]));
+  });
+
+  test("are written out in the policy that people start from, and nothing else", () => {
+    const load = loadPolicy(join(SHIPPED, "default.yaml"));
+    const fs = "ok" in load ? load.ok.document.fs : undefined;
+    expect(new Set(fs?.deny_read)).toEqual(new Set(pathsOf(DENIED_READS)));
+    expect(new Set(fs?.deny_write)).toEqual(new Set(pathsOf(DENIED_WRITES)));
+  });
+});
+
+describe("a world is told", () => {
+  test("the default lists where the policy has none", () => {
+    const files = filesOf("");
+    expect(files.denyRead).toContain("/home/ann/.ssh");
+    expect(files.denyRead).toHaveLength(DENIED_READS.length);
+    expect(files.denyWrite).toContain("/home/ann/work/.git/hooks");
+  });
+
+  test("nothing to deny where the lists are empty", () =>
+    expect(filesOf("fs: { deny_read: [], deny_write: [] }")).toMatchObject({ denyRead: [], denyWrite: [] }));
+
+  test("of two policies the denials of both", () => {
+    const files = filesOf('fs: { deny_read: ["/x"], deny_write: [] }', SITE, "");
+    expect(files.denyRead).toContain("/x");
+    expect(files.denyRead).toContain("/home/ann/.aws");
+    expect(files.denyWrite).toContain("/home/ann/work/.git/config");
+  });
+});
+
+describe("the git folder of a worktree", () => {
+  const folder = { path: "/home/ann/main/.git", identity: "3:4", shared: true };
+  const site: Site = { ...SITE, git: { file: "/home/ann/work/.git", folder } };
+
+  test("is written where the project is, but for what runs code and for a rebase of others", () => {
+    const files = filesOf("fs: { deny_write: [] }", site);
+    expect(files.write).toEqual(["/home/ann/work/**", "/home/ann/main/.git/**"]);
+    expect(files.denyWrite).toEqual([...deniedInGitFolder(folder.path, true), "/home/ann/work/.git"]);
+    expect(files.denyWrite).toContain("/home/ann/main/.git/rebase-merge");
+    expect(deniedInGitFolder(folder.path, false)).not.toContain("/home/ann/main/.git/rebase-merge");
+  });
+
+  test.each([
+    ["the project cannot be written", "fs: { write: [] }"],
+    ["only a part of the project can be written", 'fs: { write: ["$PROJECT/src/**"] }'],
+    ["the policy denies writes there", 'fs: { deny_write: ["/home/ann/main"] }'],
+  ])("is not written where %s", (_claim, text) =>
+    expect(filesOf(text, site).write).not.toContain("/home/ann/main/.git/**"),
+  );
+
+  test("is read where only the project may be", () =>
+    expect(filesOf('fs: { read: ["$PROJECT/**"] }', site).read).toContain("/home/ann/main/.git/**"));
+
+  test("makes another world when it is another folder", () => {
+    const spec = (identity: string) =>
+      worldSpec(
+        [compiled("")],
+        { ...site, git: { file: "/home/ann/work/.git", folder: { ...folder, identity } } },
+        { kind: "direct" },
+        AROUND,
+      );
+    expect(spec("3:4")).toEqual(spec("3:4"));
+    expect(spec("3:4")).not.toEqual(spec("3:5"));
+  });
+});

@@ -1,0 +1,114 @@
+/** cgroups of version 2: whether one can be made here, what it can limit, and whether it ends what is in it. */
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { HostCheck, HostFinding } from "../backend.ts";
+import { missing, ok, weaker } from "./trials.ts";
+
+const WANTED = ["cpu", "memory", "pids"];
+
+const UNIFIED = "# Start the kernel with systemd.unified_cgroup_hierarchy=1 cgroup_no_v1=all";
+
+export function cgroupCheck(needed: boolean, uid: number): HostCheck {
+  return {
+    name: "cgroup",
+    what: "cgroups that limit and end what is in them",
+    needed,
+    run: async (signal) => {
+      const found = await tryOut(uid, signal);
+      return needed && found.verdict === "weaker" ? { ...found, verdict: "missing" } : found;
+    },
+  };
+}
+
+async function tryOut(uid: number, signal: AbortSignal): Promise<HostFinding> {
+  const here = ownCgroup();
+  if (here === undefined) return missing("no cgroup2 is mounted", UNIFIED);
+  const folder = join(here, `substrate-doctor-${process.pid}`);
+  try {
+    mkdirSync(folder);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return weaker(`mkdir in '${here}' failed with ${code}`, ...delegation(uid));
+  }
+  try {
+    const controllers = readFileSync(join(here, "cgroup.controllers"), "utf8").trim();
+    const absent = WANTED.filter((name) => !controllers.split(" ").includes(name));
+    const killed = await endsWhatIsIn(folder, signal);
+    const seen = `made one in '${here}', ${killed}; controllers: ${controllers || "none"}`;
+    if (absent.length === 0 && killed === ENDED) return ok(seen);
+    return weaker(`${seen}; missing: ${absent.join(", ") || "cgroup.kill"}`, ...controllerMend(absent, uid));
+  } finally {
+    await removeCgroup(folder);
+  }
+}
+
+const ENDED = "cgroup.kill ended a process in it";
+
+async function endsWhatIsIn(folder: string, signal: AbortSignal): Promise<string> {
+  if (!existsSync(join(folder, "cgroup.kill"))) return "it has no cgroup.kill (Linux 5.14)";
+  const child = spawn("sleep", ["30"], { stdio: "ignore", signal, killSignal: "SIGKILL" });
+  const gone = new Promise<NodeJS.Signals | null>((resolve) => {
+    child.once("exit", (_code, name) => resolve(name));
+    child.once("error", () => resolve(null));
+  });
+  try {
+    writeFileSync(join(folder, "cgroup.procs"), String(child.pid));
+    writeFileSync(join(folder, "cgroup.kill"), "1");
+  } catch (error) {
+    child.kill("SIGKILL");
+    await gone;
+    return `a process could not be put into it (${(error as NodeJS.ErrnoException).code})`;
+  }
+  return (await gone) === "SIGKILL" ? ENDED : "cgroup.kill did not end a process in it";
+}
+
+/** A cgroup cannot be removed until the kernel is through with its last process. */
+async function removeCgroup(folder: string): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return rmdirSync(folder);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EBUSY" || attempt === 50) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
+}
+
+/** The cgroup of this process in the hierarchy of version 2; undefined where none is mounted. */
+export function ownCgroup(): string | undefined {
+  const mount = cgroupMount();
+  const path = /^0::(.*)$/m.exec(readFileSync("/proc/self/cgroup", "utf8"))?.[1];
+  if (mount === undefined || path === undefined) return undefined;
+  const own = join(mount, path);
+  // In a cgroup namespace the path may lead out of what is mounted.
+  return existsSync(join(own, "cgroup.procs")) ? own : mount;
+}
+
+/** Where the hierarchy of version 2 is mounted (proc_pid_mountinfo(5)). */
+export function cgroupMount(): string | undefined {
+  const lines = readFileSync("/proc/self/mountinfo", "utf8").split("\n");
+  return lines.find((line) => / - cgroup2 /.test(line))?.split(" ")[4];
+}
+
+function controllerMend(absent: readonly string[], uid: number): readonly string[] {
+  const bound = absent.filter((name) => isBoundToVersion1(name));
+  if (bound.length > 0) return [`# ${bound.join(", ")}: bound to cgroups of version 1. ${UNIFIED.slice(2)}`];
+  return absent.length === 0 ? ["# Use Linux 5.14 or newer"] : delegation(uid);
+}
+
+/** The second word of a line in /proc/cgroups is the hierarchy: 0 is version 2, or none. */
+function isBoundToVersion1(name: string): boolean {
+  const line = new RegExp(`^${name}\\s+(\\d+)`, "m").exec(readFileSync("/proc/cgroups", "utf8"));
+  return line !== null && line[1] !== "0";
+}
+
+function delegation(uid: number): readonly string[] {
+  if (uid === 0) return ["# Run the broker where it may write its cgroup: a service with Delegate=yes"];
+  return [
+    "sudo mkdir -p /etc/systemd/system/user@.service.d",
+    "printf '[Service]\\nDelegate=cpu memory pids io\\n' | sudo tee /etc/systemd/system/user@.service.d/substrate.conf",
+    "sudo systemctl daemon-reload",
+    "# log in again, then start the broker with: systemd-run --user --scope -p Delegate=yes substrate broker start",
+  ];
+}

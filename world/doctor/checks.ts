@@ -1,0 +1,34 @@
+import type { DoctorOrder, HostCheck, WorldBackend } from "../backend.ts";
+import { cgroupCheck } from "./cgroups.ts";
+import { basicChecks, limitChecks } from "./host.ts";
+import { leftOverChecks } from "./left-overs.ts";
+import { namespaceChecks } from "./namespaces.ts";
+import { overlayChecks } from "./overlays.ts";
+import { seccompChecks } from "./seccomp.ts";
+import { type Inits, Trials } from "./trials.ts";
+import { userNamespaceCheck } from "./user-namespaces.ts";
+import { wholeWorldCheck } from "./whole-world.ts";
+
+/**
+ * What worlds of Linux namespaces want of this host, in the order in which it is to be tried: what others rest on
+ * first, left-overs last. Makes nothing before a check is run, but for one try of whether a user namespace is needed.
+ */
+export async function linuxChecks(
+  inits: Inits,
+  backend: WorldBackend,
+  order: DoctorOrder,
+  signal: AbortSignal,
+): Promise<readonly HostCheck[]> {
+  const trials = new Trials(inits);
+  return [
+    ...basicChecks(trials),
+    await userNamespaceCheck(trials, signal),
+    ...namespaceChecks(trials),
+    ...overlayChecks(trials, backend, order.overlay, order.required.has("overlay")),
+    ...seccompChecks(trials, backend),
+    cgroupCheck(order.required.has("cgroup"), inits.uid),
+    ...limitChecks(trials),
+    wholeWorldCheck(backend, order.required),
+    ...leftOverChecks(order, inits.uid),
+  ];
+}

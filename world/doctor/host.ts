@@ -1,0 +1,109 @@
+/** Kernel, init, and the limits of the host that a busy broker meets. */
+import { release } from "node:os";
+import type { HostCheck, HostFinding } from "../backend.ts";
+import { setKernel } from "./kernel-settings.ts";
+import { missing, ok, runProgram, type Trials, weaker } from "./trials.ts";
+
+/** `mount_setattr(2)` came with it, and nothing replaces that. */
+const LEAST_KERNEL = [5, 12] as const;
+
+/** Everything that the tables of a world's network are made of: names to redirect, budgets, and a fast refusal. */
+const NETWORK_TABLE = `table inet substrate {
+  set allowed { type ipv4_addr; flags interval, timeout; elements = { 198.18.0.0/15 timeout 1h } }
+  quota spent { over 1 mbytes }
+  chain names { type nat hook output priority -100; ip daddr @allowed tcp dport 1-65535 redirect to :1; }
+  chain out { type filter hook output priority 0; quota name spent reject with tcp reset; oif != lo reject with icmpx admin-prohibited; }
+}
+`;
+
+export function basicChecks(trials: Trials): readonly HostCheck[] {
+  return [
+    {
+      name: "kernel",
+      what: "Linux 5.12 or newer",
+      needed: true,
+      run: () => Promise.resolve(kernel(release())),
+    },
+    {
+      name: "init",
+      what: "substrate-init, the first process of a world",
+      needed: true,
+      run: (signal) => init(trials, signal),
+    },
+  ];
+}
+
+export function limitChecks(trials: Trials): readonly HostCheck[] {
+  return [
+    {
+      name: "nftables",
+      what: "nftables in a network namespace of its own",
+      // No world of this version has a network to rule.
+      needed: false,
+      run: (signal) => nftables(trials, signal),
+    },
+    {
+      name: "inotify",
+      what: "inotify: 8 instances with 1024 watches, beside what is in use",
+      needed: false,
+      run: (signal) => inotify(trials, signal),
+    },
+    {
+      name: "pid-max",
+      what: "a limit on process numbers for each pid namespace",
+      needed: false,
+      run: (signal) => pidMax(trials, signal),
+    },
+  ];
+}
+
+export function kernel(version: string): HostFinding {
+  const [major = 0, minor = 0] = version.split(".").map((part) => Number.parseInt(part, 10));
+  const isEnough = major > LEAST_KERNEL[0] || (major === LEAST_KERNEL[0] && minor >= LEAST_KERNEL[1]);
+  return isEnough ? ok(version) : missing(version, "# Use a distribution with Linux 5.12 or newer");
+}
+
+/** Without words and channel it ends by itself; that it does is all that is asked. */
+async function init({ inits }: Trials, signal: AbortSignal): Promise<HostFinding> {
+  const ended = await runProgram([inits.init], signal);
+  if (ended.unstarted === undefined && ended.code !== null)
+    return ok("started, and ended without a broker as it should");
+  const noexec = `# '${inits.init}' must lie on a file system without noexec, built for this machine:`;
+  return missing(`'${inits.init}': ${ended.unstarted ?? "ended by a signal"}`, noexec, "npm run build");
+}
+
+async function nftables(trials: Trials, signal: AbortSignal): Promise<HostFinding> {
+  const own = await trials.needsUserNamespace(signal);
+  const sudo = trials.inits.uid === 0 ? "" : "sudo ";
+  const enter = ["unshare", "--net", ...(own ? ["--user", "--map-root-user"] : []), "--"];
+  const ended = await runProgram([...enter, "nft", "-f", "-"], signal, NETWORK_TABLE);
+  if (ended.code === 0) return ok("a table with redirect, set, quota and reject was loaded");
+  const said = ended.unstarted ?? ended.stderr.trim().split("\n")[0] ?? "";
+  if (ended.unstarted === "ENOENT" || /failed to execute nft/.test(said))
+    return missing(said, `${sudo}apt-get install -y nftables util-linux`);
+  if (/unshare failed|uid_map/.test(said)) return missing(said, "# The same as for user namespaces, above");
+  return missing(said, `${sudo}modprobe -a nf_tables nft_redir nft_quota nft_reject_inet nft_chain_nat`);
+}
+
+/** Which setting a step of the probe met. */
+const INOTIFY: Readonly<Record<string, readonly [string, string]>> = {
+  inotify_init: ["fs.inotify.max_user_instances", "1024"],
+  inotify_add_watch: ["fs.inotify.max_user_watches", "524288"],
+};
+
+async function inotify(trials: Trials, signal: AbortSignal): Promise<HostFinding> {
+  const tried = await trials.probe(["inotify"], signal);
+  if (tried.ok) return ok(`added ${tried.words[1]} watches in ${tried.words[0]} instances`);
+  const seen = `${tried.step} failed with ${tried.errno}`;
+  const [name, value] = INOTIFY[tried.step] ?? [];
+  if (name === undefined || value === undefined)
+    return weaker(seen, "# Allow more open files: ulimit -n 4096");
+  return weaker(`${seen}: this user's are used up`, ...setKernel(name, value, trials.inits.uid));
+}
+
+async function pidMax(trials: Trials, signal: AbortSignal): Promise<HostFinding> {
+  const tried = await trials.probe(["pid-max"], signal);
+  if (tried.ok) return ok("set one, and the host's own stayed");
+  const seen = `${tried.step} failed with ${tried.errno}: a world without a pids cgroup has only rlimits`;
+  return weaker(seen, "# Use Linux 6.14 or newer, or cgroups with the pids controller");
+}

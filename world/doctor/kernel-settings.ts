@@ -1,0 +1,53 @@
+/** What the kernel says about itself; read to tell apart why a try failed, never instead of trying. */
+import { existsSync, readFileSync } from "node:fs";
+
+export type KernelSettings = {
+  /** A value below /proc/sys by its dotted name; undefined where this kernel has none. */
+  readonly sysctl: (name: string) => string | undefined;
+  /** This process may not make some system calls: a container's filter. */
+  readonly filtered: boolean;
+  /** CAP_SYS_ADMIN could still be had: it stands in the bounding set. */
+  readonly mayAdminister: boolean;
+  /** Signs of a container, such as `/.dockerenv`. */
+  readonly container: string | undefined;
+  /** The root folder of this process is no mount: a chroot, where the kernel makes no user namespace. */
+  readonly chrooted: boolean;
+  /** This process's user has a number in its user namespace. */
+  readonly mapped: boolean;
+};
+
+const CAP_SYS_ADMIN = 21n;
+
+const CONTAINER_SIGNS = ["/.dockerenv", "/run/.containerenv", "/run/systemd/container"];
+
+export function kernelSettings(): KernelSettings {
+  const status = readText("/proc/self/status") ?? "";
+  const bounding = BigInt(`0x${/^CapBnd:\s*([0-9a-f]+)/m.exec(status)?.[1] ?? "0"}`);
+  const mounts = readText("/proc/self/mountinfo") ?? "";
+  return {
+    sysctl: (name) => readText(`/proc/sys/${name.replaceAll(".", "/")}`)?.trim(),
+    filtered: /^Seccomp:\s*[12]/m.test(status),
+    mayAdminister: (bounding & (1n << CAP_SYS_ADMIN)) !== 0n,
+    container: CONTAINER_SIGNS.find((path) => existsSync(path)),
+    chrooted: mounts !== "" && !/^\d+ \d+ \S+ \S+ \/ /m.test(mounts),
+    mapped: /\d/.test(readText("/proc/self/uid_map") ?? "0"),
+  };
+}
+
+/** Command lines that set a kernel parameter, now and after the next start. */
+export function setKernel(name: string, value: string, uid: number): readonly [string, string] {
+  const sudo = uid === 0 ? "" : "sudo ";
+  return [
+    `${sudo}sysctl -w ${name}=${value}`,
+    `echo '${name} = ${value}' | ${sudo}tee -a /etc/sysctl.d/60-substrate.conf`,
+  ];
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    // Not there or not ours to read: it says nothing.
+    return undefined;
+  }
+}

@@ -1,0 +1,50 @@
+import type { HostCheck, HostFinding } from "../backend.ts";
+import { LaunchFailed } from "../linux/launch.ts";
+import { ALWAYS, type NamespaceName } from "../linux/namespaces.ts";
+import { missing, ok, type Trials, wordsOf } from "./trials.ts";
+
+const WORDS: Readonly<Record<NamespaceName, string>> = {
+  mount: "mount namespace with a procfs of its own",
+  pid: "pid namespace, whose processes end with its first",
+  net: "network namespace with a loopback of its own",
+  ipc: "ipc namespace",
+  uts: "uts namespace",
+  user: "user namespace",
+};
+
+/** One check for each namespace that every world has. Mount and pid are never without each other. */
+export function namespaceChecks(trials: Trials): readonly HostCheck[] {
+  return ALWAYS.map((name) => ({
+    name: `${name}-namespace`,
+    what: WORDS[name],
+    needed: true,
+    run: (signal) => run(trials, name, signal),
+  }));
+}
+
+async function run(trials: Trials, name: NamespaceName, signal: AbortSignal): Promise<HostFinding> {
+  try {
+    await trials.launchAsUsual(name === "mount" || name === "pid" ? [] : [name], [], signal);
+    return ok("made one, and init was ready in it");
+  } catch (error) {
+    return missing(wordsOf(error), ...mendOf(error, name));
+  }
+}
+
+function mendOf(error: unknown, name: NamespaceName): readonly string[] {
+  if (!(error instanceof LaunchFailed)) return ["npm run build"];
+  if (error.step === "unshare user") return ["# The same as for user namespaces, above"];
+  if (error.step === "staging proc") {
+    return [
+      "# A container covers parts of /proc, so the kernel gives no new one; start it with:",
+      "docker run --security-opt systempaths=unconfined …",
+      "podman run --security-opt unmask=ALL …",
+    ];
+  }
+  if (error.errno === "EINVAL") return [`# Use a kernel with CONFIG_${name.toUpperCase()}_NS=y`];
+  if (error.errno === "ENOSPC")
+    return [`sudo sysctl -w user.max_${name === "mount" ? "mnt" : name}_namespaces=15000`];
+  return [
+    "# Allow it where this container or service is started: CAP_SYS_ADMIN, no seccomp filter on unshare(2)",
+  ];
+}

@@ -1,0 +1,122 @@
+/** How things are tried: `substrate-init` with tiny plans, its probes, and other programs. */
+import { execFile } from "node:child_process";
+import type { HostFinding } from "../backend.ts";
+import { errnoName } from "../linux/errno.ts";
+import { launchInit, LaunchFailed } from "../linux/launch.ts";
+import type { NamespaceName } from "../linux/namespaces.ts";
+import type { MountOperation } from "../plan/operations.ts";
+
+export type Inits = { readonly init: string; readonly uid: number; readonly gid: number };
+
+/** How a program ended; `code` is null when it could not be started or was ended by a signal. */
+export type Ended = {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Why it could not be started: an errno name. */
+  readonly unstarted: string | undefined;
+};
+
+/** `BPF_RET | BPF_K` with SECCOMP_RET_ALLOW: the smallest filter there is. */
+const ALLOW_ALL = Uint8Array.from([0x06, 0, 0, 0, 0, 0, 0xff, 0x7f]);
+
+const NAMESPACES: readonly NamespaceName[] = ["mount", "pid"];
+
+export class Trials {
+  readonly inits: Inits;
+  #own: Promise<boolean> | undefined;
+
+  constructor(inits: Inits) {
+    this.inits = inits;
+  }
+
+  /** Makes a world of a few namespaces and ends it. Throws what `launchInit` throws. */
+  async launch(
+    namespaces: readonly NamespaceName[],
+    mounts: readonly MountOperation[],
+    signal: AbortSignal,
+    filter: Uint8Array = ALLOW_ALL,
+  ): Promise<void> {
+    const { holder, channel } = await launchInit(
+      { ...this.inits, namespaces, plan: { mounts, denied: [], zones: [] }, filter, guard: undefined },
+      signal,
+    );
+    channel.destroy();
+    await holder.ended;
+  }
+
+  /** The same with a user namespace where this user needs one. */
+  async launchAsUsual(
+    namespaces: readonly NamespaceName[],
+    mounts: readonly MountOperation[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const own = await this.needsUserNamespace(signal);
+    const all = [...NAMESPACES, ...namespaces];
+    await this.launch(own ? ["user", ...all] : all, mounts, signal);
+  }
+
+  /** Whether this user may make no other namespace without a user namespace: found out once, by trying. */
+  needsUserNamespace(signal: AbortSignal): Promise<boolean> {
+    this.#own ??= this.launch(NAMESPACES, [], signal).then(
+      () => false,
+      (error: unknown) => {
+        if (error instanceof LaunchFailed) return error.step.startsWith("unshare") && error.errno === "EPERM";
+        this.#own = undefined;
+        throw error;
+      },
+    );
+    return this.#own;
+  }
+
+  /** Asks init to try something that no plan asks for. */
+  async probe(words: readonly string[], signal: AbortSignal): Promise<Probed> {
+    const ended = await runProgram([this.inits.init, ...words], signal);
+    const [word, step, ...rest] = ended.stdout.trim().split(" ");
+    if (ended.code === 0 && word === "ok") return { ok: true, words: [step ?? "", ...rest] };
+    if (word === "failed")
+      return { ok: false, step: step ?? "unknown", errno: errnoName(Number(rest[0] ?? 0)) };
+    const how = ended.unstarted ?? `exit code ${ended.code}`;
+    return { ok: false, step: `substrate-init ${words[0]}`, errno: how };
+  }
+}
+
+export type Probed =
+  | { readonly ok: true; readonly words: readonly string[] }
+  | { readonly ok: false; readonly step: string; readonly errno: string };
+
+/** Runs a program to its end, in an environment that makes it speak English. Never rejects. */
+export function runProgram(argv: readonly string[], signal: AbortSignal, stdin = ""): Promise<Ended> {
+  const [program = "", ...rest] = argv;
+  const env = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
+  return new Promise((resolve) => {
+    const options = { env, cwd: "/", signal, killSignal: "SIGKILL" as const };
+    const child = execFile(program, rest, options, (error, stdout, stderr) => {
+      const { code } = error ?? { code: 0 };
+      const started = typeof code === "number";
+      resolve({ code: started ? code : null, stdout, stderr, unstarted: started ? undefined : String(code) });
+    });
+    // A program that ends without reading its input is no failure of ours.
+    child.stdin?.on("error", () => undefined).end(stdin);
+  });
+}
+
+/** Where a try fails for want of what an earlier check is about. */
+export const MEND_ABOVE = "# Mend what is missing above, then try again";
+
+/** What a failed try says, for people. */
+export function wordsOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+export function ok(seen: string): HostFinding {
+  return { verdict: "ok", seen, mend: [] };
+}
+
+export function weaker(seen: string, ...mend: readonly string[]): HostFinding {
+  return { verdict: "weaker", seen, mend };
+}
+
+export function missing(seen: string, ...mend: readonly string[]): HostFinding {
+  return { verdict: "missing", seen, mend };
+}

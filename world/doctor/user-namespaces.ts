@@ -1,0 +1,122 @@
+/** User namespaces: tried, and when the kernel says no, which of the many reasons it has. */
+import type { HostCheck, HostFinding } from "../backend.ts";
+import { LaunchFailed } from "../linux/launch.ts";
+import { type KernelSettings, kernelSettings, setKernel } from "./kernel-settings.ts";
+import { missing, ok, type Trials, weaker, wordsOf } from "./trials.ts";
+
+/** How a user namespace failed: the step of init, and the kernel's word. */
+export type Failure = { readonly step: string; readonly errno: string };
+
+/** What a container must be started with, whatever its engine. */
+const CONTAINER_FLAGS =
+  "--cap-add SYS_ADMIN --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined";
+
+const MANY = "15000";
+
+export async function userNamespaceCheck(trials: Trials, signal: AbortSignal): Promise<HostCheck> {
+  const needed = await trials.needsUserNamespace(signal).catch(() => true);
+  return {
+    name: "user-namespace",
+    what: "user namespaces",
+    needed,
+    run: (until) => run(trials, needed, until),
+  };
+}
+
+async function run(trials: Trials, needed: boolean, signal: AbortSignal): Promise<HostFinding> {
+  try {
+    await trials.launch(["user", "mount", "pid"], [], signal);
+    return ok(needed ? "made one" : "made one; worlds of this user need none");
+  } catch (error) {
+    if (!(error instanceof LaunchFailed)) return missing(wordsOf(error));
+    const { uid, init } = trials.inits;
+    const seen = `${error.step} failed with ${error.errno}`;
+    const why = whyNoUserNamespace(error, kernelSettings(), uid, init);
+    if (!needed) return weaker(`${seen}: ${why.cause}; worlds of this user need none`, ...why.mend);
+    return missing(`${seen}: ${why.cause}`, ...why.mend);
+  }
+}
+
+/** The likeliest cause, and what mends it. Pure: a test gives it every kernel. */
+export function whyNoUserNamespace(
+  failure: Failure,
+  settings: KernelSettings,
+  uid: number,
+  init: string,
+): { readonly cause: string; readonly mend: readonly string[] } {
+  const sudo = uid === 0 ? "" : "sudo ";
+  if (failure.errno === "ENOSPC" || failure.errno === "EUSERS") return tooMany(settings, uid);
+  if (failure.errno === "EINVAL" || failure.errno === "ENOSYS") {
+    return { cause: "this kernel has none", mend: ["# Use a kernel with CONFIG_USER_NS=y"] };
+  }
+  if (settings.sysctl("kernel.unprivileged_userns_clone") === "0") {
+    return {
+      cause: "kernel.unprivileged_userns_clone is 0",
+      mend: setKernel("kernel.unprivileged_userns_clone", "1", uid),
+    };
+  }
+  if (settings.sysctl("kernel.apparmor_restrict_unprivileged_userns") === "1") {
+    return {
+      cause:
+        "AppArmor keeps them from programs without a profile (kernel.apparmor_restrict_unprivileged_userns is 1)",
+      mend: appArmorProfile(init, sudo),
+    };
+  }
+  if (settings.chrooted)
+    return { cause: "this is a chroot", mend: ["# Run the broker outside of the chroot"] };
+  if (!settings.mapped) {
+    return {
+      cause: "the user namespace around this process gives its user no number",
+      mend: ["# Map this user where that namespace is made: unshare --map-current-user"],
+    };
+  }
+  return restricted(settings);
+}
+
+function tooMany(
+  settings: KernelSettings,
+  uid: number,
+): { readonly cause: string; readonly mend: readonly string[] } {
+  const limit = settings.sysctl("user.max_user_namespaces");
+  if (limit !== undefined && Number(limit) === 0) {
+    return { cause: "user.max_user_namespaces is 0", mend: setKernel("user.max_user_namespaces", MANY, uid) };
+  }
+  return {
+    cause: `user.max_user_namespaces (${limit ?? "unknown here"}) are in use, an outer namespace allows fewer, or 32 lie in each other`,
+    mend: [
+      ...setKernel("user.max_user_namespaces", MANY, uid),
+      "# or run the broker in fewer nested containers",
+    ],
+  };
+}
+
+/** Lets this one program make user namespaces, and no other. */
+function appArmorProfile(init: string, sudo: string): readonly string[] {
+  const profile = `abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile substrate-init "${init}" flags=(unconfined) {\\n  userns,\\n}\\n`;
+  return [
+    `printf '${profile}' | ${sudo}tee /etc/apparmor.d/substrate-init`,
+    `${sudo}apparmor_parser -r /etc/apparmor.d/substrate-init`,
+    `# or for every program: ${setKernel("kernel.apparmor_restrict_unprivileged_userns", "0", sudo === "" ? 0 : 1).join(" && ")}`,
+  ];
+}
+
+function restricted(settings: KernelSettings): { readonly cause: string; readonly mend: readonly string[] } {
+  const signs = [
+    ...(settings.container === undefined ? [] : [`'${settings.container}' is there`]),
+    ...(settings.filtered ? ["a seccomp filter is on this process"] : []),
+    ...(settings.mayAdminister ? [] : ["CAP_SYS_ADMIN is not in its bounding set"]),
+  ];
+  if (signs.length === 0) {
+    return {
+      cause: "no setting that is known to forbid it is set; a security module may",
+      mend: ["# Look for the refusal in the kernel's log: journalctl -k -g 'denied|userns'"],
+    };
+  }
+  return {
+    cause: `this is a container that may not (${signs.join(", ")})`,
+    mend: [
+      `docker run ${CONTAINER_FLAGS} …`,
+      `podman run ${CONTAINER_FLAGS.replace("systempaths=unconfined", "unmask=ALL")} …`,
+    ],
+  };
+}

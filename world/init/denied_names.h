@@ -1,0 +1,33 @@
+/* Keeps denied names denied for as long as the world lives: a first look at everything that may be written,
+   then notifications of what turns up (inotify(7)). No folder is read again for a command. */
+#ifndef SUBSTRATE_DENIED_NAMES_H
+#define SUBSTRATE_DENIED_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mounts.h"
+
+/* Takes a ZONE field: "watch" (the host's own files), "once" (an overlay) or "skip" (for the host's walk only),
+   a NUL, an absolute path. NULL, or what is wrong. */
+const char *names_add_zone(const uint8_t *data, size_t length);
+
+/* Before the plan: hides what host rules match in the layer of whiteouts. */
+void names_hide(const struct stage *stage);
+/* After the plan: masks the same names where no veil could be put. */
+void names_mask_hidden(const struct stage *stage);
+
+/* After the pivot, with full capabilities: the first look. */
+void names_start(void);
+/* True when PID 1 must stay able to mount, because there is something to watch. */
+bool names_watches(void);
+/* Listens in the epoll. */
+void names_listen(void);
+/* Takes what has happened so far. Before a command begins, and before its end is told. */
+void names_look(void);
+
+/* Folders that are not watched because the host's limit was reached. */
+size_t names_unwatched(void);
+
+#endif

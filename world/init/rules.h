@@ -1,0 +1,38 @@
+/* Denied names: patterns of path segments, and the sets of places where a walk down the tree stands in them.
+   Pure but for memory, which is never given back: sets are few, since folders share them. */
+#ifndef SUBSTRATE_RULES_H
+#define SUBSTRATE_RULES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a rule denies, as bits. */
+#define DENY_READ 1U
+#define DENY_WRITE 2U
+#define DENY_HOST 4U /* reading, outside of what may be written: hidden by a whiteout */
+
+struct place {
+  uint16_t rule, segment;
+};
+
+struct places {
+  uint32_t count;
+  bool listed; /* some next segment is no literal: the folder's names must be read */
+  struct places *next;
+  struct place at[];
+};
+
+/* Takes a DENY field: "r", "w" or "h", then the segments of an absolute path, each after a NUL: L and a
+   literal name, G and a pattern of fnmatch(3), D for any number of folders. NULL, or what is wrong. */
+const char *rules_add(const uint8_t *data, size_t length);
+/* Before the first segment of every rule of these kinds. NULL: there is none. */
+const struct places *rules_begin(unsigned kinds);
+/* One name further down. NULL: no rule can match below. `matched` gets what is denied at that name itself. */
+const struct places *rules_step(const struct places *from, const char *name, unsigned *matched);
+/* What is denied at that name itself. Cheaper than a step: for what is no folder. */
+unsigned rules_match(const struct places *from, const char *name);
+/* The next name that place `number` wants literally, or NULL. */
+const char *rules_literal(const struct places *from, uint32_t number);
+
+#endif

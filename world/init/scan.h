@@ -1,0 +1,19 @@
+/* Looks for denied names below a folder: reads only the folders that a rule can still match in. */
+#ifndef SUBSTRATE_SCAN_H
+#define SUBSTRATE_SCAN_H
+
+#include "rules.h"
+
+struct scan {
+  int root; /* O_PATH of what all paths are below */
+  /* A folder that is about to be read, and what stands there. False: leave it, and what is below, alone. */
+  bool (*enter)(int folder, const char *path, const struct places *places);
+  /* A denied name. `denies` holds bits of rules.h. False: leave what is below it alone. */
+  bool (*found)(const char *path, unsigned denies);
+};
+
+/* `path` is absolute below the root. What vanishes meanwhile, or cannot be read, is no error. Ends the
+   world when there are more folders than it can bear. */
+void scan_below(const struct scan *scan, const char *path, const struct places *places);
+
+#endif

@@ -1,0 +1,125 @@
+#define _GNU_SOURCE
+#include "veil.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "mount_api.h"
+#include "mount_steps.h"
+#include "targets.h"
+
+static int close_keeping_errno(int fd, int result) {
+  int error = errno;
+  if (fd >= 0) close(fd);
+  errno = error;
+  return result;
+}
+
+/* A merged folder shows the attributes of its topmost layer, so ours are the host's. An owner that this
+   user namespace does not know cannot be given: the folder then looks like the user's own, read-only. */
+static int take_after(const struct stage *stage, int folder, const char *path) {
+  struct stat status;
+  int host = open_below(stage->host, path, O_PATH | O_DIRECTORY, WALK_NO_SYMLINKS);
+  if (host < 0) return -1;
+  if (close_keeping_errno(host, fstat(host, &status)) < 0) return -1;
+  if (fchown(folder, status.st_uid, status.st_gid) < 0 && errno != EPERM && errno != EINVAL) return -1;
+  if (fchmod(folder, status.st_mode & 07777) < 0) return -1;
+  const struct timespec times[2] = {status.st_atim, status.st_mtim};
+  return futimens(folder, times);
+}
+
+/* Opens the folder of the mask layer for the host folder `path`, made on the way. -1 with ENOTDIR below a whiteout. */
+static int open_masks(const struct stage *stage, const char *path) {
+  char prefix[PATH_MAX];
+  int folder = open_below(stage->masks, "/", O_RDONLY | O_DIRECTORY, WALK_NO_SYMLINKS);
+  for (const char *part = path + strspn(path, "/"); folder >= 0 && *part != 0;) {
+    size_t length = strcspn(part, "/");
+    size_t end = (size_t)(part - path) + length;
+    memcpy(prefix, path, end);
+    prefix[end] = 0;
+    bool made = mkdirat(folder, prefix + (part - path), 0700) == 0;
+    int child = made || errno == EEXIST
+                    ? openat(folder, prefix + (part - path), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                    : -1;
+    if (child >= 0 && made && take_after(stage, child, prefix) < 0) child = close_keeping_errno(child, -1);
+    close_keeping_errno(folder, 0);
+    folder = child;
+    part += length + strspn(part + length, "/");
+  }
+  return folder;
+}
+
+int veil_hide(const struct stage *stage, const char *path) {
+  static unsigned replaced;
+  char parent[PATH_MAX];
+  char aside[32];
+  const char *name = strrchr(path, '/') + 1;
+  snprintf(parent, sizeof parent, "%.*s", (int)(name - path), path);
+  int folder = open_masks(stage, parent);
+  if (folder < 0) return errno == ENOTDIR ? 0 : -1;
+  int result = mknodat(folder, name, S_IFCHR, 0);
+  if (result < 0 && errno == EEXIST) {
+    /* A whiteout already, or a folder that stands above others: then it goes as a whole. */
+    snprintf(aside, sizeof aside, "%u", replaced++);
+    result = renameat(folder, name, stage->aside, aside);
+    if (result == 0) result = mknodat(folder, name, S_IFCHR, 0);
+  }
+  return close_keeping_errno(folder, result);
+}
+
+/* Opens SOURCE on the host; a noexec that its mount has is kept. */
+static int open_source(const struct stage *stage, const char *source, uint64_t *attributes) {
+  struct statvfs status;
+  int host = open_below(stage->host, source, O_PATH | O_DIRECTORY, WALK_NO_SYMLINKS);
+  if (host < 0) return -1;
+  if (fstatvfs(host, &status) < 0) return close_keeping_errno(host, -1);
+  if ((status.f_flag & ST_NOEXEC) != 0) *attributes |= ATTR_NOEXEC;
+  return host;
+}
+
+static int add_lower_layers(int context, int masks, int host) {
+  char layers[64];
+  snprintf(layers, sizeof layers, "/proc/self/fd/%d:/proc/self/fd/%d", masks, host);
+  return filesystem_option(context, "lowerdir", layers);
+}
+
+static int configure(int context, bool userxattr) {
+  if (filesystem_option(context, "index", "off") < 0) return -1;
+  if (filesystem_option(context, "metacopy", "off") < 0) return -1;
+  return userxattr ? filesystem_option(context, "userxattr", NULL) : 0;
+}
+
+int veil_place(const struct stage *stage, const struct mount_step *step, const char **path) {
+  const char *const *parts = step->parts;
+  bool userxattr = strcmp(parts[step->count - 1], "userxattr") == 0;
+  bool writable = step->count - userxattr == 5;
+  int upper = -1, work = -1, result = -1, tree = -1;
+  uint64_t attributes = ATTR_NOSUID | ATTR_NODEV | (writable ? 0 : ATTR_RDONLY);
+  if (!writable && step->count - userxattr != 3) {
+    errno = EINVAL;
+    return -1;
+  }
+  *path = parts[1];
+  int host = open_source(stage, parts[1], &attributes);
+  int masks = host < 0 ? -1 : open_masks(stage, parts[1]);
+  int context = masks < 0 ? -1 : filesystem_begin("overlay");
+  if (context >= 0) result = add_lower_layers(context, masks, host);
+  if (result == 0 && writable) {
+    upper = overlay_layer(stage, context, "upperdir", parts[3]);
+    work = upper < 0 ? -1 : overlay_layer(stage, context, "workdir", parts[4]);
+    result = work < 0 ? -1 : 0;
+  }
+  if (result == 0) result = configure(context, userxattr);
+  if (result == 0) tree = filesystem_mount(context, attributes);
+  if (result == 0) result = tree < 0 ? -1 : place_tree(stage, tree, parts[2], attributes);
+  const int opened[] = {context, masks, host, upper, work};
+  for (size_t i = 0; i < sizeof opened / sizeof opened[0]; i++) close_keeping_errno(opened[i], 0);
+  return result;
+}

@@ -1,0 +1,82 @@
+/** Writes that landed in the upper layers of veils: made inside, listed for people, and gone with the world. */
+import { statSync } from "node:fs";
+import { lstat, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { prepareLayers } from "./layers.ts";
+
+/**
+ * A veil with an upper layer: `layers` holds what was written below `target`. The time is a ctime: copying up sets the
+ * folder's mtime back (the kernel's ovl_copy_up).
+ */
+export type StrayLayer = { readonly target: string; readonly layers: string; readonly emptySince: number };
+
+/** Bounds of the listing, as of every diff. */
+const MAX_LISTED = 1000;
+
+/** Makes the layers, empty. Throws `WorldUnavailable`. */
+export async function prepareStrays(
+  veils: readonly { readonly target: string; readonly layers: string }[],
+): Promise<readonly StrayLayer[]> {
+  return await Promise.all(
+    veils.map(async ({ target, layers }) => {
+      await prepareLayers(layers);
+      return { target, layers, emptySince: statSync(join(layers, "upper")).ctimeMs };
+    }),
+  );
+}
+
+/** What strayed in one world, each change told once: to the command that ends first after it. */
+export class Strays {
+  readonly #layers: readonly StrayLayer[];
+  /** The latest change (ctime, ms) that was told, and which paths had it: others may still get the same stamp. */
+  #told = 0;
+  #toldThen = new Set<string>();
+
+  constructor(layers: readonly StrayLayer[]) {
+    this.#layers = layers;
+  }
+
+  /**
+   * Absolute paths of what was written or deleted and not told yet, at most 1,000. Costs one look for each veil as long
+   * as nothing strayed; afterwards it grows with everything that ever did.
+   */
+  async take(): Promise<readonly string[]> {
+    const touched = this.#layers.filter(
+      ({ layers, emptySince }) => statSync(join(layers, "upper")).ctimeMs !== emptySince,
+    );
+    const found: Found[] = [];
+    for (const { layers, target } of touched) await collect(join(layers, "upper"), target, found);
+    const fresh = found.filter(
+      ({ path, time }) => time > this.#told || (time === this.#told && !this.#toldThen.has(path)),
+    );
+    for (const each of fresh) this.#remember(each);
+    return fresh
+      .map(({ path }) => path)
+      .sort()
+      .slice(0, MAX_LISTED);
+  }
+
+  #remember({ path, time }: Found): void {
+    if (time > this.#told) this.#toldThen = new Set();
+    if (time >= this.#told) this.#toldThen.add(path);
+    this.#told = Math.max(this.#told, time);
+  }
+}
+
+type Found = { readonly path: string; readonly time: number };
+
+async function collect(upper: string, shown: string, found: Found[]): Promise<void> {
+  for (const name of await namesIn(upper)) {
+    const path = join(upper, name);
+    const stat = await lstat(path).catch(() => undefined);
+    if (stat === undefined) continue;
+    // A folder was copied up on the way to what changed in it, or is new: that shows in what is in it, if anything is.
+    const inside = stat.isDirectory() ? await namesIn(path) : [];
+    if (inside.length > 0) await collect(path, join(shown, name), found);
+    else found.push({ path: join(shown, name), time: stat.ctimeMs });
+  }
+}
+
+async function namesIn(folder: string): Promise<readonly string[]> {
+  return await readdir(folder).catch(() => []);
+}

@@ -1,0 +1,83 @@
+/** What a world has of its own whatever its policy says: devices, processes, private folders. Pure. */
+import { join } from "node:path";
+import type { WorldSpec } from "../backend.ts";
+import type { HostFacts } from "./host-facts.ts";
+import type { MountOperation } from "./operations.ts";
+import { PRIVATE, readsEverything } from "./scopes.ts";
+
+/** Device nodes that cannot reach hardware, other programs' memory or the kernel's log. */
+const DEVICES = ["null", "zero", "full", "random", "urandom", "tty"] as const;
+
+/** Parts of a fresh procfs that act on the whole machine: uid 0 may write them without any capability. */
+const PROC_SEALED = ["sys", "sysrq-trigger", "irq", "bus", "fs", "dynamic_debug", "mtrr"] as const;
+
+/** Parts of procfs and sysfs that show the machine's memory, keys and firmware. */
+const MASKED = [
+  "/proc/kcore",
+  "/proc/keys",
+  "/proc/key-users",
+  "/proc/kmsg",
+  "/proc/kallsyms",
+  "/proc/timer_list",
+  "/proc/sched_debug",
+  "/proc/acpi",
+  "/proc/scsi",
+  "/sys/firmware",
+  "/sys/kernel/debug",
+  "/sys/kernel/tracing",
+  "/sys/kernel/security",
+] as const;
+
+export function devices(): readonly MountOperation[] {
+  return [
+    { op: "tmpfs", target: "/dev", options: "mode=755,size=64k" },
+    ...DEVICES.map((name) => ({ op: "device", name }) as const),
+    { op: "dir", target: "/dev/pts", mode: "755" },
+    { op: "devpts", target: "/dev/pts" },
+    { op: "symlink", text: "pts/ptmx", target: "/dev/ptmx" },
+    { op: "symlink", text: "/proc/self/fd", target: "/dev/fd" },
+    { op: "symlink", text: "/proc/self/fd/0", target: "/dev/stdin" },
+    { op: "symlink", text: "/proc/self/fd/1", target: "/dev/stdout" },
+    { op: "symlink", text: "/proc/self/fd/2", target: "/dev/stderr" },
+    { op: "dir", target: "/dev/shm", mode: "1777" },
+    { op: "tmpfs", target: "/dev/shm", options: "mode=1777,size=50%" },
+    ...maskSources(),
+  ];
+}
+
+/** What init covers denied names with, as long as the world lives (world/init/denials.h): nobody may read it. */
+function maskSources(): readonly MountOperation[] {
+  return [
+    { op: "dir", target: "/dev/.denied", mode: "755" },
+    { op: "tmpfs", target: "/dev/.denied", options: "mode=755,size=4k" },
+    { op: "file", target: "/dev/.denied/file", mode: "0" },
+    { op: "dir", target: "/dev/.denied/folder", mode: "0" },
+    { op: "readonly", target: "/dev/.denied" },
+  ];
+}
+
+export function processes(facts: HostFacts): readonly MountOperation[] {
+  const seals = PROC_SEALED.map((name) => join("/proc", name)).filter((path) => exists(path, facts));
+  const masks = MASKED.filter((path) => exists(path, facts));
+  return [
+    { op: "proc", target: "/proc" },
+    ...seals.map((target) => ({ op: "readonly", target }) as const),
+    ...masks.map((target) => ({ op: "mask", target }) as const),
+  ];
+}
+
+export function privateFolders(spec: WorldSpec, facts: HostFacts): readonly MountOperation[] {
+  const present = readsEverything(spec)
+    ? PRIVATE.filter((path) => facts.kind(path) === "folder")
+    : [...PRIVATE];
+  return present.map((target) => ({
+    op: "tmpfs",
+    target,
+    options: target === "/run" ? "mode=755,size=10%" : "mode=1777,size=50%",
+  }));
+}
+
+function exists(path: string, facts: HostFacts): boolean {
+  const kind = facts.kind(path);
+  return kind !== "missing" && kind !== "symlinked";
+}

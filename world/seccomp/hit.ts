@@ -1,0 +1,73 @@
+/** What a notified call was, in words for people. */
+import { getSystemErrorName } from "node:util";
+import type { WorldViolation } from "../backend.ts";
+import { identifyCall } from "./numbers.ts";
+import { type ArgumentTest, DENIED, type SeccompRule } from "./table.ts";
+
+/** A call that the table refuses by default, as `substrate-init` tells of it in log mode. */
+export type Hit = {
+  readonly number: number;
+  /** AUDIT_ARCH_* of the interface it came by. */
+  readonly audit: number;
+  /** The six raw arguments of the last such call. */
+  readonly arguments: readonly bigint[];
+  /** How many such calls the command has made so far. */
+  readonly count: number;
+  /** 0: it was let through; else the error number that it was answered with. */
+  readonly refused: number;
+};
+
+/** The violation that a hit is: which call, what became of it, and why the table refuses it. */
+export function hitViolation(hit: Hit): WorldViolation {
+  const identity = identifyCall(hit.number, hit.audit);
+  if (identity.kind === "foreign") {
+    const words = `system call ${identity.number} of the ${identity.interface} interface`;
+    return violation(`${identity.interface}:${identity.number}`, `The ${words}`, hit, FOREIGN);
+  }
+  const rule = DENIED.find((row) => row.call === identity.call && applies(row.when, hit));
+  return violation(identity.call, `The system call ${identity.call}${deciding(rule, hit)}`, hit, rule);
+}
+
+/** The row that the filter has for whole interfaces, in the words that the others have. */
+const FOREIGN: Pick<SeccompRule, "reason" | "inLogMode"> = {
+  reason: "the table names calls by this machine's own numbers, and the same calls go by others there",
+  inLogMode: {
+    reason: "the rows that guard files and network could not recognise a call there",
+    told: true,
+  },
+};
+
+function violation(
+  subject: string,
+  what: string,
+  hit: Hit,
+  rule: Pick<SeccompRule, "reason" | "inLogMode"> | undefined,
+): WorldViolation {
+  const times = hit.count === 1 ? "" : `, ${hit.count} times so far`;
+  const byDefault = rule?.reason ?? "no row of the table says why";
+  const outcome =
+    hit.refused === 0
+      ? `was let through because the policy's world.seccomp is log${times}. By default it is refused: ${byDefault}`
+      : `was refused with ${getSystemErrorName(-hit.refused)} although the policy's world.seccomp is log${times}: ${rule?.inLogMode?.reason ?? byDefault}`;
+  return { kind: "system_call", subject, message: `${what} ${outcome}` };
+}
+
+/** ` (argument 1: 0x26)` and so on: what made a rule with a condition apply; arguments are counted from 1. */
+function deciding(rule: SeccompRule | undefined, hit: Hit): string {
+  const places = [...new Set((rule?.when ?? []).map(({ argument }) => argument))];
+  if (places.length === 0) return "";
+  const words = places.map((place) => `argument ${place + 1}: 0x${lowHalf(hit, place).toString(16)}`);
+  return ` (${words.join(", ")})`;
+}
+
+function applies(tests: readonly ArgumentTest[] | undefined, hit: Hit): boolean {
+  return (tests ?? []).every((test) => {
+    const value = lowHalf(hit, test.argument);
+    if ("anyOf" in test) return (value & test.anyOf) !== 0;
+    return "isIn" in test ? test.isIn.includes(value) : !test.notIn.includes(value);
+  });
+}
+
+function lowHalf(hit: Hit, argument: number): number {
+  return Number((hit.arguments[argument] ?? 0n) & 0xffff_ffffn);
+}
