@@ -2,9 +2,11 @@
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { WorldBackend } from "../broker/broker.ts";
-import { HomeRefused, homeLayout } from "../broker/home.ts";
+import type { BackendChoice, WorldBackend } from "../broker/broker.ts";
+import { type Home, HomeRefused, homeLayout } from "../broker/home.ts";
+import type { Candidate } from "../world/choice.ts";
 import type { LinuxOptions } from "../world/linux/backend.ts";
+import { type BackendName, backendNames } from "./backend-names.ts";
 import { runCli } from "./cli/program.ts";
 import { EXIT_SUBSTRATE, type Terminal } from "./cli/terminal.ts";
 import { installationAt } from "./installation.ts";
@@ -40,10 +42,11 @@ function terminalOf(host: NodeJS.Process): Terminal {
   return {
     home,
     installation,
-    createBackend: async () => await linuxBackend(inits),
+    createBackend: (onChoice) => firstBackend(host.env, inits, home, onChoice),
     createChecks: async (order) => {
       const { linuxChecks } = await import("../world/doctor/checks.ts");
-      return await linuxChecks(inits, await linuxBackend(inits), order, AbortSignal.timeout(FIRST_TRY_MS));
+      const { LinuxBackend } = await import("../world/linux/backend.ts");
+      return await linuxChecks(inits, new LinuxBackend(inits), order, AbortSignal.timeout(FIRST_TRY_MS));
     },
     environment: host.env,
     uid,
@@ -54,7 +57,35 @@ function terminalOf(host: NodeJS.Process): Terminal {
   };
 }
 
-async function linuxBackend(options: LinuxOptions): Promise<WorldBackend> {
-  const { LinuxBackend } = await import("../world/linux/backend.ts");
-  return new LinuxBackend(options);
+/** Worlds from the host itself; where it refuses those, from podman or docker (`world/container`). */
+async function firstBackend(
+  environment: NodeJS.ProcessEnv,
+  native: LinuxOptions,
+  home: Home,
+  onChoice: (choice: BackendChoice) => void,
+): Promise<WorldBackend> {
+  const names = backendNames(environment["SUBSTRATE_BACKEND"]);
+  const { FirstThatWorks } = await import("../world/choice.ts");
+  const candidates = await Promise.all(names.map((name) => candidate(name, environment, native, home)));
+  return new FirstThatWorks(candidates, onChoice);
+}
+
+async function candidate(
+  name: BackendName,
+  environment: NodeJS.ProcessEnv,
+  native: LinuxOptions,
+  home: Home,
+): Promise<Candidate> {
+  if (name === "linux") {
+    const { LinuxBackend } = await import("../world/linux/backend.ts");
+    const { isHostRefusal } = await import("../world/linux/launch.ts");
+    return { backend: new LinuxBackend(native), yields: isHostRefusal };
+  }
+  const { ContainerBackend } = await import("../world/container/backend.ts");
+  const { containerRuntime } = await import("../world/container/runtimes.ts");
+  const runtime = containerRuntime(name, environment, native.uid, home.containers);
+  return {
+    backend: new ContainerBackend({ ...native, runtime, folder: home.containers }),
+    yields: () => true,
+  };
 }

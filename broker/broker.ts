@@ -1,5 +1,12 @@
 import type { ConfigDocument, WorldImage } from "../schemas/generated/types.ts";
-import type { DoctorOrder, HostCheck, HostFinding, WorldBackend, WorldSpec } from "../world/backend.ts";
+import type {
+  BackendChoice,
+  DoctorOrder,
+  HostCheck,
+  HostFinding,
+  WorldBackend,
+  WorldSpec,
+} from "../world/backend.ts";
 import type { Activity } from "./activity.ts";
 import type { Decisions } from "./decisions.ts";
 import type { BaseEnvironments } from "./environment.ts";
@@ -39,4 +46,4 @@ export type Broker = {
 };
 
 /** For whoever assembles a broker, or tries whether one could work here: what comes from outside this folder. */
-export type { DoctorOrder, HostCheck, HostFinding, WorldBackend };
+export type { BackendChoice, DoctorOrder, HostCheck, HostFinding, WorldBackend };

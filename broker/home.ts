@@ -28,6 +28,8 @@ export type Home = {
   readonly quarantine: string;
   /** What no world may see: this home, and the held changes of every home. */
   readonly hidden: readonly string[];
+  /** Where the container backends keep their sockets. */
+  readonly containers: string;
   readonly brokerFile: string;
   readonly startLock: string;
   readonly log: string;
@@ -60,6 +62,7 @@ export function homeLayout(root: string, overlay: string | undefined): Home {
         : join(overlay, createHash("sha256").update(root).digest("hex").slice(0, 16)),
     quarantine: join(root, "quarantine"),
     hidden: overlay === undefined ? [root] : [root, overlay],
+    containers: join(root, "run/containers"),
     brokerFile: join(root, "run/broker.json"),
     startLock: join(root, "run/start.lock"),
     log: join(root, "log/broker.log"),

@@ -16,6 +16,10 @@ export type BrokerOptions = {
   readonly policies?: Readonly<Record<string, string>>;
   /** The text of config.yaml. */
   readonly config?: string;
+  /** Variables of the broker beyond SUBSTRATE_HOME. */
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Words that start the broker's own words, and become it. */
+  readonly wrapper?: readonly string[];
   /** A folder of the actor's to hold the home and the project, instead of one below /tmp: removed at the end. */
   readonly folder?: string;
 };
@@ -30,35 +34,47 @@ export class TestBroker {
   readonly project: string;
   readonly process: ChildProcess;
   readonly #launcher: readonly string[];
+  readonly #options: BrokerOptions;
 
-  private constructor(actor: Actor, folder: string, process: ChildProcess, launcher: readonly string[]) {
+  private constructor(
+    actor: Actor,
+    folder: string,
+    process: ChildProcess,
+    launcher: readonly string[],
+    options: BrokerOptions,
+  ) {
     this.actor = actor;
     this.folder = folder;
     this.home = join(folder, "home");
     this.project = join(folder, "project");
     this.process = process;
     this.#launcher = launcher;
+    this.#options = options;
   }
 
   static async start(actor: Actor, options: BrokerOptions = {}): Promise<TestBroker> {
     const folder = prepareFolder(actor, options);
-    return await TestBroker.#startIn(actor, folder);
+    return await TestBroker.#startIn(actor, folder, options);
   }
 
   /** Another broker on the same home, after this one is gone. */
   async again(): Promise<TestBroker> {
-    return await TestBroker.#startIn(this.actor, this.folder);
+    return await TestBroker.#startIn(this.actor, this.folder, this.#options);
   }
 
-  static async #startIn(actor: Actor, folder: string): Promise<TestBroker> {
+  static async #startIn(actor: Actor, folder: string, options: BrokerOptions): Promise<TestBroker> {
     const { node, launcher } = await installationFor(actor);
     const words = [node, launcher];
-    const process = spawnAs(actor, [...words, "broker", "start", "--foreground"], {
-      cwd: join(folder, "project"),
-      env: { SUBSTRATE_HOME: join(folder, "home") },
-      stdio: ["ignore", "ignore", "inherit"],
-    });
-    const broker = new TestBroker(actor, folder, process, words);
+    const process = spawnAs(
+      actor,
+      [...(options.wrapper ?? []), ...words, "broker", "start", "--foreground"],
+      {
+        cwd: join(folder, "project"),
+        env: { ...options.environment, SUBSTRATE_HOME: join(folder, "home") },
+        stdio: ["ignore", "ignore", "inherit"],
+      },
+    );
+    const broker = new TestBroker(actor, folder, process, words, options);
     await broker.#untilReady();
     return broker;
   }

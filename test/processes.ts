@@ -39,3 +39,9 @@ function commandLine(pid: number): string {
     return "";
   }
 }
+
+/** The pid of a process's parent (proc_pid_stat(5), field 4). Throws when the process is gone. */
+export function parentOf(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+}

@@ -192,6 +192,12 @@ export interface WorldBackend {
   close(): Promise<void>;
 }
 
+/** A backend that was tried and is not used, with its reason and the mend. */
+export type RefusedBackend = { readonly backend: string; readonly message: string; readonly hint: string };
+
+/** Which backend was taken, and why none of those before it. */
+export type BackendChoice = { readonly backend: string; readonly refused: readonly RefusedBackend[] };
+
 /** What came of trying one thing; `mend` holds command lines, or comments that begin with `#`. */
 export type HostFinding = {
   readonly verdict: "ok" | "weaker" | "missing";

@@ -1,4 +1,4 @@
-import type { DoctorOrder, HostCheck, WorldBackend } from "../../broker/broker.ts";
+import type { BackendChoice, DoctorOrder, HostCheck, WorldBackend } from "../../broker/broker.ts";
 import type { Home } from "../../broker/home.ts";
 import type { Installation } from "../installation.ts";
 
@@ -6,7 +6,8 @@ import type { Installation } from "../installation.ts";
 export type Terminal = {
   readonly home: Home;
   readonly installation: Installation;
-  readonly createBackend: () => Promise<WorldBackend>;
+  /** Throws {@link Complaint} for a SUBSTRATE_BACKEND that there is not. */
+  readonly createBackend: (onChoice: (choice: BackendChoice) => void) => Promise<WorldBackend>;
   /** What the backend wants of this host, ready to be tried. */
   readonly createChecks: (order: DoctorOrder) => Promise<readonly HostCheck[]>;
   readonly environment: Readonly<Record<string, string | undefined>>;

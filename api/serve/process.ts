@@ -1,7 +1,9 @@
 /** `substrate broker start --foreground`: one broker from its start to its signal. */
 import { chmodSync } from "node:fs";
 import { pino } from "pino";
+import type { BackendChoice, WorldBackend } from "../../broker/broker.ts";
 import { prepareHome } from "../../broker/home.ts";
+import type { Log } from "../http/context.ts";
 import { dropLeftChanges, expireHeldChanges } from "./held-changes.ts";
 import { assembleBroker, type Parts } from "./assemble.ts";
 import { claimStart } from "./claim.ts";
@@ -9,7 +11,12 @@ import { serve } from "./serve.ts";
 import { surviveStorageFaults } from "./storage-faults.ts";
 import { watchPolicies } from "./watch.ts";
 
-export type ProcessOptions = Omit<Parts, "log">;
+export type ProcessOptions = Omit<Parts, "log" | "backend"> & {
+  readonly createBackend: (onChoice: (choice: BackendChoice) => void) => Promise<WorldBackend>;
+};
+
+/** For finding out which backend works: a container runtime may take seconds for its first container. */
+const PROBE_PATIENCE_MS = 30_000;
 
 /**
  * Runs until SIGTERM, SIGINT or SIGHUP, and settles when everything is taken down. Throws when another broker
@@ -27,10 +34,15 @@ export async function runBroker(options: ProcessOptions): Promise<void> {
   const asked = untilSignal();
   const unguard = surviveStorageFaults(log);
   try {
-    const broker = await assembleBroker({ ...options, log });
+    const backend = await options.createBackend((choice) => sayChoice(choice, log));
+    const broker = await assembleBroker({ ...options, backend, log });
     log.level = broker.config().log?.level ?? "info";
     dropLeftChanges(broker, log);
     const running = await serve(broker, log);
+    // Ahead of the first command, which asks for the same answer.
+    backend.probe(AbortSignal.timeout(PROBE_PATIENCE_MS)).catch((error: unknown) => {
+      log.warn({ err: error }, "No world can be made yet");
+    });
     const expiry = expireHeldChanges(broker, log);
     const unwatch = await watchPolicies(broker, log);
     log.info({ signal: await asked }, "Broker is asked to stop");
@@ -44,6 +56,11 @@ export async function runBroker(options: ProcessOptions): Promise<void> {
     unguard();
     claim.release();
   }
+}
+
+function sayChoice({ backend, refused }: BackendChoice, log: Log): void {
+  if (refused.length === 0) log.info({ backend }, "Backend chosen");
+  else log.warn({ backend, refused }, "Backend chosen; the ones before it are refused by this host");
 }
 
 /** Listened to before anything is opened: a signal that comes early stops the broker as soon as it is up. */

@@ -37,13 +37,12 @@ export class Trials {
     signal: AbortSignal,
     filter: Uint8Array = ALLOW_ALL,
   ): Promise<void> {
-    const { process, channel } = await launchInit(
+    const { holder, channel } = await launchInit(
       { ...this.inits, namespaces, plan: { mounts, denied: [], zones: [] }, filter, guard: undefined },
       signal,
     );
     channel.destroy();
-    if (process.exitCode !== null || process.signalCode !== null) return;
-    await new Promise<void>((resolve) => process.once("exit", () => resolve()));
+    await holder.ended;
   }
 
   /** The same with a user namespace where this user needs one. */

@@ -2,6 +2,7 @@
 #include "credentials.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
 #include <stdint.h>
@@ -62,4 +63,19 @@ void credentials_lower(void) {
 
 void credentials_hide(void) {
   must(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "dumpable");
+}
+
+void credentials_become(uint32_t uid, uint32_t gid) {
+  struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct sets[2];
+  must(prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0), "keep capabilities");
+  /* In this order: the user's change takes the right to change the groups out of the effective set. */
+  must(setgroups(0, NULL), "setgroups");
+  must(setresgid(gid, gid, gid), "setresgid");
+  must(setresuid(uid, uid, uid), "setresuid");
+  must((int)syscall(SYS_capget, &header, sets), "capget");
+  for (int i = 0; i < 2; i++) sets[i].effective = sets[i].permitted;
+  must((int)syscall(SYS_capset, &header, sets), "capset");
+  /* The change has made us not dumpable, and such a process cannot write its own identity maps. */
+  must(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), "dumpable");
 }

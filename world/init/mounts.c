@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "denied_names.h"
+#include "entrance.h"
 #include "failure.h"
 #include "mount_api.h"
 #include "mount_steps.h"
@@ -39,6 +41,13 @@ static int place_proc(const char *path) {
   return tree;
 }
 
+static int open_host(void) {
+  char path[PATH_MAX];
+  int length = snprintf(path, sizeof path, "/oldroot%s", entrance_root());
+  if (length >= (int)sizeof path) fail_world("staging", entrance_root(), ENAMETOOLONG);
+  return open_path(path, O_DIRECTORY);
+}
+
 void mounts_stage(struct stage *stage) {
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail_world("mount private", "/", errno);
   if (mount("substrate", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755") < 0) {
@@ -55,7 +64,7 @@ void mounts_stage(struct stage *stage) {
   int empty = open("/empty-file", O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0000);
   if (empty < 0) fail_world("staging", "/empty-file", errno);
   close(empty);
-  stage->host = open_path("/oldroot", O_DIRECTORY);
+  stage->host = open_host();
   stage->empty_file = open_path("/empty-file", 0);
   stage->empty_folder = open_path("/empty", O_DIRECTORY);
   stage->masks = open_path("/masks", O_DIRECTORY);

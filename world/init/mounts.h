@@ -6,7 +6,7 @@
 
 /* Where things are while the plan is applied: the host at `host`, the world to be at `world`. */
 struct stage {
-  int host;       /* O_PATH of /oldroot */
+  int host;       /* O_PATH of the host's tree, below /oldroot */
   int world;      /* O_PATH of what is on top of /newroot, opened anew for each step */
   int empty_file; /* mode 000, for masks */
   int empty_folder;

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "credentials.h"
 #include "failure.h"
 
 static void write_text(int directory, const char *path, const char *text) {
@@ -28,6 +29,7 @@ static void write_identity(const char *path, uint32_t id) {
 
 void namespaces_enter(const struct setup *setup) {
   if ((setup->namespaces & CLONE_NEWUSER) != 0) {
+    if (geteuid() != setup->uid || getegid() != setup->gid) credentials_become(setup->uid, setup->gid);
     /* First and alone: it gives the capabilities that the other namespaces ask for. */
     if (unshare(CLONE_NEWUSER) < 0) fail_world("unshare user", "", errno);
     /* The kernel takes an ordinary user's gid_map only after setgroups is denied (user_namespaces(7)). */

@@ -46,9 +46,9 @@ static void follow_outer(int alive) {
 }
 
 /* What the host calls us, as its own procfs has it; 0 when that cannot be read. */
-static uint64_t host_pid(void) {
+static uint64_t host_pid(const struct stage *stage) {
   char text[32] = "";
-  ssize_t length = readlink("/oldroot/proc/self", text, sizeof text - 1);
+  ssize_t length = readlinkat(stage->host, "proc/self", text, sizeof text - 1);
   return length > 0 ? strtoull(text, NULL, 10) : 0;
 }
 
@@ -91,7 +91,7 @@ static int build(const struct setup *setup, int null) {
   mounts_stage(&stage);
   namespaces_prepare(setup, stage.proc);
   mounts_apply(&stage, setup);
-  uint64_t pid = host_pid();
+  uint64_t pid = host_pid(&stage);
   mounts_finish(&stage);
   /* The plan was read where the frame stands, until here. */
   channel_release();

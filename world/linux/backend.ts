@@ -1,5 +1,3 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Isolation } from "../../schemas/generated/types.ts";
 import { type World, type WorldBackend, type WorldSpec, WorldUnavailable } from "../backend.ts";
@@ -12,9 +10,21 @@ import type { LinuxWorld } from "./world.ts";
 
 export type { LinuxOptions };
 
+/** A world on a folder that every host has, for nothing but its making: a broker that is killed leaves no folder of it. */
+const PROBE: WorldSpec = {
+  project: "/usr",
+  identity: "probe",
+  access: { kind: "direct" },
+  files: { read: ["/**"], denyRead: [], write: [], denyWrite: [], seal: [] },
+  hidden: [],
+  sealed: [],
+  limits: {},
+  seccomp: "enforce",
+  strays: "refused",
+};
+
 /** Worlds from Linux namespaces on this host. */
 export class LinuxBackend implements WorldBackend {
-  readonly name = "linux";
   readonly #options: LinuxOptions;
   readonly #programs = seccompPrograms(architectureOf(process.arch));
   readonly #maker: WorldMaker;
@@ -29,6 +39,10 @@ export class LinuxBackend implements WorldBackend {
   constructor(options: LinuxOptions) {
     this.#options = options;
     this.#maker = new WorldMaker(options, this.#programs);
+  }
+
+  get name(): string {
+    return this.#maker.name;
   }
 
   filterHash(seccomp: WorldSpec["seccomp"]): string {
@@ -110,27 +124,8 @@ export class LinuxBackend implements WorldBackend {
   }
 
   async #tryOut(signal: AbortSignal): Promise<Isolation> {
-    const project = await mkdtemp(join(tmpdir(), "substrate-probe-"));
-    try {
-      const world = await this.#maker.make("wld_probe", probeSpec(project), signal);
-      await world.end("the probe is over");
-      return world.isolation;
-    } finally {
-      await rm(project, { recursive: true, force: true });
-    }
+    const world = await this.#maker.make("wld_probe", PROBE, signal);
+    await world.end("the probe is over");
+    return world.isolation;
   }
-}
-
-function probeSpec(project: string): WorldSpec {
-  return {
-    project,
-    identity: "probe",
-    access: { kind: "direct" },
-    files: { read: ["/**"], denyRead: [], write: [`${project}/**`], denyWrite: [], seal: [] },
-    hidden: [],
-    sealed: [],
-    limits: {},
-    seccomp: "enforce",
-    strays: "refused",
-  };
 }

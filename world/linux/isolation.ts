@@ -23,7 +23,7 @@ export type Achievements = {
 export function isolationVector({ achieved, unwatched, overlay, seccomp }: Achievements): Isolation {
   return {
     backend: "linux",
-    user: hasNamespace(achieved, "user") ? "on" : "off: not needed, the broker may unshare without it",
+    user: hasNamespace(achieved, "user") ? "on" : "off: not needed, init may unshare without it",
     mount: unwatched === 0 ? namespace(achieved, "mount") : unwatchedFolders(unwatched),
     pid: namespace(achieved, "pid"),
     net: namespace(achieved, "net"),

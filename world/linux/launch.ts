@@ -24,9 +24,19 @@ export type LaunchPlan = {
   readonly guard: Uint8Array | undefined;
 };
 
+/** What holds a world on the outside: a child of the broker, or a container. */
+export type Holder = {
+  /** Process id on the host. */
+  readonly pid: number;
+  /** Settles with the cause when nothing of it is left; never rejects. */
+  readonly ended: Promise<string>;
+  /** Ends it when closing the channel did not. */
+  readonly kill: () => void;
+};
+
 /** A world's init that has answered READY. */
 export type Launched = {
-  readonly process: ChildProcess;
+  readonly holder: Holder;
   readonly channel: Duplex;
   /** Bits of the namespaces that were unshared. */
   readonly achieved: number;
@@ -34,7 +44,25 @@ export type Launched = {
   readonly unwatched: number;
 };
 
-type Ready = Pick<Launched, "achieved" | "unwatched">;
+/** A way to start init. */
+export interface Launcher {
+  /** The backend's name in replies. */
+  readonly name: string;
+  /** Whether its worlds have a user namespace; undefined: found out by the first world, by trying. */
+  readonly userNamespace: boolean | undefined;
+  /** Throws {@link LaunchFailed} or {@link WorldUnavailable}; in each case nothing is left of the world. */
+  launch(id: string, plan: LaunchPlan, signal: AbortSignal): Promise<Launched>;
+}
+
+/** Init as a child of the broker. */
+export const DIRECT: Launcher = {
+  name: "linux",
+  userNamespace: undefined,
+  launch: (_id, plan, signal) => launchInit(plan, signal),
+};
+
+/** What init said when it was ready; `pid` is the host's name for PID 1 of the world. */
+export type Ready = Pick<Launched, "achieved" | "unwatched"> & { readonly pid: number };
 
 const HINT = "Run 'substrate world doctor': it tries what a world needs of this host, and prints the mend";
 const LOG_HINT =
@@ -59,6 +87,17 @@ export class LaunchFailed extends WorldUnavailable {
 }
 
 /**
+ * Errors with which kernels refuse namespaces, or what is done in a new one, to whoever asks: by permission (EPERM; EACCES
+ * from AppArmor and SELinux), by a limit of none (ENOSPC), or because they were built without (EINVAL, ENOSYS).
+ */
+const REFUSALS = ["EPERM", "EACCES", "ENOSPC", "EINVAL", "ENOSYS"];
+
+/** Whether this host does not let the broker make worlds, now or later. What is scarce for a moment is no refusal. */
+export function isHostRefusal(error: unknown): boolean {
+  return error instanceof LaunchFailed && error.step !== "protocol" && REFUSALS.includes(error.errno);
+}
+
+/**
  * Starts init, sends the plan and waits until it is ready. The process is detached so that a terminal's Ctrl-C
  * ends the broker's own way and not every world at once. Throws {@link LaunchFailed} or {@link WorldUnavailable};
  * in each case init is gone.
@@ -71,12 +110,20 @@ export async function launchInit(plan: LaunchPlan, signal: AbortSignal): Promise
     cwd: "/",
     detached: true,
   });
+  const holder = holderOf(child);
+  const complaint = collectComplaint(child);
   const channel = child.stdio[3] as Duplex | null | undefined;
   try {
-    const ready = await firstAnswer(child, channel, plan, signal);
+    const { achieved, unwatched } = await firstAnswer(channel, plan, signal, (fail) => {
+      const failWith = (cause: string): void =>
+        fail(`${cause}${complaint()}`, "Run 'npm run build' in the checkout");
+      child.once("error", (error) => failWith(error.message));
+      // Not "exit", which can overtake the FAILED that init sent before it ended.
+      child.once("close", (code, name) => failWith(`it ended with ${name ?? `exit code ${code}`}`));
+    });
     if (channel === null || channel === undefined)
       throw new WorldUnavailable("Init has no channel", "Report this as a bug");
-    return { process: child, channel, ...ready };
+    return { holder, channel, achieved, unwatched };
   } catch (error) {
     channel?.destroy();
     child.kill("SIGKILL");
@@ -84,30 +131,25 @@ export async function launchInit(plan: LaunchPlan, signal: AbortSignal): Promise
   }
 }
 
-function firstAnswer(
-  child: ChildProcess,
+/**
+ * Sends the plan and waits for init's answer. `watch` gets what to call when whoever started init learns that no answer
+ * will come. Throws {@link LaunchFailed} or {@link WorldUnavailable}.
+ */
+export function firstAnswer(
   channel: Duplex | null | undefined,
   plan: LaunchPlan,
   signal: AbortSignal,
+  watch: (fail: (cause: string, hint: string) => void) => void,
 ): Promise<Ready> {
   return new Promise((resolve, reject) => {
-    const complaint = collectComplaint(child);
     const settle = (act: () => void): void => {
       signal.removeEventListener("abort", onAbort);
       channel?.removeListener("data", onData);
       act();
     };
     const onAbort = (): void => settle(() => reject(tooLate(signal)));
-    const fail = (cause: string): void => {
-      settle(() =>
-        reject(
-          new WorldUnavailable(
-            `Cannot start '${plan.init}': ${cause}${complaint()}`,
-            "Run 'npm run build' in the checkout",
-          ),
-        ),
-      );
-    };
+    const fail = (cause: string, hint = "Report this as a bug"): void =>
+      settle(() => reject(new WorldUnavailable(`Cannot start '${plan.init}': ${cause}`, hint)));
     const reader = new FrameReader({
       onBytes: () => fail("it sent output before it was ready"),
       onFrame: (type, _id, payload) => {
@@ -124,9 +166,7 @@ function firstAnswer(
       }
     };
     signal.addEventListener("abort", onAbort, { once: true });
-    child.once("error", (error) => fail(error.message));
-    // Not "exit": that may come before what it said last, the reason that FAILED gives, was read.
-    child.once("close", (code, name) => fail(`it ended with ${name ?? `exit code ${code}`}`));
+    watch(fail);
     channel?.on("error", (error) => fail(error.message));
     channel?.on("data", onData);
     channel?.write(encodeSetup(plan));
@@ -153,7 +193,7 @@ function readReady(payload: Buffer): Ready {
     const bytes = fields.get(tag);
     return bytes === undefined ? 0 : decodeNumber(bytes);
   };
-  return { achieved: number(TAG.NAMESPACES), unwatched: number(TAG.UNWATCHED) };
+  return { achieved: number(TAG.NAMESPACES), unwatched: number(TAG.UNWATCHED), pid: number(TAG.PID) };
 }
 
 function launchFailure(payload: Buffer): LaunchFailed {
@@ -167,7 +207,7 @@ function launchFailure(payload: Buffer): LaunchFailed {
 }
 
 /** A launch that was given up leaves no world, whatever the reason: too slow, or the broker is stopping. */
-function tooLate(signal: AbortSignal): WorldUnavailable {
+export function tooLate(signal: AbortSignal): WorldUnavailable {
   const reason = abortError(signal);
   if (reason instanceof WorldUnavailable) return reason;
   return new WorldUnavailable(
@@ -180,6 +220,13 @@ function tooLate(signal: AbortSignal): WorldUnavailable {
 /** Why a wait was given up, as an error whatever the signal carries. */
 export function abortError(signal: AbortSignal): Error {
   return signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason));
+}
+
+function holderOf(child: ChildProcess): Holder {
+  const ended = new Promise<string>((resolve) => {
+    child.once("exit", (code, signal) => resolve(`its init ended with ${signal ?? `exit code ${code}`}`));
+  });
+  return { pid: child.pid ?? 0, ended, kill: () => void child.kill("SIGKILL") };
 }
 
 /** The first 4 KiB of what init says on stderr, for the error message. */

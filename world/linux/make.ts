@@ -6,7 +6,7 @@ import { operationWords } from "../plan/operations.ts";
 import type { seccompPrograms } from "../seccomp/programs.ts";
 import { hostFacts } from "./host-facts.ts";
 import { isolationVector } from "./isolation.ts";
-import { LaunchFailed, launchInit } from "./launch.ts";
+import { DIRECT, LaunchFailed, type Launcher } from "./launch.ts";
 import { ALWAYS } from "./namespaces.ts";
 import { LinuxWorld } from "./world.ts";
 
@@ -20,6 +20,8 @@ export type LinuxOptions = {
   readonly strays: string;
   /** Where denied names go that commands made. */
   readonly quarantine: string;
+  /** How init is started; absent: as a child of the broker. */
+  readonly launcher?: Launcher;
 };
 
 /** A host has a few dozen trees; one that refuses more overlays than this has another trouble. */
@@ -40,11 +42,20 @@ type Asked = {
 export class WorldMaker {
   readonly #options: LinuxOptions;
   readonly #programs: ReturnType<typeof seccompPrograms>;
-  #asked: Asked = { userNamespace: undefined, strays: true, suspect: undefined, unveilable: new Set() };
+  readonly #launcher: Launcher;
+  #asked: Asked;
 
   constructor(options: LinuxOptions, programs: ReturnType<typeof seccompPrograms>) {
     this.#options = options;
     this.#programs = programs;
+    this.#launcher = options.launcher ?? DIRECT;
+    const { userNamespace } = this.#launcher;
+    this.#asked = { userNamespace, strays: true, suspect: undefined, unveilable: new Set() };
+  }
+
+  /** The backend's name in replies. */
+  get name(): string {
+    return this.#launcher.name;
   }
 
   /** Throws `WorldUnavailable`; nothing runs then, but the folders of layers may be there. */
@@ -67,7 +78,8 @@ export class WorldMaker {
     const plan = mountPlan(spec, hostFacts({ unveilable: asked.unveilable, userNamespace, strays }));
     const layers = prepareStrays(strayVeils(plan));
     const namespaces = userNamespace ? (["user", ...ALWAYS] as const) : ALWAYS;
-    const launched = await launchInit(
+    const launched = await this.#launcher.launch(
+      id,
       { ...this.#options, namespaces, plan, ...this.#programs[spec.seccomp] },
       signal,
     );
@@ -77,7 +89,10 @@ export class WorldMaker {
       {
         id,
         spec,
-        isolation: isolationVector({ ...launched, overlay, seccomp: spec.seccomp }),
+        isolation: {
+          ...isolationVector({ ...launched, overlay, seccomp: spec.seccomp }),
+          backend: this.name,
+        },
         mounts: plan.mounts.map((mount) => operationWords(mount).join(" ")),
         strays: layers,
         quarantine: this.#options.quarantine,

@@ -53,7 +53,7 @@ export class LinuxWorld implements World {
     this.mounts = facts.mounts;
     this.#strays = new Strays(facts.strays);
     this.#intruders = new Intruders(facts.quarantine);
-    this.pid = launched.process.pid ?? 0;
+    this.pid = launched.holder.pid;
     this.#launched = launched;
     this.#channel = launched.channel;
     this.ended = new Promise((resolve) => {
@@ -97,11 +97,8 @@ export class LinuxWorld implements World {
 
   async end(cause: string): Promise<void> {
     this.#lose(cause);
-    if (this.#launched.process.exitCode !== null || this.#launched.process.signalCode !== null) return;
-    const stubborn = setTimeout(() => this.#launched.process.kill("SIGKILL"), END_PATIENCE_MS);
-    await new Promise<void>((resolve) => {
-      this.#launched.process.once("exit", () => resolve());
-    });
+    const stubborn = setTimeout(() => this.#launched.holder.kill(), END_PATIENCE_MS);
+    await this.#launched.holder.ended;
     clearTimeout(stubborn);
   }
 
@@ -119,10 +116,10 @@ export class LinuxWorld implements World {
     });
     this.#channel.on("error", (error) => this.#lose(`its channel broke: ${error.message}`));
     this.#channel.on("close", () => this.#lose(this.#fate ?? "its init closed the channel"));
-    this.#launched.process.on("exit", (code, signal) => {
+    void this.#launched.holder.ended.then((cause) => {
       // What it said last may not be read yet: the endings of commands, and why it gave up.
-      this.#fate = `its init ended with ${signal ?? `exit code ${code}`}`;
-      setTimeout(() => this.#lose(this.#fate ?? ""), LAST_WORDS_MS).unref();
+      this.#fate = cause;
+      setTimeout(() => this.#lose(cause), LAST_WORDS_MS).unref();
     });
   }
 

@@ -35,9 +35,8 @@ export async function startBroker(terminal: Terminal, options: StartOptions): Pr
 
 async function runHere(terminal: Terminal): Promise<number> {
   const { runBroker } = await import("../../serve/process.ts");
-  const { home, installation, uid, cwd, environment } = terminal;
-  const backend = await terminal.createBackend();
-  await runBroker({ home, installation, backend, host: environment, uid, cwd });
+  const { home, installation, createBackend, uid, cwd, environment } = terminal;
+  await runBroker({ home, installation, createBackend, host: environment, uid, cwd });
   return 0;
 }
 

@@ -1,0 +1,117 @@
+import type { Isolation } from "../schemas/generated/types.ts";
+import {
+  type BackendChoice,
+  type RefusedBackend,
+  type World,
+  type WorldBackend,
+  type WorldSpec,
+  WorldUnavailable,
+} from "./backend.ts";
+
+/** A backend that may be the one, in the order of preference. */
+export type Candidate = {
+  readonly backend: WorldBackend;
+  /** Whether this failure says that the host will not have it, so that the next one is tried. Any other is the answer. */
+  readonly yields: (error: WorldUnavailable) => boolean;
+};
+
+type Chosen = { readonly backend: WorldBackend; readonly isolation: Isolation };
+
+/**
+ * The first of several backends that makes a world on this host. They are tried when the first world or the first probe
+ * is asked for; what is found stays for the life of the broker, and a host where none works is tried again.
+ */
+export class FirstThatWorks implements WorldBackend {
+  readonly #candidates: readonly Candidate[];
+  readonly #onChoice: (choice: BackendChoice) => void;
+  readonly #closing = new AbortController();
+  #choosing: Promise<Chosen> | undefined;
+  #chosen: Chosen | undefined;
+
+  constructor(candidates: readonly Candidate[], onChoice: (choice: BackendChoice) => void) {
+    this.#candidates = candidates;
+    this.#onChoice = onChoice;
+  }
+
+  get name(): string {
+    return this.#chosen?.backend.name ?? "none yet";
+  }
+
+  /** The same for all of them: their init loads it, however it is started. */
+  filterHash(seccomp: WorldSpec["seccomp"]): string | null {
+    return this.#any().filterHash(seccomp);
+  }
+
+  async probe(signal: AbortSignal): Promise<Isolation> {
+    return (await this.#choose(signal)).isolation;
+  }
+
+  async start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World> {
+    const chosen = this.#chosen ?? (await this.#choose(signal));
+    return await chosen.backend.start(id, spec, signal);
+  }
+
+  dropHeld(world: World): Promise<void> {
+    return this.#any().dropHeld(world);
+  }
+
+  /** Before a choice no world lives, and held changes are the same folders for all. */
+  expireHeld(root: string, maxAgeMs: number): Promise<number> {
+    return this.#any().expireHeld(root, maxAgeMs);
+  }
+
+  dropLeft(root: string, mayHold: (span: string) => boolean): Promise<number> {
+    return this.#any().dropLeft(root, mayHold);
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(new WorldUnavailable("The broker is stopping", "Try again once it runs"));
+    await Promise.allSettled([this.#choosing]);
+    await Promise.all(this.#candidates.map(({ backend }) => backend.close()));
+  }
+
+  /** One search at a time; whoever joins it shares its patience. */
+  #choose(signal: AbortSignal): Promise<Chosen> {
+    this.#choosing ??= this.#search(AbortSignal.any([signal, this.#closing.signal])).catch(
+      (error: unknown) => {
+        this.#choosing = undefined;
+        throw error;
+      },
+    );
+    return this.#choosing;
+  }
+
+  async #search(signal: AbortSignal): Promise<Chosen> {
+    const refused: RefusedBackend[] = [];
+    for (const { backend, yields } of this.#candidates) {
+      try {
+        const isolation = await backend.probe(signal);
+        this.#chosen = { backend, isolation };
+        this.#onChoice({ backend: backend.name, refused });
+        return this.#chosen;
+      } catch (error) {
+        // A host that was only too slow must not be given another isolation for the rest of the day.
+        if (!(error instanceof WorldUnavailable) || signal.aborted || !yields(error)) throw error;
+        refused.push({ backend: backend.name, message: error.message, hint: error.hint });
+      }
+    }
+    throw noneWorks(refused);
+  }
+
+  #any(): WorldBackend {
+    const backend = this.#chosen?.backend ?? this.#candidates[0]?.backend;
+    if (backend === undefined) throw new Error("Cannot choose a backend: none was given");
+    return backend;
+  }
+}
+
+/** Each thing that was tried with its failure, and each mend once. */
+function noneWorks(refused: readonly RefusedBackend[]): WorldUnavailable {
+  const [only] = refused;
+  if (refused.length === 1 && only !== undefined) return new WorldUnavailable(only.message, only.hint);
+  const failures = refused.map(({ backend, message }) => `${backend}: ${message}`);
+  return new WorldUnavailable(
+    `Cannot make a world on this host. ${failures.join("; ")}`,
+    [...new Set(refused.map(({ hint }) => hint))].join(". Or: "),
+  );
+}

@@ -1,0 +1,55 @@
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { execFile } from "node:child_process";
+import { makeEmptyRoot } from "./empty-root.ts";
+import { type ContainerProgram, runProgram } from "./program.ts";
+import {
+  addCapabilities,
+  CHANGING_USER_CAPABILITIES,
+  type ContainerRuntime,
+  ROOT_CAPABILITIES,
+} from "./runtime.ts";
+
+export type DockerOptions = {
+  readonly environment: Readonly<Record<string, string>>;
+  readonly uid: number;
+  /** A folder of ours that the root of containers is made in. */
+  readonly folder: string;
+};
+
+/** docker starts from an image only, so one is made here of nothing but mount points. None is pulled. Other mount points, another number. */
+const IMAGE = "substrate-empty-root:1";
+
+/** docker: a daemon, as root, starts init, which becomes the caller before it makes a user namespace. */
+export function docker({ environment, uid, folder }: DockerOptions): ContainerRuntime {
+  const program: ContainerProgram = {
+    words: ["docker"],
+    environment,
+    hint: "Start docker, and see that 'docker info' works for this user",
+  };
+  return {
+    name: "docker",
+    program,
+    options: [
+      // A daemon that maps users would make files of nobody we know.
+      "--userns=host",
+      "--pull=never",
+      ...addCapabilities(uid === 0 ? ROOT_CAPABILITIES : CHANGING_USER_CAPABILITIES),
+    ],
+    prepare: async (signal) => {
+      const known = await runProgram(program, ["images", "--quiet", IMAGE], signal);
+      if (known.trim() === "") await makeImage(program, folder, signal);
+      return [IMAGE];
+    },
+    logOptions: () => ["--log-driver=none"],
+    complaint: () => Promise.resolve(""),
+  };
+}
+
+async function makeImage(program: ContainerProgram, folder: string, signal: AbortSignal): Promise<void> {
+  const root = join(folder, "root");
+  const archive = join(folder, "root.tar");
+  await makeEmptyRoot(root);
+  await promisify(execFile)("tar", ["--create", "--file", archive, "--directory", root, "."], { signal });
+  await runProgram(program, ["import", archive, IMAGE], signal);
+}
