@@ -2,6 +2,7 @@
 #include "children.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -23,6 +24,10 @@
    while we look: then it has another parent. */
 #define OWNER_DEPTH 128
 #define OWNER_ATTEMPTS 3
+
+/* `kill -9 -1` reaches all of them in one go, and each takes a moment to die. */
+#define IDLE_DIES_WITHIN_MS 10
+#define FORKER_DIES_WITHIN_MS 50
 
 static pid_t forker;
 static int forker_socket;
@@ -115,6 +120,17 @@ void leader_lost(struct leader *leader) {
   /* Its socket is closed but it may live on. What it leaves comes to us when it is reaped. */
   kill(leader->pid, SIGKILL);
   forget(leader);
+}
+
+static bool is_closed(int socket, int wait_ms) {
+  struct pollfd state = {.fd = socket};
+  return poll(&state, 1, wait_ms) > 0;
+}
+
+void children_expect_forker(void) {
+  /* Killed alone, a leader leaves an idle one behind. */
+  if (idle != NULL && !is_closed(idle->socket, IDLE_DIES_WITHIN_MS)) return;
+  if (is_closed(forker_socket, FORKER_DIES_WITHIN_MS)) fail_world("forker", "", ECHILD);
 }
 
 static struct leader **find(pid_t pid) {

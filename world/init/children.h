@@ -25,6 +25,9 @@ void children_start(int proc, int null);
 void children_watch(void);
 /* The forker's socket is readable. 0, or the errno of a leader that could not be made. */
 int children_take_birth(void);
+/* A command lost its leader. Whoever killed that may have killed the forker too: then the world ends before the
+   command's end is told, so that nobody is given a dying world. */
+void children_expect_forker(void);
 /* SIGCHLD: reaps, restarts what was stopped from inside, replaces idle leaders that were killed. */
 void children_reap(void);
 /* Ends what is a child of PID 1 without being the forker or a leader. True: look again soon. */

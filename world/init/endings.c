@@ -63,6 +63,7 @@ static void main_ended(struct command *command, const struct ending *ending) {
 
 void ending_orphaned(struct command *command) {
   command->leader = NULL;
+  children_expect_forker();
   if (!command->ended) {
     struct ending killed = {.signal = SIGKILL};
     main_ended(command, &killed);
