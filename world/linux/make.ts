@@ -76,7 +76,8 @@ export class WorldMaker {
     const userNamespace = asked.userNamespace ?? false;
     const strays = asked.strays ? join(this.#options.strays, id) : undefined;
     const plan = mountPlan(spec, hostFacts({ unveilable: asked.unveilable, userNamespace, strays }));
-    const layers = prepareStrays(strayVeils(plan));
+    const layers = strayVeils(plan);
+    prepareStrays(layers);
     const namespaces = userNamespace ? (["user", ...ALWAYS] as const) : ALWAYS;
     const launched = await this.#launcher.launch(
       id,

@@ -4,20 +4,15 @@ import { lstat, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { unmakable } from "./layers.ts";
 
-/**
- * A veil with an upper layer: `layers` holds what was written below `target`. The time is a ctime: copying up sets the
- * folder's mtime back (the kernel's ovl_copy_up).
- */
-export type StrayLayer = { readonly target: string; readonly layers: string; readonly emptySince: number };
+/** A veil with an upper layer: `layers` holds what was written below `target`. */
+export type StrayLayer = { readonly target: string; readonly layers: string };
 
 /** Bounds of the listing, as of every diff. */
 const MAX_LISTED = 1000;
 
 /** Makes the layers, empty: some thirty folders, in less time than it takes to ask for one. Throws `WorldUnavailable`. */
-export function prepareStrays(
-  veils: readonly { readonly target: string; readonly layers: string }[],
-): readonly StrayLayer[] {
-  return veils.map(({ target, layers }) => {
+export function prepareStrays(veils: readonly StrayLayer[]): void {
+  for (const { layers } of veils) {
     try {
       // There already when less is asked of the host than at the last try.
       mkdirSync(join(layers, "upper"), { recursive: true, mode: 0o755 });
@@ -25,19 +20,19 @@ export function prepareStrays(
     } catch (error) {
       throw unmakable(layers, error);
     }
-    return { target, layers, emptySince: statSync(join(layers, "upper")).ctimeMs };
-  });
+  }
 }
 
 /** What strayed in one world, each change told once: to the command that ends first after it. */
 export class Strays {
-  readonly #layers: readonly StrayLayer[];
+  readonly #layers: readonly (StrayLayer & { readonly emptySince: number })[];
   /** The latest change (ctime, ms) that was told, and which paths had it: others may still get the same stamp. */
   #told = 0;
   #toldThen = new Set<string>();
 
+  /** To be made when the layers are mounted and nothing has run: mounting leaves marks of its own on them. */
   constructor(layers: readonly StrayLayer[]) {
-    this.#layers = layers;
+    this.#layers = layers.map((layer) => ({ ...layer, emptySince: changeTime(layer) }));
   }
 
   /**
@@ -45,9 +40,7 @@ export class Strays {
    * as nothing strayed; afterwards it grows with everything that ever did.
    */
   async take(): Promise<readonly string[]> {
-    const touched = this.#layers.filter(
-      ({ layers, emptySince }) => statSync(join(layers, "upper")).ctimeMs !== emptySince,
-    );
+    const touched = this.#layers.filter((layer) => changeTime(layer) !== layer.emptySince);
     const found: Found[] = [];
     for (const { layers, target } of touched) await collect(join(layers, "upper"), target, found);
     const fresh = found.filter(
@@ -65,6 +58,11 @@ export class Strays {
     if (time >= this.#told) this.#toldThen.add(path);
     this.#told = Math.max(this.#told, time);
   }
+}
+
+/** Not the mtime: copying up sets that of the folder back (the kernel's ovl_copy_up). */
+function changeTime({ layers }: StrayLayer): number {
+  return statSync(join(layers, "upper")).ctimeMs;
 }
 
 type Found = { readonly path: string; readonly time: number };
