@@ -65,15 +65,18 @@ async function runAndRecord(broker: Broker, job: Job, lease: Lease, signal: Abor
     const unrecorded = await recordStart(broker, started);
     if (unrecorded !== undefined) return refused(unrecorded);
     for (const warning of warningSpans(job, started)) broker.trace.event(warning);
-    const onViolation = (violation: WorldViolation): void =>
+    const violations: WorldViolation[] = [];
+    const onViolation = (violation: WorldViolation): void => {
+      violations.push(violation);
       broker.trace.event(violationSpan(job, started, violation));
+    };
     const ran = await runInWorld(world, { ...runRequest(job), onViolation }, signal);
     // Until it is known that nothing changed, what may be in the overlay is kept.
     held = isIsolated(job);
     const changes = await changesOf(job, world, ran);
     held = changes.held;
     const outcome = replyOf(job, world, ran, changes);
-    broker.trace.close(completedSpan(started, job, ran, outcome, changes));
+    broker.trace.close(completedSpan(started, job, { ran, outcome, changes, violations }));
     return outcome;
   } catch (error) {
     broker.trace.closeFailed(started, error);

@@ -42,7 +42,7 @@ async function warmWorlds(
       pid: world.pid,
       isolation: world.isolation,
       mounts: [...world.mounts],
-      limits: {},
+      limits: { ...world.limits },
       processes: [...(await world.processes(signal))],
     })),
   );

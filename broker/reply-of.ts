@@ -116,7 +116,7 @@ function notStarted(step: string, path: string, errno: string): End | Refusal {
   if (errno === "EAGAIN" || errno === "ENOMEM" || errno === "EMFILE") {
     return refusal(
       "busy",
-      `The host has no room for another process: ${step} says ${errno}`,
+      `The host, or the limits of the world, have no room for another process: ${step} says ${errno}`,
       "Wait for running commands to end, then try again",
       { retry_after_ms: 1000 },
     );

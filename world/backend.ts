@@ -33,7 +33,7 @@ export type WorldLimits = {
   readonly cpu?: number;
   /** Bytes. */
   readonly memory?: number;
-  /** Processes and threads at once. */
+  /** Processes and threads at once; absent is 4096, so that a fork bomb never takes the host. */
   readonly pids?: number;
   /** Bytes of what the world keeps of its own: `/tmp` and the like, and stray writes. */
   readonly disk?: number;
@@ -92,7 +92,9 @@ export type ExecRequest = {
 /** What was measured of a command's whole tree of processes; null where this host cannot measure it. */
 export type RunUsage = {
   readonly cpuMs: number | null;
+  /** Of the whole tree where the command has a memory controller; elsewhere that of its largest process. */
   readonly memoryPeakBytes: number | null;
+  /** Processes and threads at once; null without a pids controller. */
   readonly processes: number | null;
 };
 
@@ -142,6 +144,8 @@ export interface World {
   readonly isolation: Isolation;
   /** Process id on the host of the process that holds the world. */
   readonly pid: number;
+  /** The limits that hold, by name, as people read them; one that this host cannot carry out is not there. */
+  readonly limits: Readonly<Record<string, string>>;
   /** The mounts that were made, one line each, for people. */
   readonly mounts: readonly string[];
   /** Settles with the cause when the world is gone; never rejects. */

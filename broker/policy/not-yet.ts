@@ -59,7 +59,8 @@ const ROWS: readonly NotYetRow[] = [
     key: "world.limits",
     effect: "vector",
     asked: ({ world }) => Object.keys(world?.limits ?? {}).length > 0,
-    sentence: "world.limits: the isolation vector says whether limits hold; world.require: [cgroup] insists",
+    sentence:
+      "world.limits: cpu and memory need a cgroup controller, pids and disk hold without; the isolation vector says what is there, `world status` which limits hold, and world.require: [cgroup] insists on all",
   },
   {
     key: "world.publish",

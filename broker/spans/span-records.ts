@@ -16,14 +16,17 @@ export function startedSpan(job: Job, world: World): SpanRecord {
   return { ...common(job), event_type: "command_start", world_id: world.id, isolation: world.isolation };
 }
 
+/** All that is known of a command once it is over. */
+export type Completion = {
+  readonly ran: Ran;
+  readonly outcome: Outcome;
+  readonly changes: FsDiff;
+  readonly violations: readonly WorldViolation[];
+};
+
 /** The line that closes a command: ended, ended by us, lost with its world, or never started. */
-export function completedSpan(
-  started: SpanRecord,
-  job: Job,
-  ran: Ran,
-  outcome: Outcome,
-  changes: FsDiff,
-): SpanRecord {
+export function completedSpan(started: SpanRecord, job: Job, completion: Completion): SpanRecord {
+  const { ran, outcome, changes } = completion;
   const reply = outcome.kind === "ran" ? outcome.reply : undefined;
   return {
     ...started,
@@ -39,6 +42,7 @@ export function completedSpan(
     usage: usageOf(ran.ending),
     stdout_sha256: ran.stdout.sha256(),
     stderr_sha256: ran.stderr.sha256(),
+    ...limitFields(completion.violations),
     ...(outcome.kind === "refused" ? refusalFields(outcome.error) : {}),
   };
 }
@@ -140,6 +144,14 @@ function replayContext(job: Job): SpanRecord["replay_context"] {
     project_commit: null,
     dirty_hash: null,
   };
+}
+
+/** The limit that a command met stands in its own line too: it says why it ended so. Each has a line of its own beside. */
+function limitFields(violations: readonly WorldViolation[]): Pick<SpanRecord, "violation" | "message"> {
+  const met = violations.find(({ kind }) => kind === "limit");
+  return met === undefined
+    ? {}
+    : { violation: { kind: met.kind, subject: met.subject }, message: met.message };
 }
 
 function outcomeWord(ran: Ran, outcome: Outcome): SpanRecord["outcome"] {

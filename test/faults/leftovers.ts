@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Span } from "../../schemas/generated/types.ts";
 import { homeLayout } from "../../broker/home.ts";
+import { makerOf, thisMaker } from "../../world/cgroup/names.ts";
 import { type TestBroker, eventually, ROOT_OVERLAY } from "../broker.ts";
 import { MARKER } from "./load.ts";
 import { isAlive, pidNamespace, processes, type Victim } from "./victims.ts";
@@ -53,8 +54,8 @@ export function mounts(broker: TestBroker): readonly string[] {
 }
 
 /**
- * Groups that hold no process and whose name has the number of one of these brokers in it, dead or alive: one of a world
- * that runs holds its init.
+ * Groups that hold no process and whose name says that one of these brokers made them, dead or alive: one of a world
+ * that runs holds its init. The group that all brokers share is nobody's.
  */
 export function cgroups(brokers: ReadonlySet<number>): readonly string[] {
   return cgroupRoots()
@@ -73,9 +74,16 @@ function cgroupRoots(): readonly string[] {
 function groupsOf(brokers: ReadonlySet<number>, folder: string): readonly string[] {
   return foldersIn(folder).flatMap((name) => {
     const path = join(folder, name);
-    const numbers = name.match(/\d+/g) ?? [];
-    return numbers.some((number) => brokers.has(Number(number))) ? [path] : groupsOf(brokers, path);
+    return brokers.has(makerNumber(name) ?? -1) ? [path] : groupsOf(brokers, path);
   });
+}
+
+/** The broker's number in the name of a world's group, or of one that was made to see whether one can be. */
+function makerNumber(name: string): number | undefined {
+  const owner = makerOf(name);
+  if (owner !== undefined) return owner.space === thisMaker().space ? owner.pid : undefined;
+  const number = /^substrate.*-(\d+)$/.exec(name)?.[1];
+  return number === undefined ? undefined : Number(number);
 }
 
 /** Layers that hold nothing that anybody could ask for. */

@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { HealthReply } from "../../schemas/generated/types.ts";
 import { cgroupMount } from "../../world/doctor/cgroups.ts";
+import { SHARED } from "../../world/cgroup/base.ts";
+import { groupName, thisMaker } from "../../world/cgroup/names.ts";
 import { readProcess } from "../../world/doctor/processes.ts";
 import { actors } from "../actors.ts";
 import { eventually, TestBroker } from "../broker.ts";
@@ -108,10 +110,18 @@ describe.each(actors().filter(({ uid }) => uid === 0))("cgroups of dead worlds, 
     const mount = cgroupMount();
     if (mount === undefined) return skip("left-over cgroups", "no cgroup2 is mounted");
     const gone = spawnSync("true").pid;
-    const [dead, alive] = [join(mount, `substrate-${gone}`), join(mount, `substrate-${process.pid}`)];
+    const [here, shared] = [thisMaker(), join(mount, SHARED)];
+    // Not in the shared one: a broker itself sweeps where its own worlds have theirs.
+    const dead = [join(mount, `substrate-doctor-${gone}`), join(mount, groupName({ ...here, pid: gone }, 1))];
+    // Of processes that live, and of another pid namespace.
+    const alive = [
+      join(mount, `substrate-doctor-${process.pid}`),
+      join(shared, groupName(here, 9_999_999)),
+      join(shared, groupName({ ...here, space: "1", pid: gone }, 1)),
+    ];
     try {
-      mkdirSync(join(dead, "below"), { recursive: true });
-      mkdirSync(alive);
+      for (const path of dead) mkdirSync(join(path, "below"), { recursive: true });
+      for (const path of alive) mkdirSync(path);
     } catch (error) {
       return skip("left-over cgroups", `no cgroup can be made: ${String(error)}`);
     }
@@ -119,13 +129,14 @@ describe.each(actors().filter(({ uid }) => uid === 0))("cgroups of dead worlds, 
     try {
       const found = checkOf(reportOf(await broker.cli(["world", "doctor", "--json"])), "left-cgroups");
       expect(found).toMatchObject({ verdict: "weaker" });
-      expect(found.seen).toContain(dead);
-      expect(found.seen).not.toContain(alive);
+      for (const path of dead) expect(found.seen).toContain(`'${path}'`);
+      for (const path of [...alive, shared]) expect(found.seen).not.toContain(`'${path}'`);
       await broker.cli(["world", "doctor", "--mend"]);
-      expect([existsSync(dead), existsSync(alive)]).toEqual([false, true]);
+      expect([...dead, ...alive, shared].filter((path) => existsSync(path))).toEqual([...alive, shared]);
     } finally {
       await broker.stop();
-      for (const path of [join(dead, "below"), dead, alive]) if (existsSync(path)) rmdirSync(path);
+      for (const path of [...dead.map((each) => join(each, "below")), ...dead, ...alive])
+        if (existsSync(path)) rmdirSync(path);
     }
   });
 });

@@ -81,9 +81,11 @@ describe("the mount plan", () => {
     const plan = lines(
       mountPlan(spec({ project, files: { ...spec().files, write: [`${project}/**`] } }), host()),
     );
-    const order = ["tmpfs /tmp mode=1777,size=50%", "dir /tmp/work 755", "bind /tmp/work /tmp/work rw"].map(
-      (line) => plan.indexOf(line),
-    );
+    const order = [
+      "tmpfs /tmp mode=1777,size=12%,nr_inodes=262144",
+      "dir /tmp/work 755",
+      "bind /tmp/work /tmp/work rw",
+    ].map((line) => plan.indexOf(line));
     expect(order).not.toContain(-1);
     expect(order).toEqual([...order].sort((a, b) => a - b));
   });
@@ -216,7 +218,7 @@ describe("the mount plan", () => {
   test("a policy that reads a part of the host shows only that part", () => {
     const files = { ...spec().files, read: ["/usr/**", "/bin/**"] };
     const plan = lines(mountPlan(spec({ files }), host({}, { "/bin": "/usr/bin" })));
-    expect(plan[0]).toBe("tmpfs / mode=755");
+    expect(plan[0]).toBe("tmpfs / mode=755,size=16m,nr_inodes=64k");
     expect(plan).toContain("bind /usr /usr ro");
     expect(plan).toContain("symlink /usr/bin /bin");
     expect(plan).not.toContain("root");

@@ -1,9 +1,15 @@
 import { constants } from "node:os";
 import { describe, expect, test } from "vitest";
 import { FRAME_MAX_HITS } from "../../schemas/generated/frames.ts";
-import { assembleFilter, assembleGuard, assembleLogFilter } from "../../world/seccomp/assemble.ts";
+import {
+  assembleFilter,
+  assembleGuard,
+  assembleLogFilter,
+  assembleShortFilter,
+} from "../../world/seccomp/assemble.ts";
 import { type Architecture, callNumber, identifyCall } from "../../world/seccomp/numbers.ts";
-import { DENIED } from "../../world/seccomp/table.ts";
+import { seccompPrograms } from "../../world/seccomp/programs.ts";
+import { DENIED, DENIED_TO_COMMANDS } from "../../world/seccomp/table.ts";
 
 const ALLOW = 0x7fff_0000;
 const KILL = 0x8000_0000;
@@ -186,6 +192,23 @@ describe.each(["x64", "arm64"] as const)("log mode for %s", (architecture) => {
   });
 });
 
+describe.each(["x64", "arm64"] as const)("with a cgroup for each command, on %s", (architecture) => {
+  const clone3 = { number: callNumber("clone3", architecture) ?? -1 };
+
+  test.each(["enforce", "log"] as const)("in %s mode only clone3 moves to the command's filter", (mode) => {
+    const { withCgroup, withoutCgroup } = seccompPrograms(architecture)[mode];
+    for (let number = 0; number < 600; number += 1) {
+      const moved = number === clone3.number;
+      const before = run(withoutCgroup.filter, architecture, { number });
+      expect(run(withCgroup.filter, architecture, { number }), String(number)).toBe(moved ? ALLOW : before);
+      const own = run(withCgroup.commandFilter ?? Buffer.alloc(0), architecture, { number });
+      expect(own, String(number)).toBe(moved ? before : ALLOW);
+    }
+    expect(run(withoutCgroup.filter, architecture, clone3)).toBe(errno("ENOSYS"));
+    expect(withCgroup.guard).toEqual(withoutCgroup.guard);
+  });
+});
+
 test("the log filter asks about x32, and the guard refuses it", () => {
   const call = { number: 39 | 0x4000_0000 };
   expect(run(assembleLogFilter(DENIED, "x64"), "x64", call)).toBe(NOTIFY);
@@ -197,6 +220,16 @@ test("what nobody is told of is refused as a whole: the filter cannot do one hal
     if (inLogMode?.told === false) expect(inLogMode.when, call).toBeUndefined();
   }
 });
+test.each(["x64", "arm64"] as const)(
+  "the commands' own filter for %s refuses clone3 and nothing else that is the architecture's",
+  (architecture) => {
+    const filter = assembleShortFilter(DENIED_TO_COMMANDS, architecture);
+    for (let number = 0; number < 600; number += 1) {
+      const expected = number === callNumber("clone3", architecture) ? errno("ENOSYS") : ALLOW;
+      expect(run(filter, architecture, { number }), String(number)).toBe(expected);
+    }
+  },
+);
 
 test("the x32 interface is refused", () => {
   expect(run(assembleFilter(DENIED, "x64"), "x64", { number: 39 | 0x4000_0000 })).toBe(errno("ENOSYS"));

@@ -38,6 +38,7 @@ export class ContainerLauncher implements Launcher {
   readonly name: string;
   /** Root keeps its uid without one, as it does without a container. */
   readonly userNamespace: boolean;
+  readonly cgroupRefusal = "no cgroup is handed into a container, and the runtime's own is not used";
   readonly #options: ContainerLauncherOptions;
   #root: Promise<readonly string[]> | undefined;
 
@@ -89,6 +90,7 @@ export class ContainerLauncher implements Launcher {
       channel,
       achieved: ready.achieved,
       unwatched: ready.unwatched,
+      limits: ready.limits,
       holder: holderOf(this.#options.runtime, container.name, channel, ready.pid),
     };
   }

@@ -4,10 +4,11 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DoctorOrder, HostCheck, HostFinding } from "../backend.ts";
+import { isOrphan, type Maker, makerOf, thisMaker } from "../cgroup/names.ts";
 import { removeLayers } from "../overlay/layers.ts";
 import { cgroupMount } from "./cgroups.ts";
 import { DOCTOR_FOLDER } from "./overlays.ts";
-import { hasBrokers, type HostProcess, hostProcesses, orphanedWorlds, readProcess } from "./processes.ts";
+import { type HostProcess, hostProcesses, orphanedWorlds, readProcess } from "./processes.ts";
 import { ok, weaker, wordsOf } from "./trials.ts";
 
 /** A world ends within 2 s of its broker. */
@@ -15,6 +16,9 @@ const END_PATIENCE_MS = 2500;
 
 /** Folders of a try that is under way are younger. */
 const UNDER_WAY_MS = 60_000;
+
+/** A cgroup that was made to see whether one can be: it has its maker's number in its name. */
+const TRY = /^substrate[a-z-]*-(\d+)(?:\.\w+)?$/;
 
 const MEND = "substrate world doctor --mend";
 
@@ -111,30 +115,36 @@ function folder(path: string): LeftOver {
 }
 
 /**
- * cgroups called `substrate…` without any process in them or below. One that names a process is that one's; any other
- * may be that of a broker which has no command just now, and is left while one runs.
+ * cgroups of worlds and of tries, without any process in them or below, whose maker is gone. A broker that has no command
+ * just now keeps such groups, and the folder that all brokers share stays for the next one.
  */
 function leftCgroups(uid: number): readonly LeftOver[] {
   const mount = cgroupMount();
   if (mount === undefined) return [];
-  const brokers = hasBrokers(hostProcesses());
+  const maker = thisMaker();
   return cgroupsBelow(mount)
-    .filter((path) => isDead(path, uid, brokers))
+    .filter((path) => isDead(path, uid, maker))
     .map((path) => ({ what: `cgroup '${path}'`, remove: () => removeTree(path) }));
 }
 
-function isDead(path: string, uid: number, brokers: boolean): boolean {
-  const isEmpty = /^populated 0$/m.test(readFileSync(join(path, "cgroup.events"), "utf8"));
-  if (!isEmpty || statSync(path).uid !== uid) return false;
-  const pid = /^substrate[a-z-]*-(\d+)(?:\.\w+)?$/.exec(basename(path))?.[1];
-  return pid === undefined ? !brokers : readProcess(Number(pid)) === undefined;
+function isDead(path: string, uid: number, maker: Maker): boolean {
+  const name = basename(path);
+  try {
+    const isEmpty = /^populated 0$/m.test(readFileSync(join(path, "cgroup.events"), "utf8"));
+    if (!isEmpty || statSync(path).uid !== uid) return false;
+  } catch {
+    // Its broker has removed it meanwhile.
+    return false;
+  }
+  const pid = TRY.exec(name)?.[1];
+  return pid === undefined ? isOrphan(name, maker) : readProcess(Number(pid)) === undefined;
 }
 
-/** The topmost cgroups of that name; what lies in them goes with them. */
+/** Groups that a world or a try has to itself; what lies in them goes with them. */
 function cgroupsBelow(folderPath: string): readonly string[] {
   return foldersIn(folderPath).flatMap((name) => {
     const path = join(folderPath, name);
-    return name.startsWith("substrate") ? [path] : cgroupsBelow(path);
+    return makerOf(name) !== undefined || TRY.test(name) ? [path] : cgroupsBelow(path);
   });
 }
 

@@ -32,20 +32,6 @@ export function orphanedWorlds(processes: readonly HostProcess[], uid: number): 
   });
 }
 
-/** Whether a broker or a world runs here, of whatever user. */
-export function hasBrokers(processes: readonly HostProcess[]): boolean {
-  return processes.some(({ name, pid }) => name === INIT || commandLine(pid).includes("\0broker\0start"));
-}
-
-function commandLine(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
-  } catch {
-    // It has ended meanwhile.
-    return "";
-  }
-}
-
 export function hostProcesses(): readonly HostProcess[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))

@@ -38,7 +38,16 @@ export class Trials {
     filter: Uint8Array = ALLOW_ALL,
   ): Promise<void> {
     const { holder, channel } = await launchInit(
-      { ...this.inits, namespaces, plan: { mounts, denied: [], zones: [] }, filter, guard: undefined },
+      {
+        ...this.inits,
+        namespaces,
+        plan: { mounts, denied: [], zones: [] },
+        filter,
+        guard: undefined,
+        commandFilter: undefined,
+        limits: [],
+        cgroup: undefined,
+      },
       signal,
     );
     channel.destroy();

@@ -15,6 +15,7 @@
 #include "failure.h"
 #include "forker.h"
 #include "guard.h"
+#include "group.h"
 #include "jobs.h"
 #include "listener.h"
 #include "tree.h"
@@ -35,6 +36,7 @@ static int proc_fd;
 static struct leader *leaders; /* all that are not reaped yet */
 static struct leader *idle;
 static bool requested;
+static struct group *coming; /* of the leader that was asked for */
 static bool strays_possible;
 
 void children_start(int proc, int null) {
@@ -47,7 +49,10 @@ void leader_request(void) {
   if (requested || idle != NULL) return;
   /* Between a request and its answer there is a child that we do not know yet: look before. */
   if (strays_possible) children_end_strays();
-  if (send(forker_socket, "l", 1, MSG_NOSIGNAL) != 1) fail_world("forker", "", errno);
+  int handles[GROUP_HANDLES];
+  coming = group_take();
+  int count = group_handles(coming, handles);
+  if (job_send(forker_socket, "l", 1, NULL, 0, handles, count, 0) < 0) fail_world("forker", "", errno);
   requested = true;
 }
 
@@ -64,11 +69,16 @@ int children_take_birth(void) {
   if (length < 0 && errno == EAGAIN) return 0;
   if (length != sizeof birth) fail_world("forker", "", length < 0 ? errno : ECHILD);
   requested = false;
-  if (birth.error != 0) return birth.error;
+  struct group *group = coming;
+  coming = NULL;
+  if (birth.error != 0) {
+    group_end(group);
+    return birth.error;
+  }
   struct leader *leader = calloc(1, sizeof *leader);
   if (leader == NULL || count != 3) fail_world("forker", "", ENOMEM);
   *leader = (struct leader){
-      .pid = birth.pid, .socket = fds[0], .outputs = {fds[1], fds[2]}, .next = leaders};
+      .pid = birth.pid, .socket = fds[0], .outputs = {fds[1], fds[2]}, .group = group, .next = leaders};
   leaders = leader;
   idle = leader;
   return 0;
@@ -107,11 +117,15 @@ void leader_released(struct leader *leader, bool leaves_strays) {
   }
   leader->command = NULL;
   leader->leaves_strays = leaves_strays;
+  if (leaves_strays) group_destroy(leader->group);
+  else group_end(leader->group);
+  leader->group = NULL;
 }
 
 static void forget(struct leader *leader) {
   struct command *command = leader->command;
   if (leader == idle) idle = NULL;
+  if (command != NULL) group_measure(leader->group, &command->measured);
   leader_released(leader, true);
   if (command != NULL) ending_orphaned(command);
 }

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 struct command;
+struct group;
 struct order;
 
 struct leader {
@@ -15,6 +16,7 @@ struct leader {
   int socket; /* -1: said its last word, not reaped yet */
   int outputs[2]; /* read ends of its command's pipes, until a command takes them over */
   struct command *command;
+  struct group *group; /* NULL: it has none, or it is being removed */
   bool leaves_strays;
   struct leader *next;
 };

@@ -10,8 +10,9 @@ static struct command *buckets[BUCKETS];
 static uint64_t count;
 static uint64_t most = COMMANDS_MAX;
 
-void commands_fit(uint64_t descriptors) {
-  uint64_t fitting = descriptors > DESCRIPTORS_OTHER ? (descriptors - DESCRIPTORS_OTHER) / DESCRIPTORS_EACH : 0;
+void commands_fit(uint64_t descriptors, uint64_t more) {
+  uint64_t each = DESCRIPTORS_EACH + more;
+  uint64_t fitting = descriptors > DESCRIPTORS_OTHER ? (descriptors - DESCRIPTORS_OTHER) / each : 0;
   if (fitting < most) most = fitting;
 }
 

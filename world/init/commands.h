@@ -5,12 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "group.h"
 #include "jobs.h"
 
 #define COMMANDS_MAX 4096
-/* A leader's socket and two pipes; and what PID 1 has beside commands, with room to spare. */
+/* A leader's socket and two pipes, beside its cgroup's files; and what PID 1 has beside commands, with room to spare. */
 #define DESCRIPTORS_EACH 3
-#define DESCRIPTORS_OTHER 32
+#define DESCRIPTORS_OTHER 96
 
 struct leader;
 struct hits;
@@ -39,10 +40,12 @@ struct command {
   int64_t end_deadline; /* when a leader that was told to end the tree loses its patience, 0: never */
   struct ending ending;
   struct hits *hits; /* NULL until the first */
+  struct measured measured;
 };
 
-/* How many descriptors PID 1 may have: lowers the number of commands if it must. */
-void commands_fit(uint64_t descriptors);
+/* How many descriptors PID 1 may have, and how many more each command takes: lowers the number of commands if it
+   must. */
+void commands_fit(uint64_t descriptors, uint64_t more);
 
 struct command *command_find(uint32_t id);
 /* NULL with errno: EAGAIN when there are too many, ENOMEM. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -14,6 +15,9 @@
 #include "hits.h"
 #include "outputs.h"
 
+/* The longest name, "=" and a number of 64 bits. */
+#define MEASURED_MAX 40
+
 void ending_failed(uint32_t id, const char *step, const char *path, int error) {
   static uint8_t payload[PATH_MAX + 128];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
@@ -23,19 +27,32 @@ void ending_failed(uint32_t id, const char *step, const char *path, int error) {
   channel_send(FRAME_EXEC_FAILED, id, payload, writer.length);
 }
 
+static void put_measured(struct field_writer *writer, const char *name, int64_t number) {
+  char text[MEASURED_MAX];
+  if (number < 0) return;
+  int length = snprintf(text, sizeof text, "%s=%lld", name, (long long)number);
+  field_put(writer, TAG_MEASURED, text, (size_t)length);
+}
+
 static void send_exit(const struct command *command, bool closed) {
   /* What it left under a denied name is told before its end is. */
   names_settle();
-  uint8_t payload[6 * (FIELD_HEADER_SIZE + 8)];
+  uint8_t payload[7 * (FIELD_HEADER_SIZE + 8) + 4 * (FIELD_HEADER_SIZE + MEASURED_MAX)];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
   const struct ending *ending = &command->ending;
   if (ending->signal != 0) field_put_u64(&writer, TAG_SIGNO, ending->signal);
   else field_put_u64(&writer, TAG_CODE, ending->code);
-  field_put_u64(&writer, TAG_CPU_US, ending->cpu_us);
+  const struct measured *measured = &command->measured;
+  field_put_u64(&writer, TAG_CPU_US, measured->cpu_us >= 0 ? (uint64_t)measured->cpu_us : ending->cpu_us);
   field_put_u64(&writer, TAG_MAXRSS, ending->maxrss);
   field_put_u64(&writer, TAG_CLOSED, closed ? 1 : 0);
   field_put_u64(&writer, TAG_LEFTOVER, ending->leftover);
   if (command->keep) field_put_u64(&writer, TAG_KEPT, ending->kept);
+  if (ending->seen > 0) field_put_u64(&writer, TAG_SEEN, ending->seen);
+  put_measured(&writer, "memory_peak", measured->memory_peak);
+  put_measured(&writer, "pids_peak", measured->pids_peak);
+  put_measured(&writer, "oom_kill", measured->oom_kill);
+  put_measured(&writer, "pids_max", measured->pids_max);
   channel_send(FRAME_EXIT, command->id, payload, writer.length);
 }
 
@@ -73,6 +90,7 @@ void ending_orphaned(struct command *command) {
 
 /* True while more may follow. */
 static bool take(struct command *command, const struct report *report, const char *path) {
+  if (!command->ended) group_measure(command->leader->group, &command->measured);
   if (report->kind == REPORT_KEPT && !command->ended) {
     main_ended(command, &report->ending);
     ending_advance(command);

@@ -17,20 +17,18 @@
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
 #endif
 
-static struct sock_fprog program;
+static struct sock_fprog programs[FILTERS];
 
-void filter_keep(const uint8_t *instructions, size_t count) {
+void filter_keep(enum filter which, const uint8_t *instructions, size_t count) {
   if (instructions == NULL) return;
   struct sock_filter *copy = calloc(count, sizeof *copy);
   if (copy == NULL) fail_world("seccomp", "no room for the filter", ENOMEM);
   memcpy(copy, instructions, count * sizeof *copy);
-  program = (struct sock_fprog){.len = (unsigned short)count, .filter = copy};
+  programs[which] = (struct sock_fprog){.len = (unsigned short)count, .filter = copy};
 }
 
-static void load(void) {
-  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0) {
-    fail_world("seccomp", "the kernel does not take the filter", errno);
-  }
+static int load(enum filter which) {
+  return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &programs[which]);
 }
 
 /* A kernel that does not know notifications says so here (EINVAL), one whose notices are longer than ours is refused. */
@@ -47,9 +45,9 @@ static void check_sizes(void) {
    again and ask twice. Older ones ask twice. */
 static int load_with_listener(void) {
   unsigned long flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
-  long listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+  long listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &programs[FILTER_WORLD]);
   if (listener >= 0 || errno != EINVAL) return (int)listener;
-  return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+  return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &programs[FILTER_WORLD]);
 }
 
 /* The copy here is closed before anything else is started: while any copy is open a call waits for an answer, and
@@ -62,8 +60,12 @@ static void load_and_hand_over(int socket) {
   if (close(listener) < 0) fail_world("seccomp log", "listener", errno);
 }
 
-void filter_load(int socket) {
-  if (program.filter == NULL) return;
+void filter_load_world(int socket) {
+  if (programs[FILTER_WORLD].filter == NULL) return;
   if (guard_kept()) load_and_hand_over(socket);
-  else load();
+  else if (load(FILTER_WORLD) < 0) fail_world("seccomp", "the kernel does not take the filter", errno);
+}
+
+int filter_load_command(void) {
+  return programs[FILTER_COMMAND].filter == NULL ? 0 : load(FILTER_COMMAND);
 }

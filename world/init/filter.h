@@ -1,16 +1,23 @@
-/* The system calls that no command may make: one filter, loaded once in the forker and inherited by all it starts. */
+/* The system calls that no command may make: one filter, loaded once in the forker and inherited by all it starts,
+   and a short one that each runner adds for what its leader still needs. */
 #ifndef SUBSTRATE_FILTER_H
 #define SUBSTRATE_FILTER_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Keeps a copy: the frame it came in is gone when the forker starts. Ends the world when there is no room. */
-void filter_keep(const uint8_t *instructions, size_t count);
+enum filter { FILTER_WORLD, FILTER_COMMAND, FILTERS };
 
-/* Loads what was kept, for this process and all it starts. Needs no_new_privs. A filter that the kernel does not take
-   ends the world: nothing runs without it. Does nothing when none was sent. With a guard (log mode) the filter gets a
-   listener, which goes to PID 1 over the forker's socket. */
-void filter_load(int socket);
+/* Keeps a copy: the frame it came in is gone when the forker starts. Ends the world when there is no room. */
+void filter_keep(enum filter which, const uint8_t *instructions, size_t count);
+
+/* The filter of all: loads what was kept, for this process and all it starts. Needs no_new_privs. A filter that the
+   kernel does not take ends the world: nothing runs without it. Does nothing when none was sent. With a guard (log
+   mode) the filter gets a listener, which goes to PID 1 over the forker's socket. */
+void filter_load_world(int socket);
+
+/* A command's own, on top of that. 0 also when none was sent, -1 with errno when the kernel does not take it: nothing
+   may run then. No allocation. */
+int filter_load_command(void);
 
 #endif

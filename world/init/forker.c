@@ -5,21 +5,25 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cgroup.h"
 #include "channel.h"
 #include "credentials.h"
 #include "failure.h"
 #include "filter.h"
+#include "group.h"
 #include "jobs.h"
 #include "leader.h"
+#include "limits.h"
 
 /* Set once here, inherited by every leader and every command. */
-static void prepare(int null, int socket) {
+static void prepare(int proc, int null, int socket) {
   sigset_t all;
   sigfillset(&all);
   if (sigprocmask(SIG_SETMASK, &all, NULL) < 0) fail_world("forker", "signal mask", errno);
@@ -33,9 +37,10 @@ static void prepare(int null, int socket) {
   }
   umask(022);
   credentials_drop();
+  limits_enter_forker(proc);
   credentials_hide();
   /* Last: what is done above needs calls that it refuses. */
-  filter_load(socket);
+  filter_load_world(socket);
 }
 
 /* What belongs to one leader: PID 1's ends go to PID 1, the others to the leader, none stays here. */
@@ -57,7 +62,7 @@ static int open_ends(int *ends) {
 
 /* Leaders are children of PID 1 (CLONE_PARENT): it reaps them, and inherits what they leave. Each has a
    socket of its own, so what PID 1 hears there is from that leader and its end is the leader's end. */
-static void make_leader(int socket, int proc) {
+static void make_leader(int socket, int proc, const int *handles) {
   struct birth birth = {0};
   int ends[ENDS] = {-1, -1, -1, -1, -1, -1};
   if (open_ends(ends) == 0) {
@@ -65,7 +70,7 @@ static void make_leader(int socket, int proc) {
     if (birth.pid == 0) {
       close(socket);
       for (int i = 0; i < OURS; i++) close(ends[i]);
-      leader_run(ends[THEIR_SOCKET], &ends[THEIR_STDOUT], proc);
+      leader_run(ends[THEIR_SOCKET], &ends[THEIR_STDOUT], proc, handles);
     }
   }
   if (birth.pid <= 0) birth.error = errno;
@@ -86,15 +91,19 @@ pid_t forker_start(int proc, int null, int *socket) {
     return pid;
   }
   close(ends[0]);
-  prepare(null, ends[1]);
+  prepare(proc, null, ends[1]);
   /* From here on the broker is PID 1's business alone. */
   close(CHANNEL_FD);
+  close(CGROUP_FD);
   close(null);
   for (;;) {
     char request;
-    ssize_t count = recv(ends[1], &request, 1, 0);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) _exit(0);
-    make_leader(ends[1], proc);
+    int fds[JOB_FDS], handles[GROUP_HANDLES] = {-1, -1};
+    int count = 0;
+    if (job_receive(ends[1], &request, 1, fds, &count, 0) != 1) _exit(0);
+    if (count != 0 && count != GROUP_HANDLES) _exit(1);
+    memcpy(handles, fds, (size_t)count * sizeof *fds);
+    make_leader(ends[1], proc, handles);
+    while (count > 0) close(fds[--count]);
   }
 }

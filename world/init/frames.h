@@ -62,6 +62,10 @@
 #define TAG_SECCOMP 6
 /* bytes: SECCOMP notifies a listener, PID 1, which lets calls through and tells of them with VIOLATION. This program of the same kind says which of them stay refused. */
 #define TAG_SECCOMP_GUARD 7
+/* bytes: A second filter, which each command loads itself at its beginning: for what its leader still needs to start it. */
+#define TAG_COMMAND_FILTER 8
+/* repeated text: Each NAME=value. cgroup: the name of the world's cgroup, whose folder is fd 4. memory: 1 when commands have a memory controller. pids: pids.max of one command. pid_max: kernel.pid_max of the pid namespace. nproc, nofile: rlimits of commands. */
+#define TAG_LIMIT 9
 /* repeated text: Denied names, each: r (masked), w (sealed), s (sealed unless a command made it) or h (hidden outside of the zones), then for each segment of an absolute path NUL and L with a literal name, G with a pattern of fnmatch(3), or D for any number of folders. */
 #define TAG_DENY 10
 /* repeated text: Trees for r and w: watch (the host's own files) or once (an overlay), NUL, path; skip: what the walk for h leaves out. */
@@ -102,6 +106,10 @@
 #define TAG_KEPT 42
 /* repeated text: Each: command id NUL pid NUL ppid NUL argv joined by spaces. */
 #define TAG_PROCESS 43
+/* u64: The most processes of the command that were seen at once when it was signalled or ended; absent when it never was. */
+#define TAG_SEEN 44
+/* repeated text: Each NAME=number, as the command's cgroup counted; one that is not there was not measured. memory_peak: bytes. pids_peak: processes and threads at once. oom_kill: processes that the memory limit ended. pids_max: forks that the limit refused. */
+#define TAG_MEASURED 45
 /* u64: Names that stand in a zone and are denied there. */
 #define TAG_DENIED 47
 /* u64: Folders in which a denied name could appear unnoticed: the host has no more inotify watches. */

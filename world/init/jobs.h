@@ -35,6 +35,7 @@ struct ending {
   uint32_t signal; /* 0: `code` holds */
   uint32_t leftover;
   uint32_t kept;
+  uint32_t seen; /* the most processes at once that were seen when it was signalled or ended, 0: it never was */
   uint64_t cpu_us;
   uint64_t maxrss;
 };
@@ -45,6 +46,8 @@ struct report {
   char step[16];
 };
 #define REPORT_PATH_MAX PATH_MAX
+
+/* PID 1 → forker: one byte, with the command's cgroup (group.h) where there is one. */
 
 /* Forker → PID 1, with the leader's socket and the read ends of its stdout and stderr. error != 0: no leader could be made. */
 struct birth {

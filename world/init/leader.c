@@ -22,11 +22,14 @@
 #define END_RETRY_MS 10
 
 static int channel, proc_fd, signal_fd;
+static int group_folder, group_kill_file; /* -1: the command has no cgroup */
 static pid_t main_pid;
 static int main_status;
 static int main_ended, main_reported, keep;
 static int64_t end_deadline; /* 0: nobody is being ended */
 static int end_passes;
+static uint32_t seen; /* the most processes that were there at once when it was signalled or ended */
+static uint32_t reaped_at_end;
 
 static int64_t now_ms(void) {
   struct timespec now;
@@ -35,7 +38,7 @@ static int64_t now_ms(void) {
 }
 
 static void report_ending(uint32_t kind, int leftover, int kept) {
-  struct report report = {.kind = kind, .ending = {.leftover = (uint32_t)leftover, .kept = (uint32_t)kept}};
+  struct report report = {.kind = kind, .ending = {.leftover = (uint32_t)leftover, .kept = (uint32_t)kept, .seen = seen}};
   struct ending *ending = &report.ending;
   struct rusage usage = {0};
   getrusage(RUSAGE_CHILDREN, &usage);
@@ -64,11 +67,12 @@ _Noreturn static void refuse_job(int error) {
 
 /* Returns when the command runs. */
 static void start(const int outputs[2]) {
-  main_pid = runner_start(channel, outputs);
+  main_pid = runner_start(channel, outputs, group_folder);
   if (main_pid < 0) refuse_job(errno);
   /* The pipes' only holders are then the command's processes. */
   close(outputs[0]);
   close(outputs[1]);
+  if (group_folder >= 0) close(group_folder);
   const struct runner *runner = runner_wait(main_pid, signal_fd);
   if (!runner->received) _exit(0);
   if (runner->step != NULL) {
@@ -76,6 +80,10 @@ static void start(const int outputs[2]) {
     report_failure(runner->step, runner->path, runner->error);
   }
   keep = runner->keep;
+}
+
+static void see(uint32_t processes) {
+  if (processes > seen) seen = processes;
 }
 
 static void begin_end(void) {
@@ -90,8 +98,16 @@ static bool take_order(void) {
   ssize_t length = job_receive(channel, &order, sizeof order, fds, &count, MSG_DONTWAIT);
   if (length < 0 && errno == EAGAIN) return true;
   if (length != sizeof order || order.kind != ORDER_SIGNAL || order.signal == SIGKILL) begin_end();
-  else tree_signal(proc_fd, getpid(), 1, (int)order.signal);
+  else see((uint32_t)tree_signal(proc_fd, getpid(), 1, (int)order.signal));
   return length > 0;
+}
+
+/* One write ends all that is in the group, and what it forks meanwhile. Without one: a killed process leaves its
+   children to this subreaper, so killing direct children converges; what forks faster than that is met by killing the
+   whole tree in each pass. */
+static void end_all(void) {
+  if (group_kill_file >= 0 && write(group_kill_file, "1", 1) == 1) return;
+  see((uint32_t)tree_signal(proc_fd, getpid(), end_passes++ > 0, SIGKILL));
 }
 
 /* True when no child is left. */
@@ -99,6 +115,7 @@ static int reap(void) {
   int status;
   pid_t pid;
   while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    if (end_deadline != 0) see(++reaped_at_end);
     if (pid != main_pid || main_ended) continue;
     main_status = status;
     main_ended = 1;
@@ -118,9 +135,7 @@ static void settle(void) {
       report_ending(main_reported ? REPORT_GONE : REPORT_ENDED, 1, 0);
       _exit(0);
     }
-    /* A killed process leaves its children to this subreaper, so killing direct children converges;
-       what forks faster than that is met by killing the whole tree in each pass. */
-    tree_signal(proc_fd, getpid(), end_passes++ > 0, SIGKILL);
+    end_all();
   } else if (main_ended && !main_reported) {
     int kept;
     tree_below(proc_fd, getpid(), 1, &kept);
@@ -129,9 +144,11 @@ static void settle(void) {
   }
 }
 
-void leader_run(int socket, const int outputs[2], int proc) {
+void leader_run(int socket, const int outputs[2], int proc, const int handles[GROUP_HANDLES]) {
   channel = socket;
   proc_fd = proc;
+  group_folder = handles[0];
+  group_kill_file = handles[1];
   sigset_t child;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);

@@ -2,8 +2,10 @@
 #ifndef SUBSTRATE_LEADER_H
 #define SUBSTRATE_LEADER_H
 
+#include "group.h"
+
 /* Waits on `socket` for one job, runs it to its end, reports and exits. `outputs`: the write ends of its
-   stdout and stderr. `proc`: a folder of procfs. */
-_Noreturn void leader_run(int socket, const int outputs[2], int proc);
+   stdout and stderr. `proc`: a folder of procfs. `handles`: the command's cgroup, both -1 where it has none. */
+_Noreturn void leader_run(int socket, const int outputs[2], int proc, const int handles[GROUP_HANDLES]);
 
 #endif

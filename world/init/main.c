@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cgroup.h"
 #include "channel.h"
 #include "credentials.h"
 #include "entrance.h"
@@ -22,8 +23,8 @@
 #include "setup.h"
 #include "supervisor.h"
 
-/* Above the standard descriptors and the channel. */
-#define FIRST_FREE_FD 4
+/* Above the standard descriptors, the channel and the cgroup. */
+#define FIRST_FREE_FD (CGROUP_FD + 1)
 
 static int open_null(void) {
   int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -34,14 +35,17 @@ static int open_null(void) {
   return high;
 }
 
-/* Waits for PID 1 with nothing open but the end of `alive` whose closing tells that we died. */
-_Noreturn static void wait_outside(pid_t pid, int alive) {
+/* Waits for PID 1 with nothing open but the world's cgroup and the end of `alive` whose closing tells that we died. */
+_Noreturn static void wait_outside(pid_t pid, int alive, const struct limits *limits) {
   int status;
-  if (alive > 0) syscall(SYS_close_range, 0U, (unsigned)alive - 1, 0U);
+  syscall(SYS_close_range, 0U, CGROUP_FD - 1U, 0U);
+  if (alive > CGROUP_FD + 1) syscall(SYS_close_range, CGROUP_FD + 1U, (unsigned)alive - 1, 0U);
   syscall(SYS_close_range, (unsigned)alive + 1, ~0U, 0U);
   while (waitpid(pid, &status, 0) < 0) {
     if (errno != EINTR) _exit(1);
   }
+  /* Here and not by the broker: it may be what died. */
+  cgroup_remove(limits);
   if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
   /* As the same signal, and without a core of our own. */
   struct rlimit none = {0, 0};
@@ -59,24 +63,28 @@ int main(int count, char **words) {
   if (count > 1 && words[1][0] != '/') return probe_run(count - 1, words + 1);
   entrance_take(count, words);
   /* What the broker did not mean to hand down (a library's file without close-on-exec) ends here. */
-  if (syscall(SYS_close_range, CHANNEL_FD + 1U, ~0U, 0U) < 0) return 1;
+  if (syscall(SYS_close_range, CGROUP_FD + 1U, ~0U, 0U) < 0) return 1;
   channel_open();
   int null = open_null();
   while (!channel_next(&frame)) channel_receive(true);
   if (frame.type != FRAME_SETUP || frame.id != 0) fail_protocol("the first frame must be SETUP");
   const char *wrong = setup_parse(frame.payload, frame.length, &setup);
   if (wrong != NULL) fail_protocol(wrong);
-  filter_keep(setup.filter, setup.filter_length);
+  filter_keep(FILTER_WORLD, setup.filter, setup.filter_length);
+  filter_keep(FILTER_COMMAND, setup.command_filter, setup.command_filter_length);
   guard_keep(setup.guard, setup.guard_length);
+  limits_keep(&setup.limits);
+  cgroup_take(&setup.limits);
   /* Refused when we lead a process group already, which is as good. */
   if (setsid() < 0 && errno != EPERM) fail_world("setsid", "", errno);
   namespaces_enter(&setup);
   /* After the identity maps: a process that is not dumpable cannot write its own. */
   credentials_hide();
   if (pipe2(alive, O_CLOEXEC) < 0) fail_world("pipe", "", errno);
-  pid_t pid = fork();
-  if (pid < 0) fail_world("fork", "", errno);
-  if (pid > 0) wait_outside(pid, alive[1]);
+  pid_t pid = cgroup_fork_init(&setup.limits);
+  if (pid < 0) fail_world(setup.limits.cgroup[0] == 0 ? "fork" : "cgroup", "init", errno);
+  if (pid > 0) close(alive[0]);
+  if (pid > 0) wait_outside(pid, alive[1], &setup.limits);
   close(alive[1]);
   supervisor_run(&setup, alive[0], null);
 }

@@ -14,8 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "filter.h"
 #include "jobs.h"
+#include "limits.h"
 #include "program.h"
+#include "birth.h"
 
 #define STACK_SIZE (64 * 1024)
 /* What an ordinary job touches of the buffers, in pages. */
@@ -58,6 +61,7 @@ static void prepare(void) {
   for (int i = 0; i < 2; i++) {
     if (dup2(output_fds[i], STDOUT_FILENO + i) < 0) _exit(1);
   }
+  if (limits_enter_command() < 0 || filter_load_command() < 0) _exit(1);
 }
 
 static void forget_signals(void) {
@@ -69,12 +73,11 @@ static void forget_signals(void) {
 
 /* No allocation, no lock, no buffered output: the leader has the same memory, errno included. It waits in
    poll(2) and writes nothing of what is used here until execve gave us memory of our own. */
-static int run(void *unused) {
+static int run(void) {
   struct program program;
   int fds[JOB_FDS];
   int count = 0;
   sigset_t none;
-  (void)unused;
   prepare();
   ssize_t length = job_receive(channel_fd, &job, sizeof job, fds, &count, 0);
   if (length < (ssize_t)sizeof job.order || job.order.kind != ORDER_RUN) _exit(0);
@@ -108,7 +111,7 @@ static void warm(void) {
   }
 }
 
-pid_t runner_start(int channel, const int outputs[2]) {
+pid_t runner_start(int channel, const int outputs[2], int group) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) < 0) return -1;
   channel_fd = channel;
@@ -116,7 +119,7 @@ pid_t runner_start(int channel, const int outputs[2]) {
   output_fds[0] = outputs[0];
   output_fds[1] = outputs[1];
   warm();
-  pid_t pid = clone(run, stack + sizeof stack, CLONE_VM | SIGCHLD, NULL);
+  pid_t pid = birth_sharing_memory(run, stack, sizeof stack, group);
   if (pid < 0) {
     int error = errno;
     close(ends[0]);

@@ -15,8 +15,9 @@ struct runner {
 };
 
 /* Starts it as a child that shares memory with its caller, which must then wait in runner_wait and do
-   nothing else until that returns. -1 with errno. `outputs`: its stdout and stderr. */
-pid_t runner_start(int channel, const int outputs[2]);
+   nothing else until that returns. -1 with errno. `outputs`: its stdout and stderr. `group`: the cgroup that it is born
+   in, -1: its caller's. */
+pid_t runner_start(int channel, const int outputs[2], int group);
 /* Until the runner has become the command, or has ended. `signals`: a signalfd for SIGCHLD. */
 const struct runner *runner_wait(pid_t pid, int signals);
 

@@ -71,6 +71,14 @@ const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
       case TAG_SECCOMP_GUARD:
         if (!take_program(&field, &setup->guard, &setup->guard_length)) return "SETUP: bad SECCOMP_GUARD";
         break;
+      case TAG_COMMAND_FILTER:
+        if (!take_program(&field, &setup->command_filter, &setup->command_filter_length)) {
+          return "SETUP: bad COMMAND_FILTER";
+        }
+        break;
+      case TAG_LIMIT:
+        if (!limits_take(&field, &setup->limits)) return "SETUP: bad LIMIT";
+        break;
       case TAG_DENY:
         if ((wrong = rules_add(field.data, field.length)) != NULL) return wrong;
         break;

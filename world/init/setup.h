@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "limits.h"
+
 #define MOUNT_PARTS_MAX 8
 #define HOSTNAME_MAX 64
 /* What the kernel takes (BPF_MAXINSNS). */
@@ -28,6 +30,9 @@ struct setup {
   size_t filter_length;  /* of them */
   const uint8_t *guard;  /* another: the filter notifies, and this says what stays refused; NULL: it refuses itself */
   size_t guard_length;
+  const uint8_t *command_filter;
+  size_t command_filter_length;
+  struct limits limits;
   uint8_t *mounts;      /* the payload again, for setup_next_mount */
   size_t mounts_length;
 };

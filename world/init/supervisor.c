@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -23,6 +24,7 @@
 #include "failure.h"
 #include "fields.h"
 #include "frames.h"
+#include "group.h"
 #include "listener.h"
 #include "mounts.h"
 #include "namespaces.h"
@@ -30,6 +32,8 @@
 #include "requests.h"
 #include "watch.h"
 
+/* "pid_max=" and a number of 64 bits. */
+#define LIMIT_MAX 32
 /* How soon to look again for a stray that has not died yet. */
 #define STRAYS_RETRY_MS 20
 
@@ -66,16 +70,19 @@ static void raise_descriptor_limit(void) {
   if (getrlimit(RLIMIT_NOFILE, &limit) < 0) fail_world("rlimit", "", errno);
   limit.rlim_cur = limit.rlim_max;
   if (setrlimit(RLIMIT_NOFILE, &limit) < 0) fail_world("rlimit", "", errno);
-  commands_fit(limit.rlim_cur);
+  commands_fit(limit.rlim_cur, groups_descriptors());
 }
 
-static void send_ready(const struct setup *setup, uint64_t pid) {
-  uint8_t payload[4 * (FIELD_HEADER_SIZE + 8)];
+static void send_ready(const struct setup *setup, uint64_t pid, uint64_t pid_max) {
+  char text[LIMIT_MAX];
+  uint8_t payload[4 * (FIELD_HEADER_SIZE + 8) + FIELD_HEADER_SIZE + LIMIT_MAX];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
   field_put_u64(&writer, TAG_NAMESPACES, setup->namespaces);
   field_put_u64(&writer, TAG_PID, pid);
   field_put_u64(&writer, TAG_DENIED, denials_count());
   field_put_u64(&writer, TAG_UNWATCHED, names_unwatched());
+  int length = snprintf(text, sizeof text, "pid_max=%llu", (unsigned long long)pid_max);
+  if (pid_max != 0) field_put(&writer, TAG_LIMIT, text, (size_t)length);
   channel_send(FRAME_READY, 0, payload, writer.length);
 }
 
@@ -90,6 +97,7 @@ static int build(const struct setup *setup, int null) {
   umask(0);
   mounts_stage(&stage);
   namespaces_prepare(setup, stage.proc);
+  uint64_t pid_max = limits_set_pid_max(stage.proc, &setup->limits);
   mounts_apply(&stage, setup);
   uint64_t pid = host_pid(&stage);
   mounts_finish(&stage);
@@ -101,6 +109,7 @@ static int build(const struct setup *setup, int null) {
   names_start();
   if (names_guarded()) credentials_drop_but_mount();
   else credentials_drop();
+  groups_open(&setup->limits);
   raise_descriptor_limit();
   close(null);
   open_signals();
@@ -110,7 +119,7 @@ static int build(const struct setup *setup, int null) {
   listener_watch();
   children_watch();
   names_listen();
-  send_ready(setup, pid);
+  send_ready(setup, pid, pid_max);
   return stage.proc;
 }
 

@@ -45,8 +45,9 @@ export class LinuxBackend implements WorldBackend {
     return this.#maker.name;
   }
 
+  /** Of the whole, which is the same with cgroups in two parts. */
   filterHash(seccomp: WorldSpec["seccomp"]): string {
-    const { filter, guard } = this.#programs[seccomp];
+    const { filter, guard } = this.#programs[seccomp].withoutCgroup;
     return filterHash(filter, ...(guard === undefined ? [] : [guard]));
   }
 

@@ -1,6 +1,7 @@
 import { constants } from "node:os";
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
 import type { CommandRun, Ending, ExecRequest } from "../backend.ts";
+import type { Counted } from "../cgroup/words.ts";
 import { type Hit, hitViolation } from "../seccomp/hit.ts";
 import { errnoName } from "./errno.ts";
 import {
@@ -15,6 +16,14 @@ import {
 /** Sends one frame; the channel decides what to do when it is already gone. */
 export type SendFrame = (frame: Buffer) => void;
 
+/** Where what comes in goes. */
+export type CommandSide = {
+  readonly onOutput: ExecRequest["onOutput"];
+  readonly onViolation: ExecRequest["onViolation"];
+  /** Called once, before `ending` settles. */
+  readonly onCounted: (counted: Counted) => void;
+};
+
 /** One command on a world's channel: what goes out as methods, what comes in as `take…`. */
 export class LinuxCommand implements CommandRun {
   readonly ending: Promise<Ending>;
@@ -22,14 +31,14 @@ export class LinuxCommand implements CommandRun {
   readonly #id: number;
   readonly #send: SendFrame;
   readonly onViolation: ExecRequest["onViolation"];
-  readonly #onOutput: ExecRequest["onOutput"];
+  readonly #request: CommandSide;
   #end: (ending: Ending) => void = () => {};
   #close: () => void = () => {};
 
-  constructor(id: number, send: SendFrame, request: Pick<ExecRequest, "onOutput" | "onViolation">) {
+  constructor(id: number, send: SendFrame, request: CommandSide) {
     this.#id = id;
     this.#send = send;
-    this.#onOutput = request.onOutput;
+    this.#request = request;
     this.onViolation = request.onViolation;
     this.ending = new Promise((resolve) => {
       this.#end = resolve;
@@ -56,13 +65,14 @@ export class LinuxCommand implements CommandRun {
   }
 
   takeOutput(type: number, bytes: Buffer): void {
-    this.#onOutput(type === FRAME.STDOUT ? "stdout" : "stderr", bytes);
+    this.#request.onOutput(type === FRAME.STDOUT ? "stdout" : "stderr", bytes);
   }
 
   /** Takes a frame of this command; returns true when it was the last one. */
   takeFrame(type: number, payload: Buffer): boolean {
     if (type === FRAME.CLOSED) return this.#finish();
-    const fields = new Map(decodeFields(payload));
+    const list = decodeFields(payload);
+    const fields = new Map(list);
     if (type === FRAME.VIOLATION) {
       this.onViolation(hitViolation(hit(fields)));
       return false;
@@ -71,7 +81,13 @@ export class LinuxCommand implements CommandRun {
       this.#end(notStarted(fields));
       return this.#finish();
     }
-    this.#end(ended(fields));
+    const measured = measuredOf(list);
+    this.#request.onCounted({
+      oomKill: measured.get("oom_kill"),
+      pidsMax: measured.get("pids_max"),
+      seen: numberOf(fields, TAG.SEEN),
+    });
+    this.#end(ended(fields, measured));
     return numberOf(fields, TAG.CLOSED) === 1 ? this.#finish() : false;
   }
 
@@ -96,12 +112,20 @@ export function encodeExec(id: number, request: ExecRequest): Buffer {
   return encodeFields(FRAME.EXEC, id, fields);
 }
 
-function ended(fields: ReadonlyMap<number, Buffer>): Ending {
+/** What the command's cgroup counted, by name; nothing where it has none. */
+function measuredOf(fields: ReturnType<typeof decodeFields>): ReadonlyMap<string, number> {
+  const texts = fields.filter(([tag]) => tag === TAG.MEASURED).map(([, bytes]) => bytes.toString("utf8"));
+  return new Map(
+    texts.map((text) => [text.slice(0, text.indexOf("=")), Number(text.slice(text.indexOf("=") + 1))]),
+  );
+}
+
+function ended(fields: ReadonlyMap<number, Buffer>, measured: ReadonlyMap<string, number>): Ending {
   const cpu = numberOf(fields, TAG.CPU_US);
   const usage = {
     cpuMs: cpu === undefined ? null : cpu / 1000,
-    memoryPeakBytes: numberOf(fields, TAG.MAXRSS) ?? null,
-    processes: null,
+    memoryPeakBytes: measured.get("memory_peak") ?? numberOf(fields, TAG.MAXRSS) ?? null,
+    processes: measured.get("pids_peak") ?? null,
   };
   const rest = {
     usage,

@@ -12,6 +12,8 @@ export type Achievements = {
   /** Folders that could not be watched for denied names. */
   readonly unwatched: number;
   readonly overlay: boolean;
+  /** Its word, as `cgroupWord` says it. */
+  readonly cgroup: string;
   readonly seccomp: WorldSpec["seccomp"];
 };
 
@@ -20,7 +22,7 @@ export type Achievements = {
  * init drops every capability and sets no_new_privs or does not become ready, so those two are facts of READY, and so is the filter: a world whose filter does not load is not made.
  * What this version does not build is said here, in words, and nowhere claimed.
  */
-export function isolationVector({ achieved, unwatched, overlay, seccomp }: Achievements): Isolation {
+export function isolationVector({ achieved, unwatched, overlay, seccomp, cgroup }: Achievements): Isolation {
   return {
     backend: "linux",
     user: hasNamespace(achieved, "user") ? "on" : "off: not needed, init may unshare without it",
@@ -29,7 +31,7 @@ export function isolationVector({ achieved, unwatched, overlay, seccomp }: Achie
     net: namespace(achieved, "net"),
     ipc: namespace(achieved, "ipc"),
     uts: namespace(achieved, "uts"),
-    cgroup: "off: this version sets no limits",
+    cgroup,
     seccomp: seccomp === "log" ? LOG_MODE : "on",
     no_new_privs: "on",
     capabilities: "none",

@@ -22,6 +22,12 @@ export type LaunchPlan = {
   readonly filter: Uint8Array;
   /** For log mode: `filter` asks init about what it would refuse, and this program says what stays refused. */
   readonly guard: Uint8Array | undefined;
+  /** A second one, which each command loads by itself: what it denies its leader still needs. */
+  readonly commandFilter: Uint8Array | undefined;
+  /** `NAME=value` each. */
+  readonly limits: readonly string[];
+  /** Descriptor of the folder of the world's cgroup; the caller closes it. */
+  readonly cgroup: number | undefined;
 };
 
 /** What holds a world on the outside: a child of the broker, or a container. */
@@ -42,6 +48,8 @@ export type Launched = {
   readonly achieved: number;
   /** Folders in which a denied name could appear unnoticed: the host has no more inotify watches. */
   readonly unwatched: number;
+  /** Those of the plan's limits that init itself set and read back, `NAME=value` each. */
+  readonly limits: readonly string[];
 };
 
 /** A way to start init. */
@@ -50,6 +58,8 @@ export interface Launcher {
   readonly name: string;
   /** Whether its worlds have a user namespace; undefined: found out by the first world, by trying. */
   readonly userNamespace: boolean | undefined;
+  /** Why its worlds get no cgroup of ours; undefined: they may. */
+  readonly cgroupRefusal: string | undefined;
   /** Throws {@link LaunchFailed} or {@link WorldUnavailable}; in each case nothing is left of the world. */
   launch(id: string, plan: LaunchPlan, signal: AbortSignal): Promise<Launched>;
 }
@@ -58,11 +68,12 @@ export interface Launcher {
 export const DIRECT: Launcher = {
   name: "linux",
   userNamespace: undefined,
+  cgroupRefusal: undefined,
   launch: (_id, plan, signal) => launchInit(plan, signal),
 };
 
 /** What init said when it was ready; `pid` is the host's name for PID 1 of the world. */
-export type Ready = Pick<Launched, "achieved" | "unwatched"> & { readonly pid: number };
+export type Ready = Pick<Launched, "achieved" | "unwatched" | "limits"> & { readonly pid: number };
 
 const HINT = "Run 'substrate world doctor': it tries what a world needs of this host, and prints the mend";
 const LOG_HINT =
@@ -105,7 +116,7 @@ export function isHostRefusal(error: unknown): boolean {
 export async function launchInit(plan: LaunchPlan, signal: AbortSignal): Promise<Launched> {
   signal.throwIfAborted();
   const child = spawn(plan.init, [], {
-    stdio: ["ignore", "ignore", "pipe", "pipe"],
+    stdio: ["ignore", "ignore", "pipe", "pipe", ...(plan.cgroup === undefined ? [] : [plan.cgroup])],
     env: {},
     cwd: "/",
     detached: true,
@@ -114,7 +125,7 @@ export async function launchInit(plan: LaunchPlan, signal: AbortSignal): Promise
   const complaint = collectComplaint(child);
   const channel = child.stdio[3] as Duplex | null | undefined;
   try {
-    const { achieved, unwatched } = await firstAnswer(channel, plan, signal, (fail) => {
+    const { achieved, unwatched, limits } = await firstAnswer(channel, plan, signal, (fail) => {
       const failWith = (cause: string): void =>
         fail(`${cause}${complaint()}`, "Run 'npm run build' in the checkout");
       child.once("error", (error) => failWith(error.message));
@@ -123,7 +134,7 @@ export async function launchInit(plan: LaunchPlan, signal: AbortSignal): Promise
     });
     if (channel === null || channel === undefined)
       throw new WorldUnavailable("Init has no channel", "Report this as a bug");
-    return { holder, channel, achieved, unwatched };
+    return { holder, channel, achieved, unwatched, limits };
   } catch (error) {
     channel?.destroy();
     child.kill("SIGKILL");
@@ -181,6 +192,8 @@ function encodeSetup(plan: LaunchPlan): Buffer {
     [TAG.GID, plan.gid],
     [TAG.SECCOMP, plan.filter],
     ...(plan.guard === undefined ? [] : [[TAG.SECCOMP_GUARD, plan.guard] as const]),
+    ...(plan.commandFilter === undefined ? [] : [[TAG.COMMAND_FILTER, plan.commandFilter] as const]),
+    ...plan.limits.map((limit): Field => [TAG.LIMIT, limit]),
     ...mounts.map((operation): Field => [TAG.MOUNT, operationWords(operation).join("\0")]),
     ...denied.map((name): Field => [TAG.DENY, denialWords(name).join("\0")]),
     ...zones.map(({ kind, path }): Field => [TAG.ZONE, `${kind}\0${path}`]),
@@ -188,12 +201,15 @@ function encodeSetup(plan: LaunchPlan): Buffer {
 }
 
 function readReady(payload: Buffer): Ready {
-  const fields = new Map(decodeFields(payload));
+  const list = decodeFields(payload);
+  const fields = new Map(list);
   const number = (tag: number): number => {
     const bytes = fields.get(tag);
     return bytes === undefined ? 0 : decodeNumber(bytes);
   };
-  return { achieved: number(TAG.NAMESPACES), unwatched: number(TAG.UNWATCHED), pid: number(TAG.PID) };
+  const limits = list.filter(([tag]) => tag === TAG.LIMIT).map(([, text]) => text.toString("utf8"));
+  const [achieved, unwatched] = [number(TAG.NAMESPACES), number(TAG.UNWATCHED)];
+  return { achieved, unwatched, pid: number(TAG.PID), limits };
 }
 
 function launchFailure(payload: Buffer): LaunchFailed {

@@ -1,5 +1,7 @@
 import { join } from "node:path";
 import type { WorldSpec } from "../backend.ts";
+import { cgroupWord } from "../cgroup/words.ts";
+import { WorldGroups } from "../cgroup/world-group.ts";
 import { prepareStrays } from "../overlay/strays.ts";
 import { type MountPlan, mountPlan } from "../plan/mounts.ts";
 import { operationWords } from "../plan/operations.ts";
@@ -7,6 +9,7 @@ import type { seccompPrograms } from "../seccomp/programs.ts";
 import { hostFacts } from "./host-facts.ts";
 import { isolationVector } from "./isolation.ts";
 import { DIRECT, LaunchFailed, type Launcher } from "./launch.ts";
+import { launchLimited } from "./limits.ts";
 import { ALWAYS } from "./namespaces.ts";
 import { LinuxWorld } from "./world.ts";
 
@@ -36,6 +39,16 @@ type Asked = {
   /** The tree over which the first upper layer failed. */
   readonly suspect: string | undefined;
   readonly unveilable: ReadonlySet<string>;
+  /** Why worlds are made without cgroups, where one that looked usable was not. */
+  readonly cgroupRefusal: string | undefined;
+};
+
+const ALL: Asked = {
+  userNamespace: undefined,
+  strays: true,
+  suspect: undefined,
+  unveilable: new Set(),
+  cgroupRefusal: undefined,
 };
 
 /** Makes worlds, and remembers what this host has refused so that it is not tried again. */
@@ -43,14 +56,15 @@ export class WorldMaker {
   readonly #options: LinuxOptions;
   readonly #programs: ReturnType<typeof seccompPrograms>;
   readonly #launcher: Launcher;
+  readonly #groups = new WorldGroups();
   #asked: Asked;
 
   constructor(options: LinuxOptions, programs: ReturnType<typeof seccompPrograms>) {
     this.#options = options;
     this.#programs = programs;
     this.#launcher = options.launcher ?? DIRECT;
-    const { userNamespace } = this.#launcher;
-    this.#asked = { userNamespace, strays: true, suspect: undefined, unveilable: new Set() };
+    const { userNamespace, cgroupRefusal } = this.#launcher;
+    this.#asked = { ...ALL, userNamespace, cgroupRefusal };
   }
 
   /** The backend's name in replies. */
@@ -79,11 +93,16 @@ export class WorldMaker {
     const layers = strayVeils(plan);
     prepareStrays(layers);
     const namespaces = userNamespace ? (["user", ...ALWAYS] as const) : ALWAYS;
-    const launched = await this.#launcher.launch(
-      id,
-      { ...this.#options, namespaces, plan, ...this.#programs[spec.seccomp] },
-      signal,
-    );
+    const base = this.#groups.base(asked.cgroupRefusal);
+    const { withCgroup, withoutCgroup } = this.#programs[spec.seccomp];
+    const launched = await launchLimited(this.#groups, base, spec.limits, userNamespace, (limited) => {
+      const programs = limited.cgroup === undefined ? withoutCgroup : withCgroup;
+      return this.#launcher.launch(
+        id,
+        { ...this.#options, namespaces, plan, ...programs, ...limited },
+        signal,
+      );
+    });
     if (this.#asked.userNamespace === undefined) this.#asked = { ...this.#asked, userNamespace };
     const overlay = spec.access.kind === "overlay";
     return new LinuxWorld(
@@ -91,12 +110,14 @@ export class WorldMaker {
         id,
         spec,
         isolation: {
-          ...isolationVector({ ...launched, overlay, seccomp: spec.seccomp }),
+          ...isolationVector({ ...launched, overlay, cgroup: cgroupWord(base), seccomp: spec.seccomp }),
           backend: this.name,
         },
         mounts: plan.mounts.map((mount) => operationWords(mount).join(" ")),
         strays: layers,
         quarantine: this.#options.quarantine,
+        holding: launched.holding,
+        cleanUp: launched.cleanUp,
       },
       launched,
     );
@@ -109,6 +130,9 @@ function lessAfter(error: unknown, asked: Asked, spec: WorldSpec): Asked | undef
   const { step, path, errno } = error;
   if (asked.userNamespace === undefined && step.startsWith("unshare") && errno === "EPERM")
     return { ...asked, userNamespace: true };
+  // What init cannot be born in is none: the next try, and all later worlds, go without, and say so.
+  if (step === "cgroup" && asked.cgroupRefusal === undefined)
+    return { ...asked, cgroupRefusal: error.message };
   if (step !== "mount veil") return undefined;
   // An upper layer asks more of its file system than a lower one: without it the same tree is tried once more.
   if (asked.strays && spec.strays === "kept") return { ...asked, strays: false, suspect: path };

@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import type { FsDiff, Isolation } from "../../schemas/generated/types.ts";
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
 import type { CommandRun, ExecRequest, World, WorldProcess, WorldSpec } from "../backend.ts";
+import { heldLimits, type Holding, limitViolations } from "../cgroup/words.ts";
 import { overlayDiff } from "../overlay/diff.ts";
 import { type StrayLayer, Strays } from "../overlay/strays.ts";
 import { encodeExec, LinuxCommand } from "./command.ts";
@@ -18,6 +19,9 @@ export type WorldFacts = {
   readonly strays: readonly StrayLayer[];
   /** Where denied names go that commands made. */
   readonly quarantine: string;
+  readonly holding: Holding;
+  /** What is left to be done when the world is gone. */
+  readonly cleanUp: () => void;
 };
 
 /** How long init may take to go once its channel is closed; it needs a few milliseconds. */
@@ -32,8 +36,10 @@ export class LinuxWorld implements World {
   readonly spec: WorldSpec;
   readonly isolation: Isolation;
   readonly mounts: readonly string[];
+  readonly limits: World["limits"];
   readonly pid: number;
   readonly ended: Promise<string>;
+  readonly #facts: WorldFacts;
   readonly #strays: Strays;
   readonly #intruders: Intruders;
   readonly #launched: Launched;
@@ -51,6 +57,8 @@ export class LinuxWorld implements World {
     this.spec = facts.spec;
     this.isolation = facts.isolation;
     this.mounts = facts.mounts;
+    this.limits = heldLimits(facts.spec.limits, facts.holding);
+    this.#facts = facts;
     this.#strays = new Strays(facts.strays);
     this.#intruders = new Intruders(facts.quarantine);
     this.pid = launched.holder.pid;
@@ -64,7 +72,14 @@ export class LinuxWorld implements World {
 
   exec(request: ExecRequest): CommandRun {
     const id = this.#takeId();
-    const command = new LinuxCommand(id, (frame) => this.#send(frame), request);
+    const command = new LinuxCommand(id, (frame) => this.#send(frame), {
+      onOutput: request.onOutput,
+      onViolation: request.onViolation,
+      onCounted: (counted) => {
+        for (const violation of limitViolations(this.spec.limits, this.#facts.holding, counted))
+          request.onViolation(violation);
+      },
+    });
     this.#intruders.claim(request.onViolation);
     const frame = encodeExec(id, request);
     if (this.#loss !== undefined) {
@@ -117,6 +132,7 @@ export class LinuxWorld implements World {
     this.#channel.on("error", (error) => this.#lose(`its channel broke: ${error.message}`));
     this.#channel.on("close", () => this.#lose(this.#fate ?? "its init closed the channel"));
     void this.#launched.holder.ended.then((cause) => {
+      this.#facts.cleanUp();
       // What it said last may not be read yet: the endings of commands, and why it gave up.
       this.#fate = cause;
       setTimeout(() => this.#lose(cause), LAST_WORDS_MS).unref();

@@ -50,7 +50,7 @@ export function hostTrees(spec: WorldSpec, hidden: Denials, facts: HostFacts): H
 /** What is there when only some paths may be read: an empty root, and each of them bound in its place. */
 function scaffold(spec: WorldSpec, facts: HostFacts): readonly MountOperation[] {
   return [
-    { op: "tmpfs", target: "/", options: "mode=755" },
+    { op: "tmpfs", target: "/", options: "mode=755,size=16m,nr_inodes=64k" },
     ...["/dev", "/proc", ...PRIVATE].map((target) => ({ op: "dir", target, mode: "755" }) as const),
     ...readable(spec, facts).flatMap((path) => inPlace(path, facts)),
   ];

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { WorldSpec } from "../backend.ts";
 import type { HostFacts } from "./host-facts.ts";
 import type { MountOperation } from "./operations.ts";
+import { roomOf } from "./room.ts";
 import { PRIVATE, readsEverything } from "./scopes.ts";
 
 /** Device nodes that cannot reach hardware, other programs' memory or the kernel's log. */
@@ -28,9 +29,9 @@ const MASKED = [
   "/sys/kernel/security",
 ] as const;
 
-export function devices(): readonly MountOperation[] {
+export function devices(spec: WorldSpec): readonly MountOperation[] {
   return [
-    { op: "tmpfs", target: "/dev", options: "mode=755,size=64k" },
+    { op: "tmpfs", target: "/dev", options: "mode=755,size=64k,nr_inodes=1k" },
     ...DEVICES.map((name) => ({ op: "device", name }) as const),
     { op: "dir", target: "/dev/pts", mode: "755" },
     { op: "devpts", target: "/dev/pts" },
@@ -40,7 +41,7 @@ export function devices(): readonly MountOperation[] {
     { op: "symlink", text: "/proc/self/fd/1", target: "/dev/stdout" },
     { op: "symlink", text: "/proc/self/fd/2", target: "/dev/stderr" },
     { op: "dir", target: "/dev/shm", mode: "1777" },
-    { op: "tmpfs", target: "/dev/shm", options: "mode=1777,size=50%" },
+    { op: "tmpfs", target: "/dev/shm", options: `mode=1777,${roomOf("/dev/shm", spec.limits.disk)}` },
     ...maskSources(),
   ];
 }
@@ -73,7 +74,7 @@ export function privateFolders(spec: WorldSpec, facts: HostFacts): readonly Moun
   return present.map((target) => ({
     op: "tmpfs",
     target,
-    options: target === "/run" ? "mode=755,size=10%" : "mode=1777,size=50%",
+    options: `mode=${target === "/run" ? "755" : "1777"},${roomOf(target, spec.limits.disk)}`,
   }));
 }
 

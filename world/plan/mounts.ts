@@ -47,7 +47,7 @@ export function mountPlan(spec: WorldSpec, facts: HostFacts): MountPlan {
   return {
     mounts: [
       ...trees.operations,
-      ...devices(),
+      ...devices(spec),
       ...processes(facts),
       ...privateFolders(spec, facts),
       ...writable.filter((path) => seen(path) && !isWithin(path, spec.project)).map(bindWritable),

@@ -70,23 +70,28 @@ export function assembleGuard(rules: readonly SeccompRule[], architecture: Archi
   });
 }
 
+/**
+ * A filter that is loaded on top of one that answers other architectures and x32: of several filters the strictest
+ * answer counts (seccomp(2)). Each command loads it, so each instruction costs.
+ */
+export function assembleShortFilter(rules: readonly SeccompRule[], architecture: Architecture): Uint8Array {
+  const blocks = ruleBlocks(rules, architecture, ({ action }) => refuse(action));
+  return encode([[LOAD, 0, 0, AT_NUMBER], ...blocks, [RETURN, 0, 0, ALLOW]]);
+}
+
 /** `sha256:` and hex: two worlds with the same one refuse the same. */
 export function filterHash(...programs: readonly Uint8Array[]): string {
   return `sha256:${createHash("sha256").update(Buffer.concat(programs)).digest("hex")}`;
 }
 
 function assemble(rules: readonly SeccompRule[], architecture: Architecture, answers: Answers): Uint8Array {
-  const numbered = rules.flatMap((rule) => {
-    const number = callNumber(rule.call, architecture);
-    return number === null ? [] : [{ rule, number }];
-  });
   return encode([
     [LOAD, 0, 0, AT_ARCHITECTURE],
     [JUMP_EQUAL, 1, 0, AUDIT[architecture]],
     [RETURN, 0, 0, answers.foreign],
     [LOAD, 0, 0, AT_NUMBER],
     ...(architecture === "x64" ? x32Block(answers.x32) : []),
-    ...numbered.flatMap(({ rule, number }) => ruleBlock(rule, number, answers.rule(rule))),
+    ...ruleBlocks(rules, architecture, answers.rule),
     [RETURN, 0, 0, ALLOW],
   ]);
 }
@@ -96,6 +101,17 @@ function x32Block(answer: number): readonly Instruction[] {
     [JUMP_AT_LEAST, 0, 1, X32_BIT],
     [RETURN, 0, 0, answer],
   ];
+}
+
+function ruleBlocks(
+  rules: readonly SeccompRule[],
+  architecture: Architecture,
+  answer: Answers["rule"],
+): readonly Instruction[] {
+  return rules.flatMap((rule) => {
+    const number = callNumber(rule.call, architecture);
+    return number === null ? [] : ruleBlock(rule, number, answer(rule));
+  });
 }
 
 /** The number stands in the accumulator before a block and again after it. */

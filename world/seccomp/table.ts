@@ -29,6 +29,8 @@ export type SeccompRule = {
   readonly when?: readonly ArgumentTest[];
   /** What of it stays refused where `world.seccomp` is `log`; without it all of it is let through, and told. */
   readonly inLogMode?: StaysRefused;
+  /** What starts a command in its cgroup asks for it, so only the command itself is refused it. */
+  readonly leaderNeeds?: true;
 };
 
 /**
@@ -91,6 +93,7 @@ export const DENIED: readonly SeccompRule[] = [
     call: "clone3",
     action: "ENOSYS",
     reason: "its flags lie in memory, where no filter can look; C libraries fall back to clone",
+    leaderNeeds: true,
     inLogMode: {
       reason:
         "it would hide a nested user namespace; every thread begins with it, and with clone when it is not there",
@@ -156,6 +159,15 @@ export const DENIED: readonly SeccompRule[] = [
     when: [{ argument: 0, notIn: [0, 0x8, 0x2_0000, 0x2_0008, 0x4_0000, 0xffff_ffff] }],
   },
 ];
+
+/**
+ * Where commands have cgroups their leaders start them by what is in the second table (CLONE_INTO_CGROUP): it is a short
+ * filter of its own, which each command loads before its program. Elsewhere one filter has both.
+ */
+export const DENIED_TO_ALL: readonly SeccompRule[] = DENIED.filter(({ leaderNeeds }) => leaderNeeds !== true);
+export const DENIED_TO_COMMANDS: readonly SeccompRule[] = DENIED.filter(
+  ({ leaderNeeds }) => leaderNeeds === true,
+);
 
 function deny(calls: readonly string[], reason: string): readonly SeccompRule[] {
   return calls.map((call) => ({ call, action: "EPERM", reason }));

@@ -1,0 +1,80 @@
+/** From a spec's limits to what each mechanism is told. Pure. */
+import type { WorldLimits } from "../backend.ts";
+import type { Controller } from "./files.ts";
+
+/** Without a word from the policy: a build with a thousand processes runs, a fork bomb does not take the host. */
+export const DEFAULT_PIDS = 4096;
+
+/** Between `kernel.pid_max` and what it lets run: RESERVED_PIDS (kernel/pid.c), and init's own processes. */
+const PID_MAX_ROOM = 300 + 64;
+
+/** PID 1, its outer process, the forker and a few leaders count in the user namespace too. */
+const NPROC_ROOM = 8;
+
+/** Of pids.max, what one command leaves to the others of its world. */
+const COMMAND_ROOM = { part: 1 / 8, most: 64 };
+
+const MAX_DESCRIPTORS = 65_536;
+
+/** Period of cpu.max, and the least quota that the kernel takes (kernel/sched/core.c), microseconds. */
+const CPU_PERIOD = 100_000;
+const LEAST_QUOTA = 1000;
+
+/** What the kernel and the way this world is made allow beside cgroups. */
+export type LimitFacts = {
+  /** Linux 6.14: `kernel.pid_max` belongs to the pid namespace. */
+  readonly pidMaxIsPerNamespace: boolean;
+  /** The world has a user namespace, and the kernel counts processes in it (5.14). */
+  readonly countsPerUserNamespace: boolean;
+};
+
+export function pidsOf(limits: WorldLimits): number {
+  return limits.pids ?? DEFAULT_PIDS;
+}
+
+export function pidsOfCommand(limits: WorldLimits): number {
+  const pids = pidsOf(limits);
+  return Math.max(1, pids - Math.min(COMMAND_ROOM.most, Math.floor(pids * COMMAND_ROOM.part)));
+}
+
+export function pidMaxOf(limits: WorldLimits): number {
+  return pidsOf(limits) + PID_MAX_ROOM;
+}
+
+/** What is written into the group of all commands of a world, in order; `optional` where a kernel has no such file. */
+export function groupFiles(
+  limits: WorldLimits,
+  controllers: readonly Controller[],
+): readonly { readonly file: string; readonly value: string; readonly optional?: true }[] {
+  const { cpu, memory } = limits;
+  const quota = cpu === undefined ? 0 : Math.max(LEAST_QUOTA, Math.round(cpu * CPU_PERIOD));
+  return [
+    ...(memory === undefined || !controllers.includes("memory")
+      ? []
+      : [
+          { file: "memory.max", value: String(memory) },
+          { file: "memory.swap.max", value: "0", optional: true as const },
+        ]),
+    ...(cpu === undefined || !controllers.includes("cpu")
+      ? []
+      : [{ file: "cpu.max", value: `${quota} ${CPU_PERIOD}` }]),
+    ...(controllers.includes("pids") ? [{ file: "pids.max", value: String(pidsOf(limits)) }] : []),
+  ];
+}
+
+/** The LIMIT fields of SETUP, each `NAME=value`. */
+export function initLimits(
+  limits: WorldLimits,
+  facts: LimitFacts,
+  group: { readonly name: string; readonly controllers: readonly Controller[] } | undefined,
+): readonly string[] {
+  const controllers = group?.controllers ?? [];
+  return [
+    ...(group === undefined ? [] : [`cgroup=${group.name}`]),
+    ...(controllers.includes("memory") ? ["memory=1"] : []),
+    ...(controllers.includes("pids") ? [`pids=${pidsOfCommand(limits)}`] : []),
+    ...(facts.pidMaxIsPerNamespace ? [`pid_max=${pidMaxOf(limits)}`] : []),
+    ...(facts.countsPerUserNamespace ? [`nproc=${pidsOf(limits) + NPROC_ROOM}`] : []),
+    `nofile=${MAX_DESCRIPTORS}`,
+  ];
+}

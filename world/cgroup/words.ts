@@ -1,0 +1,91 @@
+/** What holds, and what a limit did, in words. Pure. */
+import type { WorldLimits, WorldViolation } from "../backend.ts";
+import type { CgroupBase } from "./base.ts";
+import { CONTROLLERS, type Controller } from "./files.ts";
+import { pidMaxOf, pidsOf, pidsOfCommand } from "./plan.ts";
+
+/** Which of the mechanisms hold in one world. */
+export type Holding = {
+  readonly controllers: readonly Controller[];
+  /** `kernel.pid_max` of the world's pid namespace was set. */
+  readonly pidMax: boolean;
+  /** `RLIMIT_NPROC` counts in the world's user namespace alone. */
+  readonly nproc: boolean;
+};
+
+/** The isolation vector's word for `cgroup`. */
+export function cgroupWord(base: CgroupBase): string {
+  if (base.kind === "off") return `off: ${base.why}`;
+  const missing = CONTROLLERS.filter((controller) => !base.controllers.includes(controller));
+  return missing.length === 0 ? "on" : `degraded: no ${missing.join(", ")} controller`;
+}
+
+/** The limits that are in force, by name; one that the policy sets and nothing carries out is not there. */
+export function heldLimits(limits: WorldLimits, holding: Holding): Readonly<Record<string, string>> {
+  const { cpu, memory, disk } = limits;
+  const pids = pidsWord(limits, holding);
+  return {
+    ...(cpu === undefined || !holding.controllers.includes("cpu") ? {} : { cpu: String(cpu) }),
+    ...(memory === undefined || !holding.controllers.includes("memory") ? {} : { memory: String(memory) }),
+    ...(pids === undefined ? {} : { pids }),
+    disk: disk === undefined ? "a quarter of the machine's memory" : String(disk),
+  };
+}
+
+function pidsWord(limits: WorldLimits, holding: Holding): string | undefined {
+  if (holding.controllers.includes("pids")) return String(pidsOf(limits));
+  if (holding.nproc) return `${pidsOf(limits)} (user namespace)`;
+  if (holding.pidMax) return `${pidsOf(limits)} to ${pidMaxOf(limits)} (pid namespace)`;
+  return undefined;
+}
+
+/** What was counted of one command; undefined where nothing counts it. */
+export type Counted = {
+  /** Processes that the kernel ended for memory. */
+  readonly oomKill: number | undefined;
+  /** Forks that pids.max of the command refused. */
+  readonly pidsMax: number | undefined;
+  /** The most processes that init saw at once when it signalled or ended the command. */
+  readonly seen: number | undefined;
+};
+
+/** What limits did to a command, as far as something counted it: nothing is concluded from how the command ended. */
+export function limitViolations(
+  limits: WorldLimits,
+  holding: Holding,
+  counted: Counted,
+): readonly WorldViolation[] {
+  return [...memoryViolation(limits, counted), ...pidsViolation(limits, holding, counted)];
+}
+
+function memoryViolation({ memory }: WorldLimits, { oomKill }: Counted): readonly WorldViolation[] {
+  if (oomKill === undefined || oomKill === 0) return [];
+  const why =
+    memory === undefined ? "the host ran out of memory" : `its world may use ${memory} bytes of memory`;
+  return [limit("memory", `The kernel ended ${oomKill} of the command's processes: ${why}`)];
+}
+
+function pidsViolation(limits: WorldLimits, holding: Holding, counted: Counted): readonly WorldViolation[] {
+  const { pidsMax, seen } = counted;
+  if (pidsMax !== undefined && pidsMax > 0) {
+    const most = pidsOfCommand(limits);
+    return [
+      limit(
+        "pids",
+        `The kernel refused ${pidsMax} times to start a process: a command may have ${most} at once`,
+      ),
+    ];
+  }
+  if (holding.controllers.includes("pids") || !(holding.nproc || holding.pidMax)) return [];
+  if (seen === undefined || seen < pidsOf(limits)) return [];
+  return [
+    limit(
+      "pids",
+      `The command had ${seen} processes when it was ended: its world may have ${pidsOf(limits)}`,
+    ),
+  ];
+}
+
+function limit(subject: string, message: string): WorldViolation {
+  return { kind: "limit", subject, message };
+}
