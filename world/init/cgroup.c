@@ -31,6 +31,11 @@ void cgroup_take(const struct limits *limits) {
   if (about.f_type != CGROUP2_SUPER_MAGIC) fail_world("cgroup", limits->cgroup, EPROTO);
 }
 
+/* Elsewhere the number is somebody else's by now. */
+void cgroup_let_go(const struct limits *limits) {
+  if (is_used(limits)) close(CGROUP_FD);
+}
+
 pid_t cgroup_fork_init(const struct limits *limits) {
   if (!is_used(limits)) return fork();
   int folder = openat(CGROUP_FD, "init", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

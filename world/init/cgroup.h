@@ -14,6 +14,9 @@
 /* Checks that fd 4 is what SETUP says; closes it when SETUP speaks of none. Ends the world otherwise. */
 void cgroup_take(const struct limits *limits);
 
+/* Closes fd 4 where it is the group: to whoever starts commands it is not known. */
+void cgroup_let_go(const struct limits *limits);
+
 /* Forks PID 1, into the group `init` where there is one. */
 pid_t cgroup_fork_init(const struct limits *limits);
 

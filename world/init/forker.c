@@ -94,7 +94,7 @@ pid_t forker_start(int proc, int null, int *socket) {
   prepare(proc, null, ends[1]);
   /* From here on the broker is PID 1's business alone. */
   close(CHANNEL_FD);
-  close(CGROUP_FD);
+  cgroup_let_go(limits_kept());
   close(null);
   for (;;) {
     char request;

@@ -52,7 +52,7 @@ void groups_open(const struct limits *wanted) {
   if (limits.cgroup[0] == 0) return;
   commands = openat(CGROUP_FD, "commands", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (commands < 0) fail_world("cgroup", "commands", errno);
-  close(CGROUP_FD);
+  cgroup_let_go(&limits);
 }
 
 uint64_t groups_descriptors(void) {

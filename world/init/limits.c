@@ -65,6 +65,10 @@ void limits_keep(const struct limits *limits) {
   kept = *limits;
 }
 
+const struct limits *limits_kept(void) {
+  return &kept;
+}
+
 /* What a small file says, as a number; -1 with errno. */
 static int64_t read_number(int folder, const char *path) {
   char text[32] = "";

@@ -24,6 +24,7 @@ bool limits_take(const struct field *field, struct limits *limits);
 
 /* Keeps a copy for whoever is forked later. */
 void limits_keep(const struct limits *limits);
+const struct limits *limits_kept(void);
 
 /* PID 1: kernel.pid_max of this pid namespace. The value that holds now, 0: none of ours. */
 uint64_t limits_set_pid_max(int proc, const struct limits *limits);
