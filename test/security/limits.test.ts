@@ -1,11 +1,10 @@
-import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { HealthReply } from "../../schemas/generated/types.ts";
 import { actors } from "../actors.ts";
-import { eventually, type Ran, TestBroker } from "../broker.ts";
+import { type Ran, TestBroker } from "../broker.ts";
+import { compile, PROGRAMS } from "../greedy-programs.ts";
+import { brokerMemory, FORKS, named, peakOfForks, report, steady } from "../neighbour.ts";
 import { skip } from "../skips.ts";
 
 /** Each world may have so many processes, and so many bytes in the file systems of its own. */
@@ -21,53 +20,6 @@ world:
 
 /** A broker may grow by this while a neighbour is attacked: its own output buffers are 1 MiB for each stream. */
 const BROKER_GROWTH = 96 * 2 ** 20;
-
-/** What a memory bomb of these tests touches at the most, on whatever machine. */
-const BOMB = 2 ** 30;
-
-const PROGRAMS = {
-  forks: `#include <unistd.h>
-int main(void) { for (;;) { if (fork() < 0) usleep(10000); } }`,
-  memory: `#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-int main(void) {
-  for (long done = 0; done < ${BOMB}L; done += 1 << 20) {
-    char *part = malloc(1 << 20);
-    if (part == NULL) return 3;
-    memset(part, 1, 1 << 20);
-  }
-  return 0;
-}`,
-  descriptors: `#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <unistd.h>
-int main(void) {
-  for (int i = 0; i < 8; i++) if (fork() == 0) break;
-  long opened = 0;
-  while (open("/dev/null", O_RDONLY) >= 0) opened++;
-  int why = errno;
-  fprintf(stderr, "%ld %d\\n", opened, why);
-  sleep(1);
-  return 0;
-}`,
-  spin: `#include <unistd.h>
-int main(void) { for (int i = 0; i < 15; i++) if (fork() == 0) break; for (;;) continue; }`,
-  detach: `#include <stdio.h>
-#include <unistd.h>
-int main(int count, char **words) {
-  (void)count;
-  if (fork() != 0) return 0;
-  setsid();
-  if (fork() != 0) return 0;
-  execlp("sleep", words[1], "600", (char *)0);
-  return 1;
-}`,
-} as const;
-
-/** The fork bomb's program by a name that nobody else's has (15 bytes are shown). */
-const FORKS = `forks-${process.pid}`;
 
 describe.each(actors())("the limits of a world, as $kind", (actor) => {
   let broker: TestBroker;
@@ -218,87 +170,7 @@ true`,
     expect(kept.exit).toBe(0);
     expect(named(name)).toHaveLength(1);
   });
-
-  test("its command's group is what a command is in, beside init's", async () => {
-    const { isolation, stdout } = await offender({ cmd: "grep ^0:: /proc/self/cgroup" });
-    if (isolation.cgroup.startsWith("off"))
-      skip(`a cgroup for each command, as ${actor.kind}`, `cgroup is '${isolation.cgroup}'`);
-    expect(stdout).toMatch(/\/\d+-\d+-\d+-\d+\/commands\/\d+\n$/);
-    const folder = groupFolder(stdout);
-    expect(existsSync(join(folder, "../../init"))).toBe(true);
-    expect(await eventually(() => groupIsEmpty(folder), 2000)).toBe(true);
-  });
 });
-
-describe.each(actors())("the groups of worlds, as $kind", (actor) => {
-  test.each([["the broker"], ["init"], ["both"]])("are gone soon after kill -9 of %s", async (victim) => {
-    const broker = await TestBroker.start(actor, { policies: { default: POLICY } });
-    try {
-      const { stdout, isolation } = await broker.run("grep ^0:: /proc/self/cgroup");
-      if (isolation.cgroup.startsWith("off"))
-        skip(`removing groups after kill -9, as ${actor.kind}`, `cgroup is '${isolation.cgroup}'`);
-      const world = join(groupFolder(stdout), "../..");
-      const waiting = broker.post({ cmd: "sleep 600" }).catch(() => "cut");
-      expect(await eventually(() => readdirSync(join(world, "commands")).length > 0, 2000)).toBe(true);
-      const init = childrenOf(broker.process.pid ?? 0);
-      expect(init).toHaveLength(1);
-      if (victim !== "the broker") for (const pid of init) process.kill(pid, "SIGKILL");
-      if (victim !== "init") await broker.kill("SIGKILL");
-      await waiting;
-      if (victim === "both") {
-        const next = await broker.again();
-        await next.run("true");
-        await next.kill("SIGTERM");
-      }
-      expect(await eventually(() => !existsSync(world), 3000)).toBe(true);
-    } finally {
-      await broker.stop();
-    }
-  });
-});
-
-type Steady = {
-  readonly times: readonly number[];
-  readonly failures: readonly unknown[];
-  readonly processes: readonly number[];
-};
-
-/** Another agent's world runs a command every 20 ms for as long as the attack lasts. */
-async function steady(broker: TestBroker, attack: Promise<unknown>): Promise<Steady> {
-  const [times, failures, processes]: [number[], unknown[], number[]] = [[], [], []];
-  let over = false;
-  const settled = attack.then(
-    () => (over = true),
-    () => (over = true),
-  );
-  while (!over) {
-    const begin = performance.now();
-    try {
-      const { exit, stdout } = await broker.run({ agent_id: "neighbour", cmd: "echo here" });
-      if (exit !== 0 || stdout !== "here\n") failures.push({ exit, stdout });
-    } catch (error) {
-      failures.push(error);
-    }
-    times.push(performance.now() - begin);
-    if (times.length % 10 === 0)
-      processes.push(pids().filter((pid) => readOf(pid, "comm") === `${FORKS}\n`).length);
-    await sleep(20);
-  }
-  await settled;
-  return { times, failures, processes };
-}
-
-function peakOfForks({ processes }: Steady): number {
-  return Math.max(...processes);
-}
-
-function report(what: string, { times }: Steady): void {
-  const sorted = [...times].sort((a, b) => a - b);
-  const at = (part: number): string => (sorted[Math.floor((sorted.length - 1) * part)] ?? 0).toFixed(1);
-  process.stdout.write(
-    `${what}: the neighbour ran ${times.length} commands, median ${at(0.5)} ms, p99 ${at(0.99)} ms\n`,
-  );
-}
 
 function holdsPids(limits: Readonly<Record<string, string>>): boolean {
   return limits["pids"] !== undefined;
@@ -308,64 +180,4 @@ async function limitsOf(broker: TestBroker): Promise<Readonly<Record<string, str
   await broker.run("true");
   const { worlds } = (await broker.call("GET", "/v1/health")).document as HealthReply;
   return worlds.find(({ agent_id: agent }) => agent === "test")?.limits ?? {};
-}
-
-function brokerMemory(broker: TestBroker): number {
-  const status = readFileSync(`/proc/${broker.process.pid}/status`, "utf8");
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
-}
-
-function compile(broker: TestBroker, name: string, source: string): void {
-  const program = join(broker.project, name);
-  writeFileSync(`${program}.c`, source);
-  const made = spawnSync("cc", ["-O1", "-static", "-o", program, `${program}.c`]);
-  if (made.status !== 0) throw new Error(`'${name}' does not compile: ${made.stderr.toString()}`);
-  chmodSync(program, 0o755);
-}
-
-/** Host pids whose first word is that name. */
-function named(word: string): readonly number[] {
-  return pids().filter((pid) => firstWord(pid) === word);
-}
-
-function childrenOf(parent: number): readonly number[] {
-  return pids().filter(
-    (pid) =>
-      Number(
-        readOf(pid, "stat")
-          .replace(/^.*\) . /, "")
-          .split(" ")[0],
-      ) === parent,
-  );
-}
-
-function pids(): readonly number[] {
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number);
-}
-
-function firstWord(pid: number): string {
-  return readOf(pid, "cmdline").split("\0")[0] ?? "";
-}
-
-function readOf(pid: number, file: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/${file}`, "utf8");
-  } catch {
-    // It has ended meanwhile.
-    return "";
-  }
-}
-
-/** The folder of the group in a line of `/proc/self/cgroup`, wherever v2 is mounted. */
-function groupFolder(line: string): string {
-  const mounted = /^\S+ \S+ \S+ \/ (\S+) .* - cgroup2 /m.exec(
-    readFileSync("/proc/self/mountinfo", "utf8"),
-  )?.[1];
-  return join(mounted ?? "/sys/fs/cgroup", line.trim().slice("0::".length));
-}
-
-function groupIsEmpty(folder: string): boolean {
-  return !existsSync(folder) || readFileSync(join(folder, "cgroup.procs"), "utf8") === "";
 }

@@ -62,7 +62,7 @@ function memoryViolation({ memory }: WorldLimits, { oomKill }: Counted): readonl
   if (oomKill === undefined || oomKill === 0) return [];
   const why =
     memory === undefined ? "the host ran out of memory" : `its world may use ${memory} bytes of memory`;
-  return [limit("memory", `The kernel ended ${oomKill} of the command's processes: ${why}`)];
+  return [limit("memory", `The kernel ended the command: ${why}`)];
 }
 
 function pidsViolation(limits: WorldLimits, holding: Holding, counted: Counted): readonly WorldViolation[] {
