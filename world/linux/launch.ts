@@ -2,13 +2,12 @@ import { type ChildProcess, spawn } from "node:child_process";
 import type { Duplex } from "node:stream";
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
 import { WorldUnavailable } from "../backend.ts";
-import { denialWords } from "../plan/denials.ts";
 import type { MountPlan } from "../plan/mounts.ts";
-import { operationWords } from "../plan/operations.ts";
 import { errnoName } from "./errno.ts";
-import { decodeFields, decodeNumber, encodeFields, type Field } from "./frame-codec.ts";
+import { decodeFields, decodeNumber } from "./frame-codec.ts";
 import { FrameReader } from "./frame-reader.ts";
-import { type NamespaceName, namespaceBits } from "./namespaces.ts";
+import { encodeSetup, readReady } from "./setup.ts";
+import type { NamespaceName } from "./namespaces.ts";
 
 export type LaunchPlan = {
   /** The `substrate-init` program. */
@@ -182,34 +181,6 @@ export function firstAnswer(
     channel?.on("data", onData);
     channel?.write(encodeSetup(plan));
   });
-}
-
-function encodeSetup(plan: LaunchPlan): Buffer {
-  const { mounts, denied, zones } = plan.plan;
-  return encodeFields(FRAME.SETUP, 0, [
-    [TAG.NAMESPACES, namespaceBits(plan.namespaces)],
-    [TAG.UID, plan.uid],
-    [TAG.GID, plan.gid],
-    [TAG.SECCOMP, plan.filter],
-    ...(plan.guard === undefined ? [] : [[TAG.SECCOMP_GUARD, plan.guard] as const]),
-    ...(plan.commandFilter === undefined ? [] : [[TAG.COMMAND_FILTER, plan.commandFilter] as const]),
-    ...plan.limits.map((limit): Field => [TAG.LIMIT, limit]),
-    ...mounts.map((operation): Field => [TAG.MOUNT, operationWords(operation).join("\0")]),
-    ...denied.map((name): Field => [TAG.DENY, denialWords(name).join("\0")]),
-    ...zones.map(({ kind, path }): Field => [TAG.ZONE, `${kind}\0${path}`]),
-  ]);
-}
-
-function readReady(payload: Buffer): Ready {
-  const list = decodeFields(payload);
-  const fields = new Map(list);
-  const number = (tag: number): number => {
-    const bytes = fields.get(tag);
-    return bytes === undefined ? 0 : decodeNumber(bytes);
-  };
-  const limits = list.filter(([tag]) => tag === TAG.LIMIT).map(([, text]) => text.toString("utf8"));
-  const [achieved, unwatched] = [number(TAG.NAMESPACES), number(TAG.UNWATCHED)];
-  return { achieved, unwatched, pid: number(TAG.PID), limits };
 }
 
 function launchFailure(payload: Buffer): LaunchFailed {

@@ -1,0 +1,35 @@
+/** SETUP, the frame that makes a world, and the answers to it. */
+import { FRAME, TAG } from "../../schemas/generated/frames.ts";
+import { denialWords } from "../plan/denials.ts";
+import { operationWords } from "../plan/operations.ts";
+import { decodeFields, decodeNumber, encodeFields, type Field } from "./frame-codec.ts";
+import type { LaunchPlan, Ready } from "./launch.ts";
+import { namespaceBits } from "./namespaces.ts";
+
+export function encodeSetup(plan: LaunchPlan): Buffer {
+  const { mounts, denied, zones } = plan.plan;
+  return encodeFields(FRAME.SETUP, 0, [
+    [TAG.NAMESPACES, namespaceBits(plan.namespaces)],
+    [TAG.UID, plan.uid],
+    [TAG.GID, plan.gid],
+    [TAG.SECCOMP, plan.filter],
+    ...(plan.guard === undefined ? [] : [[TAG.SECCOMP_GUARD, plan.guard] as const]),
+    ...(plan.commandFilter === undefined ? [] : [[TAG.COMMAND_FILTER, plan.commandFilter] as const]),
+    ...plan.limits.map((limit): Field => [TAG.LIMIT, limit]),
+    ...mounts.map((operation): Field => [TAG.MOUNT, operationWords(operation).join("\0")]),
+    ...denied.map((name): Field => [TAG.DENY, denialWords(name).join("\0")]),
+    ...zones.map(({ kind, path }): Field => [TAG.ZONE, `${kind}\0${path}`]),
+  ]);
+}
+
+export function readReady(payload: Buffer): Ready {
+  const list = decodeFields(payload);
+  const fields = new Map(list);
+  const number = (tag: number): number => {
+    const bytes = fields.get(tag);
+    return bytes === undefined ? 0 : decodeNumber(bytes);
+  };
+  const limits = list.filter(([tag]) => tag === TAG.LIMIT).map(([, text]) => text.toString("utf8"));
+  const [achieved, unwatched] = [number(TAG.NAMESPACES), number(TAG.UNWATCHED)];
+  return { achieved, unwatched, pid: number(TAG.PID), limits };
+}
