@@ -34,14 +34,14 @@ describe("git's config is read as git reads it:", () => {
   });
 
   test.each(["[core]\n", "a=b\n", '[core] a = "\\\n', "#\n"])(
-    "four times as much of %j takes about four times the work",
+    "sixteen times as much of %j takes about sixteen times the work",
     (part) => {
       const least = (bytes: number): number => {
         const text = `[core]\n${part.repeat(Math.floor(bytes / part.length))}`;
         return Math.min(...Array.from({ length: 5 }, () => workOf(() => treeSettings(text))));
       };
-      // What grows with the square would take 16 times as much.
-      expect(least(512 * 1024) / least(128 * 1024)).toBeLessThan(12);
+      // What grows with the square would take 256 times as much.
+      expect(least(1024 * 1024) / least(64 * 1024)).toBeLessThan(80);
     },
   );
 });

@@ -91,7 +91,8 @@ static int do_device(const struct stage *stage, const char *name) {
 int mask_place(const struct stage *stage, const char *target) {
   struct stat status;
   int place = open_below(stage->world, target, O_PATH | O_NOFOLLOW, WALK_IN_ROOT);
-  if (place < 0) return errno == ENOENT || errno == ENOTDIR ? 0 : -1;
+  /* Not there, or below a folder that not even we may enter: then nobody inside reaches it. */
+  if (place < 0) return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? 0 : -1;
   if (fstat(place, &status) < 0) return close_keeping_errno(place, -1);
   int tree = mount_copy(S_ISDIR(status.st_mode) ? stage->empty_folder : stage->empty_file);
   int result = -1;

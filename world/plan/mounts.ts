@@ -8,7 +8,7 @@ import { type DeniedName, denials, unsearched, type Zone } from "./denials.ts";
 import type { HostFacts } from "./host-facts.ts";
 import { hostTrees } from "./host-trees.ts";
 import { devices, privateFolders, processes } from "./kernel-folders.ts";
-import type { MountOperation } from "./operations.ts";
+import type { MaskOperation, MountOperation } from "./operations.ts";
 import {
   isPrivate,
   isReadable,
@@ -57,7 +57,7 @@ export function mountPlan(spec: WorldSpec, facts: HostFacts): MountPlan {
       ...pinned(spec, facts),
       ...sealed(spec, facts),
       ...unveiledNames(gone.hidden, trees.veiled, facts),
-      ...sockets(spec, trees.veiled, bound, facts),
+      ...sockets(spec, trees.veiled, bound, facts).filter(({ target }) => seen(target)),
     ],
     denied: gone.names,
     zones: [...zones(spec, kept, facts), ...unsearched()],
@@ -176,7 +176,7 @@ function sockets(
   veiled: readonly string[],
   bound: readonly string[],
   facts: HostFacts,
-): readonly MountOperation[] {
+): readonly MaskOperation[] {
   if (spec.access.kind === "overlay") return [];
   return facts.sockets
     .filter((path) => inAny(bound, path) || !(inAny(veiled, path) || isPrivate(path)))

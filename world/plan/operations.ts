@@ -15,10 +15,12 @@ export type MountOperation =
   | { readonly op: "device"; readonly name: string }
   | { readonly op: "devpts"; readonly target: string }
   | { readonly op: "symlink"; readonly text: string; readonly target: string }
-  | { readonly op: "mask"; readonly target: string }
+  | MaskOperation
   | { readonly op: "hide"; readonly target: string }
   | VeilOperation
   | OverlayOperation;
+
+export type MaskOperation = { readonly op: "mask"; readonly target: string };
 
 /** A host tree under a layer of whiteouts; with `layers`, what is written there lands in their upper layer. */
 export type VeilOperation = {
