@@ -213,6 +213,15 @@ describe.each(actors())("execute, as $kind", (actor) => {
     });
   });
 
+  test("a command that begins while another one's daemons are ended is not ended with them", async () => {
+    const daemons = "(setsid sleep 300 < /dev/null > /dev/null 2>&1 &); true";
+    for (let round = 0; round < 25; round += 1) {
+      await Promise.all([broker.run(daemons), broker.run(daemons)]);
+      const after = await Promise.all([1, 2, 3].map(() => broker.run("echo alive")));
+      expect(after.map(({ stdout, exit }) => [stdout, exit])).toEqual(after.map(() => ["alive\n", 0]));
+    }
+  });
+
   test("a world that its own command destroys does not take the broker along", async () => {
     await broker.post({ cmd: "kill -9 -1" });
     expect(await broker.run("echo alive")).toMatchObject({ stdout: "alive\n" });

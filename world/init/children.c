@@ -72,7 +72,7 @@ int children_take_birth(void) {
   struct group *group = coming;
   coming = NULL;
   if (birth.error != 0) {
-    group_end(group);
+    group_end(group, false);
     return birth.error;
   }
   struct leader *leader = calloc(1, sizeof *leader);
@@ -108,7 +108,7 @@ int leader_assign(struct command *command, const struct order *order, const void
   return 0;
 }
 
-void leader_released(struct leader *leader, bool leaves_strays) {
+void leader_released(struct leader *leader, bool leaves_strays, bool group_killed) {
   close(leader->socket);
   leader->socket = -1;
   for (int i = 0; i < 2; i++) {
@@ -118,7 +118,7 @@ void leader_released(struct leader *leader, bool leaves_strays) {
   leader->command = NULL;
   leader->leaves_strays = leaves_strays;
   if (leaves_strays) group_destroy(leader->group);
-  else group_end(leader->group);
+  else group_end(leader->group, group_killed);
   leader->group = NULL;
 }
 
@@ -126,7 +126,7 @@ static void forget(struct leader *leader) {
   struct command *command = leader->command;
   if (leader == idle) idle = NULL;
   if (command != NULL) group_measure(leader->group, &command->measured);
-  leader_released(leader, true);
+  leader_released(leader, true, true);
   if (command != NULL) ending_orphaned(command);
 }
 

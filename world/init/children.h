@@ -46,7 +46,7 @@ int leader_assign(struct command *command, const struct order *order, const void
 /* Asks the forker for another leader, unless one is ready or on its way. */
 void leader_request(void);
 /* The leader said its last word. */
-void leader_released(struct leader *leader, bool leaves_strays);
+void leader_released(struct leader *leader, bool leaves_strays, bool group_killed);
 /* The leader is gone, or will be at once, without a last word. */
 void leader_lost(struct leader *leader);
 

@@ -106,7 +106,7 @@ static bool take(struct command *command, const struct report *report, const cha
     ending_advance(command);
   }
   /* After the answer: closing takes longer than sending. */
-  leader_released(leader, report->ending.leftover != 0);
+  leader_released(leader, report->ending.leftover != 0, report->ending.group_killed != 0);
   return false;
 }
 

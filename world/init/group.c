@@ -157,9 +157,11 @@ static bool may_serve_again(const struct group *group) {
   return spares < SPARES_MAX;
 }
 
-void group_end(struct group *group) {
+void group_end(struct group *group, bool killed) {
   if (group == NULL) return;
-  if (!may_serve_again(group)) return remove_soon(group);
+  /* Who is born by CLONE_INTO_CGROUP into a group that was killed once is killed too: the kernel (6.13) counts the kills
+     of both groups, the parent's before the birth and the child's after it, and takes a difference for a kill. */
+  if (killed || !may_serve_again(group)) return remove_soon(group);
   group->next = spare;
   spare = group;
   spares++;

@@ -28,8 +28,8 @@ struct group *group_take(void);
 /* The descriptors for the leader, how many there are. */
 int group_handles(const struct group *group, int handles[GROUP_HANDLES]);
 void group_measure(const struct group *group, struct measured *measured);
-/* Nobody is in it any more: it may serve again. Takes NULL. */
-void group_end(struct group *group);
+/* Nobody is in it any more: it may serve again, unless it was killed. Takes NULL. */
+void group_end(struct group *group, bool killed);
 /* Ends who is in it, and removes it: now or, while someone is still dying, by a later groups_clear. Takes NULL. */
 void group_destroy(struct group *group);
 void groups_clear(void);

@@ -34,6 +34,7 @@ struct ending {
   uint32_t code;
   uint32_t signal; /* 0: `code` holds */
   uint32_t leftover;
+  uint32_t group_killed; /* by cgroup.kill */
   uint32_t kept;
   uint32_t seen; /* the most processes at once that were seen when it was signalled or ended, 0: it never was */
   uint64_t cpu_us;

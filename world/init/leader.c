@@ -23,6 +23,7 @@
 
 static int channel, proc_fd, signal_fd;
 static int group_folder, group_kill_file; /* -1: the command has no cgroup */
+static uint32_t group_killed; /* cgroup.kill was written */
 static pid_t main_pid;
 static int main_status;
 static int main_ended, main_reported, keep;
@@ -38,7 +39,7 @@ static int64_t now_ms(void) {
 }
 
 static void report_ending(uint32_t kind, int leftover, int kept) {
-  struct report report = {.kind = kind, .ending = {.leftover = (uint32_t)leftover, .kept = (uint32_t)kept, .seen = seen}};
+  struct report report = {.kind = kind, .ending = {.leftover = (uint32_t)leftover, .kept = (uint32_t)kept, .seen = seen, .group_killed = group_killed}};
   struct ending *ending = &report.ending;
   struct rusage usage = {0};
   getrusage(RUSAGE_CHILDREN, &usage);
@@ -106,7 +107,10 @@ static bool take_order(void) {
    children to this subreaper, so killing direct children converges; what forks faster than that is met by killing the
    whole tree in each pass. */
 static void end_all(void) {
-  if (group_kill_file >= 0 && write(group_kill_file, "1", 1) == 1) return;
+  if (group_kill_file >= 0 && write(group_kill_file, "1", 1) == 1) {
+    group_killed = 1;
+    return;
+  }
   see((uint32_t)tree_signal(proc_fd, getpid(), end_passes++ > 0, SIGKILL));
 }
 
