@@ -11,6 +11,7 @@
 #include "failure.h"
 #include "fields.h"
 #include "frames.h"
+#include "last_look.h"
 
 /* Most frames fit here; a larger one gets its own mapping, which is given back after it. */
 #define SMALL_BUFFER (64 * 1024 + FRAME_HEADER_SIZE)
@@ -63,8 +64,12 @@ bool channel_receive(bool wait) {
     count = recv(CHANNEL_FD, buffer() + end, capacity - end, wait ? 0 : MSG_DONTWAIT);
   } while (count < 0 && errno == EINTR);
   if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
-  /* No broker, no world: the kernel ends every process of the pid namespace with its PID 1. */
-  if (count <= 0) _exit(count == 0 ? 0 : 1);
+  /* No broker, no world: the kernel ends every process of the pid namespace with its PID 1. One that only stopped
+     to talk still listens. */
+  if (count <= 0) {
+    last_look();
+    _exit(count == 0 ? 0 : 1);
+  }
   end += (size_t)count;
   return true;
 }

@@ -8,9 +8,11 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "commands.h"
+#include "denied_names.h"
 #include "endings.h"
 #include "failure.h"
 #include "forker.h"
@@ -25,6 +27,8 @@
    while we look: then it has another parent. */
 #define OWNER_DEPTH 128
 #define OWNER_ATTEMPTS 3
+/* How often everything is killed again when the world ends, a millisecond apart. */
+#define END_ALL_ATTEMPTS 1000
 
 /* `kill -9 -1` reaches all of them in one go, and each takes a moment to die. */
 #define IDLE_DIES_WITHIN_MS 10
@@ -127,6 +131,8 @@ static void forget(struct leader *leader) {
   if (leader == idle) idle = NULL;
   if (command != NULL) group_measure(leader->group, &command->measured);
   leader_released(leader, true, true);
+  /* What its command left comes to us: the end of that command is told when none of it lives. */
+  strays_possible = true;
   if (command != NULL) ending_orphaned(command);
 }
 
@@ -191,8 +197,29 @@ bool children_end_strays(void) {
     kill(children[i].pid, SIGKILL);
     any = true;
   }
+  /* What the last of them did is still theirs. */
+  if (!any) names_look();
   strays_possible = any;
   return any;
+}
+
+bool children_settled(void) {
+  for (const struct leader *leader = leaders; leader != NULL; leader = leader->next) {
+    if (leader->leaves_strays) return false;
+  }
+  return !strays_possible;
+}
+
+void children_end_all(void) {
+  const struct timespec pause = {0, 1000000};
+  strays_possible = true;
+  for (int attempt = 0; attempt < END_ALL_ATTEMPTS; attempt++) {
+    kill(-1, SIGKILL);
+    pid_t pid;
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) continue;
+    if (pid < 0 && errno == ECHILD) return;
+    nanosleep(&pause, NULL);
+  }
 }
 
 /* The child of PID 1 above a task; 0 when the task, or one on the way, has gone meanwhile. */

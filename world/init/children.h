@@ -35,6 +35,11 @@ void children_reap(void);
 /* Ends what is a child of PID 1 without being the forker or a leader. True: look again soon. */
 bool children_end_strays(void);
 
+/* Whether nothing can be alive that belongs to no command: strays, and the children of leaders that were killed. */
+bool children_settled(void);
+/* Ends and reaps everything in the world, for a second at most. Nothing is started any more afterwards. */
+void children_end_all(void);
+
 /* The command below whose leader a process or thread stands. NULL: it is gone, or nobody's. */
 struct command *children_owner(pid_t task);
 

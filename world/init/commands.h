@@ -37,6 +37,7 @@ struct command {
   bool discard;
   bool ended;           /* the main process is over; `ending` is what EXIT will say */
   bool exit_sent;
+  int64_t orphaned; /* when its leader was killed, 0: it was not. What it left is being ended then */
   int64_t end_deadline; /* when a leader that was told to end the tree loses its patience, 0: never */
   struct ending ending;
   struct hits *hits; /* NULL until the first */

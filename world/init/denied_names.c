@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "children.h"
 #include "commands.h"
 #include "credentials.h"
 #include "denials.h"
@@ -37,6 +38,9 @@ static const struct zone *current; /* the zone that is being looked through */
 static size_t folders;             /* that the last look at everything went into */
 static size_t unwatched;
 static int64_t used; /* ms of CLOCK_MONOTONIC */
+/* Events that were read and not taken yet: who fails the world in the middle of them looks once more. */
+static _Alignas(struct inotify_event) char buffer[16384];
+static ssize_t filled, taken;
 
 size_t names_unwatched(void) {
   return unwatched;
@@ -52,6 +56,11 @@ static int64_t now_ms(void) {
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* Whether anybody inside may have done what is seen now. */
+static bool somebody_runs(void) {
+  return command_after(NULL) != NULL || !children_settled();
+}
+
 /* What turned up after the first look. A name that was known and replaced is the person's, since nobody inside can
    replace it: it is a mount point. So is one that turns up while no command runs. A name that a command may have
    made is taken out: when the command ends, or at once when only what it left behind is running. Until then it
@@ -63,7 +72,7 @@ static bool on_late(const char *path, unsigned denies) {
     if (!known && active) late_name_add(path, denies);
     return false;
   }
-  if (known || command_after(NULL) == NULL) {
+  if (known || !somebody_runs()) {
     denial_apply(current->path, path, denies, true);
     return (denies & DENY_READ) == 0;
   }
@@ -97,12 +106,19 @@ static void scan_zone(const char *path, const struct places *places) {
   close(root);
 }
 
+/* The zone's own folder may be denied, or all that it lies in. False: nothing below it is there to be looked at. */
+static bool deny_zone(unsigned denied) {
+  if (denied != 0 && !started) denial_apply(current->path, current->path, denied, false);
+  return (denied & DENY_READ) == 0;
+}
+
 static void scan_zones(void) {
+  unsigned denied;
   folders = unwatched = 0;
   for (current = zones_first(); current != NULL; current = current->next) {
     if (current->kind == ZONE_SKIP) continue;
-    const struct places *places = zone_places(current, DENY_IN_ZONES);
-    if (places != NULL) scan_zone(current->path, places);
+    const struct places *places = zone_places(current, DENY_IN_ZONES, &denied);
+    if (deny_zone(denied) && places != NULL) scan_zone(current->path, places);
   }
 }
 
@@ -169,23 +185,35 @@ static bool take_event(const struct inotify_event *event) {
   return false;
 }
 
-void names_look(void) {
-  static _Alignas(struct inotify_event) char buffer[16384];
-  bool lost = false, raised = false;
-  ssize_t length;
-  if (events < 0) return;
-  while ((length = read(events, buffer, sizeof buffer)) > 0) {
-    if (!raised) credentials_raise();
-    raised = true;
-    for (ssize_t at = 0; at < length;) {
-      const struct inotify_event *event = (const void *)(buffer + at);
-      lost |= take_event(event);
-      at += (ssize_t)(sizeof *event + event->len);
-    }
+/* Whether there is an event to take. */
+static bool more(void) {
+  if (taken < filled) return true;
+  taken = 0;
+  filled = read(events, buffer, sizeof buffer);
+  if (filled < 0 && errno != EAGAIN && errno != EINTR) fail_world(STEP, "inotify", errno);
+  return filled > 0;
+}
+
+/* True when events were lost. */
+static bool take_events(void) {
+  bool lost = false;
+  while (more()) {
+    const struct inotify_event *event = (const void *)(buffer + taken);
+    taken += (ssize_t)(sizeof *event + event->len);
+    lost |= take_event(event);
   }
-  if (length < 0 && errno != EAGAIN && errno != EINTR) fail_world(STEP, "inotify", errno);
-  if (lost) scan_zones();
-  if (raised) credentials_lower();
+  return lost;
+}
+
+static void look(bool everywhere) {
+  if (events < 0 || (!more() && !everywhere)) return;
+  credentials_raise();
+  if (take_events() || everywhere) scan_zones();
+  credentials_lower();
+}
+
+void names_hear(void) {
+  look(false);
 }
 
 /* Everything is looked at anew, once with an instance to listen to from then on, or each time without. */
@@ -196,9 +224,13 @@ static void look_again(void) {
   credentials_lower();
 }
 
-void names_settle(void) {
+void names_look(void) {
   used = now_ms();
-  if (events >= 0) names_look();
-  else if (names_guarded() && unwatched == 0) look_again();
+  if (events >= 0) look(unwatched > 0);
+  else if (names_guarded()) look_again();
+}
+
+void names_settle(void) {
+  names_look();
   late_names_tell();
 }

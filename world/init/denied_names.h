@@ -24,10 +24,12 @@ void names_start(void);
 bool names_guarded(void);
 /* Listens in the epoll. */
 void names_listen(void);
-/* Takes what has happened so far. */
+/* Takes what has happened so far; what is not watched, for want of watches, is looked through. */
 void names_look(void);
-/* And tells of what commands made. Before a command begins, and before its end is told. */
+/* And tells of what commands made. Before a command begins, before its end is told, and before the world's own. */
 void names_settle(void);
+/* What the kernel told, without looking anywhere else. */
+void names_hear(void);
 
 /* Gives the notifications of an idle world back. Milliseconds until it wants to be asked again, -1: not by itself. */
 int names_check_idle(void);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "channel.h"
 #include "children.h"
@@ -17,6 +18,15 @@
 
 /* The longest name, "=" and a number of 64 bits. */
 #define MEASURED_MAX 40
+
+/* What a killed leader left gets as long to die as a leader gives it (leader.c). */
+#define ORPHANS_END_WITHIN_MS 1000
+
+static int64_t now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
 
 void ending_failed(uint32_t id, const char *step, const char *path, int error) {
   static uint8_t payload[PATH_MAX + 128];
@@ -56,8 +66,13 @@ static void send_exit(const struct command *command, bool closed) {
   channel_send(FRAME_EXIT, command->id, payload, writer.length);
 }
 
+/* Whether processes may live that only PID 1 can end by now. */
+static bool has_orphans(const struct command *command) {
+  return command->orphaned != 0 && !children_settled() && now_ms() - command->orphaned < ORPHANS_END_WITHIN_MS;
+}
+
 void ending_advance(struct command *command) {
-  if (!command->ended) return;
+  if (!command->ended || has_orphans(command)) return;
   const struct output *outputs = command->outputs;
   bool closed = outputs[0].eof && outputs[1].eof && command->leader == NULL;
   if (!command->exit_sent) {
@@ -67,6 +82,8 @@ void ending_advance(struct command *command) {
     command->exit_sent = true;
   } else if (closed) {
     hits_flush(command);
+    /* The last thing that a kept process did may be a denied name. */
+    names_look();
     channel_send(FRAME_CLOSED, command->id, NULL, 0);
   }
   if (closed) command_remove(command);
@@ -81,11 +98,20 @@ static void main_ended(struct command *command, const struct ending *ending) {
 void ending_orphaned(struct command *command) {
   command->leader = NULL;
   children_expect_forker();
+  command->orphaned = now_ms();
   if (!command->ended) {
     struct ending killed = {.signal = SIGKILL};
     main_ended(command, &killed);
   }
   ending_advance(command);
+}
+
+void endings_release(void) {
+  struct command *next;
+  for (struct command *command = command_after(NULL); command != NULL; command = next) {
+    next = command_after(command);
+    if (command->orphaned != 0) ending_advance(command);
+  }
 }
 
 /* True while more may follow. */

@@ -10,6 +10,8 @@ void ending_receive(struct command *command);
 void ending_orphaned(struct command *command);
 /* Sends what is due; the command may be gone afterwards. */
 void ending_advance(struct command *command);
+/* Tells the ends of commands whose leader was killed, once nothing of them is left. */
+void endings_release(void);
 /* The command never began: EXEC_FAILED. */
 void ending_failed(uint32_t id, const char *step, const char *path, int error);
 

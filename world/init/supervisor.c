@@ -25,6 +25,7 @@
 #include "fields.h"
 #include "frames.h"
 #include "group.h"
+#include "last_look.h"
 #include "listener.h"
 #include "mounts.h"
 #include "namespaces.h"
@@ -119,6 +120,7 @@ static int build(const struct setup *setup, int null) {
   listener_watch();
   children_watch();
   names_listen();
+  last_look_arm();
   send_ready(setup, pid, pid_max);
   return stage.proc;
 }
@@ -169,7 +171,7 @@ static void handle(int proc, const struct event *event) {
     case SOURCE_FORKER:
       return on_forker(proc);
     case SOURCE_NAMES:
-      return names_look();
+      return names_hear();
     case SOURCE_LISTENER:
       return listener_serve();
     case SOURCE_STDOUT:
@@ -188,6 +190,7 @@ static int sooner(int one, int other) {
 static int next_timeout(void) {
   int deadline = requests_check_deadlines();
   int strays = children_end_strays() ? STRAYS_RETRY_MS : -1;
+  endings_release();
   return sooner(sooner(deadline, strays), names_check_idle());
 }
 

@@ -66,16 +66,18 @@ const struct zone *zone_of(const char *path) {
   return deepest;
 }
 
-const struct places *zone_places(const struct zone *zone, unsigned kinds) {
+const struct places *zone_places(const struct zone *zone, unsigned kinds, unsigned *denied) {
   char name[NAME_MAX + 1];
   unsigned matched;
   const struct places *places = rules_begin(kinds);
+  *denied = 0;
   for (const char *part = zone->path + 1; places != NULL && *part != 0;) {
     size_t length = strcspn(part, "/");
     if (length > NAME_MAX) return NULL;
     memcpy(name, part, length);
     name[length] = 0;
     places = rules_step(places, name, &matched);
+    *denied |= matched;
     part += length + strspn(part + length, "/");
   }
   return places;

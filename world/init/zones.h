@@ -21,7 +21,8 @@ bool zones_any(enum zone_kind kind);
 const struct zone *zone_of(const char *path);
 /* Whether a walk over the host must not go into exactly this folder. */
 bool zone_begins(const char *path);
-/* Where the rules of these kinds stand at the zone's own folder. NULL: none can match below it. */
-const struct places *zone_places(const struct zone *zone, unsigned kinds);
+/* Where the rules of these kinds stand at the zone's own folder. NULL: none can match below it. `denied` is what they
+   say of that folder itself, or of one above it. */
+const struct places *zone_places(const struct zone *zone, unsigned kinds, unsigned *denied);
 
 #endif

@@ -41,7 +41,7 @@ export function isolationVector({ achieved, unwatched, overlay, seccomp, cgroup 
 }
 
 function unwatchedFolders(count: number): string {
-  return `degraded: a denied name that appears in ${count} of the project's folders is not noticed: fs.inotify.max_user_watches or max_user_instances is reached`;
+  return `degraded: a denied name that appears in ${count} of the project's folders is noticed only when a command begins or ends, by looking everywhere: fs.inotify.max_user_watches or max_user_instances is reached`;
 }
 
 function namespace(achieved: number, name: NamespaceName): string {

@@ -111,7 +111,14 @@ export class LinuxWorld implements World {
   }
 
   async end(cause: string): Promise<void> {
-    this.#lose(cause);
+    // Only our side is closed: init ends everything, and still tells which denied names that left.
+    this.#channel.end();
+    this.#loss ??= cause;
+    await this.#gone();
+    this.#settle(cause);
+  }
+
+  async #gone(): Promise<void> {
     const stubborn = setTimeout(() => this.#launched.holder.kill(), END_PATIENCE_MS);
     await this.#launched.holder.ended;
     clearTimeout(stubborn);
@@ -149,11 +156,7 @@ export class LinuxWorld implements World {
       );
     }
     if (type === FRAME.APPEARED) return this.#takeIntruder(payload);
-    if (!this.#intruders.busy) return this.#takeCommandFrame(type, id, payload);
-    void this.#intruders.after(() => this.#takeCommandFrame(type, id, payload));
-  }
-
-  #takeCommandFrame(type: number, id: number, payload: Buffer): void {
+    if (type === FRAME.EXIT || type === FRAME.CLOSED) this.#intruders.settle();
     if (this.#commands.get(id)?.takeFrame(type, payload) === true) this.#commands.delete(id);
   }
 
@@ -164,7 +167,7 @@ export class LinuxWorld implements World {
     if (path === undefined || denies === undefined)
       return this.#lose("its channel broke: APPEARED is not whole");
     const newest = [...this.#commands.values()].at(-1);
-    this.#intruders.take(path.toString("utf8"), decodeNumber(denies), newest?.onViolation);
+    this.#intruders.take(path, decodeNumber(denies), newest?.onViolation);
   }
 
   #takeList(payload: Buffer): void {
@@ -188,7 +191,13 @@ export class LinuxWorld implements World {
   #lose(cause: string): void {
     if (this.#loss !== undefined) return;
     this.#loss = cause;
+    this.#settle(cause);
+  }
+
+  /** Nothing more is heard: whoever still waits is told why. */
+  #settle(cause: string): void {
     this.#channel.destroy();
+    this.#intruders.settle();
     for (const command of this.#commands.values()) command.takeLoss(cause);
     this.#commands.clear();
     for (const tell of this.#listeners) tell([]);
