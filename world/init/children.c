@@ -63,6 +63,13 @@ void leader_request(void) {
 void children_watch(void) {
   watch_add(forker_socket, EPOLLIN, SOURCE_FORKER, 0);
   leader_request();
+  /* It answers when it has dropped everything and loaded the filter: what it cannot do is no world, and no READY. */
+  struct pollfd answer = {.fd = forker_socket, .events = POLLIN};
+  while (poll(&answer, 1, -1) < 0) {
+    if (errno != EINTR) fail_world("forker", "poll", errno);
+  }
+  int error = children_take_birth();
+  if (error != 0) fail_world("forker", "first leader", error);
 }
 
 int children_take_birth(void) {

@@ -23,7 +23,7 @@ struct leader {
 
 /* Starts the forker. Before watch_open: it must not inherit the epoll. */
 void children_start(int proc, int null);
-/* Begins to listen to the forker, and asks it for the first leader. */
+/* Begins to listen to the forker, and waits for its first leader. */
 void children_watch(void);
 /* The forker's socket is readable. 0, or the errno of a leader that could not be made. */
 int children_take_birth(void);
