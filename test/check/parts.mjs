@@ -1,6 +1,7 @@
 import { checkC } from "./c-source.mjs";
 import { checkLayering } from "./layering.mjs";
 import { checkLength } from "./length.mjs";
+import { checkLinks } from "./links.mjs";
 import { runScript } from "./programs.mjs";
 import { checkReadmes } from "./readmes.mjs";
 import { checkTopLevel } from "./top-level.mjs";
@@ -25,5 +26,6 @@ export const PARTS = {
   layering: checkLayering,
   length: checkLength,
   readmes: checkReadmes,
+  links: checkLinks,
   "top level": checkTopLevel,
 };

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { checkC } from "../check/c-source.mjs";
 import { checkLayering } from "../check/layering.mjs";
 import { checkLength } from "../check/length.mjs";
+import { checkLinks } from "../check/links.mjs";
 import { checkReadmes } from "../check/readmes.mjs";
 import { checkTopLevel } from "../check/top-level.mjs";
 
@@ -95,6 +96,16 @@ describe("the other parts find", () => {
     write("api/README.md", "");
     expect(checkReadmes(tree)).toContain("api/README.md is missing or empty");
     expect(checkReadmes(tree)).not.toContain("broker/README.md is missing or empty");
+  });
+
+  test("a link of a page to a file that is not there, and none to one that is, or to another host", () => {
+    write(
+      "world/README.md",
+      "[a](b.ts) [c](../test/d.test.ts#x) [e](https://example.org/x) [f](#here) [g](gone.ts)",
+    );
+    write("world/b.ts", "");
+    write("test/d.test.ts", "");
+    expect(checkLinks(tree)).toEqual(["world/README.md: the link to 'gone.ts' leads nowhere"]);
   });
 
   test("a stranger at the top level", () => {
