@@ -18,10 +18,10 @@ export type BrokerOptions = {
   readonly config?: string;
   /** Variables of the broker beyond SUBSTRATE_HOME. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Words that start the broker's own words, and become it. */
-  readonly wrapper?: readonly string[];
   /** A folder of the actor's to hold the home and the project, instead of one below /tmp: removed at the end. */
   readonly folder?: string;
+  /** What starts the broker instead of its being started directly: the broker's own words follow. */
+  readonly wrap?: (folder: string) => readonly string[];
 };
 
 const READY_MS = 20_000;
@@ -67,7 +67,7 @@ export class TestBroker {
     const words = [node, launcher];
     const process = spawnAs(
       actor,
-      [...(options.wrapper ?? []), ...words, "broker", "start", "--foreground"],
+      [...(options.wrap?.(folder) ?? []), ...words, "broker", "start", "--foreground"],
       {
         cwd: join(folder, "project"),
         env: { ...options.environment, SUBSTRATE_HOME: join(folder, "home") },

@@ -131,7 +131,7 @@ describe.each(actors().filter(({ uid }) => uid !== 0))(
     test("with no container runtime either, a 503 names each thing that was tried, and nothing has run", async () => {
       const { path, remove } = pathWithoutRuntimes();
       const broker = await TestBroker.start(actor, {
-        wrapper: NO_USER_NAMESPACES,
+        wrap: () => NO_USER_NAMESPACES,
         environment: { PATH: path },
       });
       try {
@@ -152,7 +152,7 @@ describe.each(actors().filter(({ uid }) => uid !== 0))(
       const why = await whyNoContainers(actor, "docker");
       if (why !== undefined) skip("falling back to docker where the broker may make no world", why);
       const broker = await TestBroker.start(actor, {
-        wrapper: NO_USER_NAMESPACES,
+        wrap: () => NO_USER_NAMESPACES,
         environment: engineEnvironment(actor),
       });
       try {

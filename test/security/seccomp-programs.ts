@@ -141,3 +141,26 @@ int main(int count, char **words) {
 }
 `;
 }
+
+/** Becomes substrate-init on a kernel that answers one system call with an error. */
+export function initWithout(call: number, error: number, init: string): string {
+  return `
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(int count, char **words) {
+  struct sock_filter steps[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ${call}, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ${error}),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog program = {sizeof steps / sizeof steps[0], steps};
+  (void)count;
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 1;
+  execv("${init}", words);
+  return 1;
+}
+`;
+}

@@ -39,6 +39,8 @@ describe.each(actors().filter(() => process.arch === "x64"))("system calls, as $
   test("nothing is typed into a terminal, with or without high bits; other ioctls get the kernel's own answer", async () => {
     expect(await probe(16, 0, 0x5412, 0)).toBe(EPERM);
     expect(await probe(16, 0, "0x100005412", 0)).toBe(EPERM);
+    for (const paste of ["0x541c", "0x10000541c", "0xffffffff0000541c"])
+      expect(await probe(16, 0, paste, 0)).toBe(EPERM);
     expect(await probe(16, 0, 0x5401, 0)).toBe("25\n");
   });
 

@@ -1,0 +1,165 @@
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { actors } from "../actors.ts";
+import { eventually, type Ran, TestBroker } from "../broker.ts";
+import { buildProgram } from "../programs.ts";
+import { skip } from "../skips.ts";
+import { MAKE_AND_KILL, TAKE_WATCHES } from "./denied-names-programs.ts";
+
+const POLICY = `
+id: default
+name: Denied names under attack
+mode: enforce
+fs:
+  deny_read: ["**/.env"]
+  deny_write: [".git/commondir", ".git/hooks"]
+`;
+
+/** The child of PID 1 with the lowest pid: the forker. Its death ends the world. */
+const FORKER =
+  "F=$(for p in /proc/[0-9]*; do grep -q '^PPid:.1$' $p/status && echo ${p#/proc/}; done | sort -n | head -1)";
+
+describe.each(actors())("who works against the guard of denied names, as $kind", (actor) => {
+  let broker: TestBroker;
+  const at = (name: string): string => join(broker.project, name);
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: { default: POLICY } });
+    broker.write(at(".git/HEAD"), "ref: refs/heads/main\n");
+    buildProgram(broker, "make-and-kill", MAKE_AND_KILL);
+    buildProgram(broker, "take-watches", TAKE_WATCHES);
+  });
+  afterAll(() => broker.stop());
+
+  const told = (ran: Ran): readonly unknown[] =>
+    broker
+      .spans()
+      .filter((span) => span.event_type === "violation" && span.parent_span === ran.span_id)
+      .map((span) => span.violation);
+
+  test.each([
+    ["its own leader", "exec ./make-and-kill parent .git/commondir"],
+    ["the forker, and with it the world", `${FORKER}; exec ./make-and-kill $F .git/commondir`],
+    ["everything that it can", "exec ./make-and-kill -1 .git/commondir"],
+  ])(
+    "leaves nothing when it makes one as fast as it can while it kills %s, and the next command runs",
+    async (_whom, cmd) => {
+      for (let round = 0; round < 6; round += 1) {
+        const ran = await broker.run(cmd);
+        expect(ran.signal).toBe("SIGKILL");
+        expect(existsSync(at(".git/commondir"))).toBe(false);
+        expect(told(ran)).toContainEqual({ kind: "denied_name", subject: at(".git/commondir") });
+      }
+      expect(await broker.run("echo kept > kept && cat kept")).toMatchObject({ stdout: "kept\n" });
+    },
+  );
+
+  test("leaves nothing as a kept process either, whether its leader is killed or its world ended", async () => {
+    for (let round = 0; round < 4; round += 1) {
+      await broker.run({
+        cmd: "(sleep 0.02; exec ./make-and-kill parent .git/commondir) & true",
+        background: "keep",
+      });
+      await sleep(100);
+      expect(await eventually(() => !existsSync(at(".git/commondir")), 2000)).toBe(true);
+      await broker.run({ cmd: "(exec ./make-and-kill 0 .git/commondir) & sleep 0.05", background: "keep" });
+      const restart = { agent_id: "test", cwd: broker.project, force: true };
+      expect((await broker.operator("POST", "/v1/world/restart", restart)).status).toBe(200);
+      expect(existsSync(at(".git/commondir"))).toBe(false);
+    }
+  });
+
+  test("leaves nothing by renaming what it lies in while it is taken out; other folders can be renamed", async () => {
+    const flip =
+      "end=$(( $(date +%s) + 2 )); while [ $(date +%s) -lt $end ]; do mkdir d; echo x > d/.env; mv d e; ln -s e d; mv e f; mv f/.env g; mv g f/.env; rm -rf h d; mv f h; done 2>/dev/null; mkdir p; mv p q; true";
+    expect(await broker.run(flip)).toMatchObject({ exit: 0 });
+    expect(
+      readdirSync(broker.project, { recursive: true }).filter((name) => /\.env$/.test(`${name}`)),
+    ).toEqual([]);
+    expect(existsSync(at("q"))).toBe(true);
+  });
+
+  test("leaves nothing by closing the folders above it, or itself; the folders stay as it closed them", async () => {
+    const ran = await broker.run(
+      "mkdir -p a/b c/d/.env; chmod 555 c/d/.env; echo x > a/b/.env; chmod 000 a/b; chmod 000 a; chmod 555 c/d c; mkdir open; chmod 000 open; chmod 755 open; echo y > open/file; true",
+    );
+    expect(ran.exit).toBe(0);
+    expect((await broker.run("stat -c %a a c c/d; chmod 755 a; stat -c %a a/b")).stdout).toBe(
+      "0\n555\n555\n0\n",
+    );
+    expect((await broker.run("chmod -R u+rwX a c; find a c open")).stdout.split("\n").sort().join(" ")).toBe(
+      " a a/b c c/d open open/file",
+    );
+  });
+
+  test("leaves nothing below names that are no UTF-8, hold a newline, or have 255 bytes", async () => {
+    const ran = await broker.run(
+      `for n in "$(printf 'x\\377y')" "$(printf 'a\\nb')" "$(head -c 255 /dev/zero | tr '\\0' n)"; do mkdir "$n" && echo x > "$n/.env" && echo kept > "$n/kept"; done`,
+    );
+    expect(ran.exit).toBe(0);
+    expect(
+      (await broker.run("find . -name .env | wc -l; find . -name kept -type f -printf x | wc -c")).stdout,
+    ).toBe("0\n4\n");
+    await broker.run("rm -rf x* a?b nnn*; true");
+  });
+
+  test("leaves nothing where a path would be longer than the kernel takes, once that comes within reach", async () => {
+    const deep =
+      "n=$(head -c 200 /dev/zero | tr '\\0' d); for i in $(seq 25); do mkdir $n; cd -P $n; done; echo x > .env";
+    expect(await broker.run(deep)).toMatchObject({ exit: 0 });
+    await broker.run("n=$(head -c 200 /dev/zero | tr '\\0' d); mv $n/$n/$n/$n/$n/$n/$n/$n/$n/$n near; true");
+    expect((await broker.run("find near -name .env | wc -l; find near | wc -l")).stdout).toBe("0\n16\n");
+    await broker.run("rm -rf near ddd*");
+  });
+
+  test("leaves nothing by a few thousand at once, and is answered", async () => {
+    const many = `python3 -c "import os
+for i in range(5000):
+  os.mkdir('m%d' % i); open('m%d/.env' % i, 'w').close(); open('m%d/kept' % i, 'w').close()"`;
+    const ran = await broker.run(many);
+    expect(ran.exit).toBe(0);
+    const left = readdirSync(broker.project, { recursive: true }).map(String);
+    expect(left.filter((name) => name.endsWith("/.env"))).toEqual([]);
+    expect(left.filter((name) => /^m\d+\/kept$/.test(name)).length).toBe(5000);
+    await broker.run("rm -rf m*[0-9]");
+  });
+
+  test("finds none of it kept when it took all the watches that its user may have", async () => {
+    if (actor.uid === 0)
+      return skip(
+        "denied names without watches, as root",
+        "it would take the watches of all that root runs here",
+      );
+    const ran = await broker.run(
+      "./take-watches 1900 & W=$!; while ! [ -e taken ]; do sleep 0.05; done; mkdir -p fresh/deep; sleep 0.1; echo x > fresh/deep/.env; echo y > fresh/deep/kept; sleep 0.1; kill $W",
+    );
+    expect(ran.stdout).toBe("none left\n");
+    expect(existsSync(at("fresh/deep/.env"))).toBe(false);
+    expect(existsSync(at("fresh/deep/kept"))).toBe(true);
+  });
+
+  test("finds it gone on another file system too, whatever it holds", async () => {
+    const shm = mkdtempSync("/dev/shm/substrate-test-");
+    chownSync(shm, actor.uid, actor.gid);
+    try {
+      const hold =
+        "mkfifo p; ln -s / root; mkdir deep; chmod 000 deep; echo evil > pre-commit; head -c 20M /dev/zero > big";
+      const ran = await broker.run({
+        cmd: `mkdir -p .git made && (cd made && ${hold}) && mv made .git/hooks && echo x > .env && echo kept > kept`,
+        cwd: shm,
+      });
+      expect(ran.exit).toBe(0);
+      expect(existsSync(join(shm, ".git/hooks"))).toBe(false);
+      expect(existsSync(join(shm, ".env"))).toBe(false);
+      expect(
+        readdirSync(shm)
+          .filter((name) => !name.startsWith("substrate-denied-"))
+          .sort(),
+      ).toEqual([".git", "kept"]);
+      expect(told(ran)).toHaveLength(2);
+    } finally {
+      rmSync(shm, { recursive: true, force: true });
+    }
+  });
+});
