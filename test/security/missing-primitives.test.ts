@@ -47,7 +47,13 @@ describe.skipIf(process.arch !== "x64")("on a host where", () => {
     access: WorldSpec["access"],
     project = join(folder, "project"),
   ): Promise<World> => {
-    const files = { read: ["/**"], denyRead: [`${project}/.env`], write: [`${project}/**`], denyWrite: [] };
+    const files = {
+      read: ["/**"],
+      denyRead: [`${project}/.env`],
+      write: [`${project}/**`],
+      denyWrite: [],
+      seal: [],
+    };
     const rest = { hidden: [], sealed: [], limits: {}, seccomp: "enforce", strays: "refused" } as const;
     return backend.start(
       "wld_x",
