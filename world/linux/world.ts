@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { FsDiff, Isolation } from "../../schemas/generated/types.ts";
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
 import type { CommandRun, ExecRequest, World, WorldProcess, WorldSpec } from "../backend.ts";
@@ -118,10 +119,16 @@ export class LinuxWorld implements World {
     this.#settle(cause);
   }
 
+  /** Init has ended, and what it said last was read. */
   async #gone(): Promise<void> {
+    const heard = new Promise<void>((resolve) => {
+      if (this.#channel.closed) resolve();
+      else this.#channel.once("close", () => resolve());
+    });
     const stubborn = setTimeout(() => this.#launched.holder.kill(), END_PATIENCE_MS);
     await this.#launched.holder.ended;
     clearTimeout(stubborn);
+    await Promise.race([heard, sleep(LAST_WORDS_MS, undefined, { ref: false })]);
   }
 
   #listen(): void {
