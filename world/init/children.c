@@ -149,15 +149,14 @@ void leader_lost(struct leader *leader) {
   forget(leader);
 }
 
-static bool is_closed(int socket, int wait_ms) {
-  struct pollfd state = {.fd = socket};
-  return poll(&state, 1, wait_ms) > 0;
+static bool closes(int socket, int within_ms) {
+  return poll(&(struct pollfd){.fd = socket}, 1, within_ms) > 0;
 }
 
 void children_expect_forker(void) {
   /* Killed alone, a leader leaves an idle one behind. */
-  if (idle != NULL && !is_closed(idle->socket, IDLE_DIES_WITHIN_MS)) return;
-  if (is_closed(forker_socket, FORKER_DIES_WITHIN_MS)) fail_world("forker", "", ECHILD);
+  if (idle != NULL && !closes(idle->socket, IDLE_DIES_WITHIN_MS)) return;
+  if (closes(forker_socket, FORKER_DIES_WITHIN_MS)) fail_world("forker", "", ECHILD);
 }
 
 static struct leader **find(pid_t pid) {

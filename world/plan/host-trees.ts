@@ -78,12 +78,16 @@ function inPlace(path: string, facts: HostFacts): readonly MountOperation[] {
 
 /** The largest folders at or below `path` that have no mount point below them: an overlay shows one mount only. */
 function submountFree(path: string, facts: HostFacts): readonly string[] {
-  if (isPrivate(path) || KERNEL.some((folder) => isWithin(path, folder))) return [];
+  if (isPrivate(path) || isOfKernel(path)) return [];
   if (path !== "/" && facts.kind(path) !== "folder") return [];
   const within = facts.mountPoints.some((point) => point !== path && isWithin(point, path));
   if (path !== "/" && !within && !facts.unveilable.has(path)) return [path];
   if (path !== "/" && !within) return [];
   return facts.folders(path).flatMap((name) => submountFree(join(path, name), facts));
+}
+
+export function isOfKernel(path: string): boolean {
+  return KERNEL.some((folder) => isWithin(path, folder));
 }
 
 function isWorthAVeil(path: string, spec: WorldSpec, hidden: Denials, facts: HostFacts): boolean {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { WorldSpec } from "../backend.ts";
 import { type DeniedName, denials, unsearched, type Zone } from "./denials.ts";
 import type { HostFacts } from "./host-facts.ts";
-import { hostTrees } from "./host-trees.ts";
+import { hostTrees, isOfKernel } from "./host-trees.ts";
 import { devices, privateFolders, processes } from "./kernel-folders.ts";
 import type { MaskOperation, MountOperation } from "./operations.ts";
 import {
@@ -178,7 +178,8 @@ function sockets(
   facts: HostFacts,
 ): readonly MaskOperation[] {
   if (spec.access.kind === "overlay") return [];
-  return facts.sockets
+  return present(facts.sockets, facts)
+    .filter((path) => !isOfKernel(path))
     .filter((path) => inAny(bound, path) || !(inAny(veiled, path) || isPrivate(path)))
     .map((target) => ({ op: "mask", target }));
 }
