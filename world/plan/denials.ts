@@ -52,14 +52,14 @@ export function denials(spec: WorldSpec, zones: readonly string[], facts: HostFa
   };
 }
 
-/** Those that can match in a zone: of all others init would only know. */
+/** Those that can match in a zone, or cover it as a whole: of all others init would only know. */
 function guarded(
   patterns: readonly (readonly Segment[])[],
   zones: readonly string[],
 ): readonly (readonly Segment[])[] {
   return patterns.filter((segments) => {
     const prefix = literalPrefix(segments);
-    return inAny(zones, prefix) || (!isLiteral(segments) && zones.some((zone) => isWithin(zone, prefix)));
+    return inAny(zones, prefix) || zones.some((zone) => isWithin(zone, prefix));
   });
 }
 
