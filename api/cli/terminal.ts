@@ -43,3 +43,8 @@ export function harmless(text: string): string {
     character === "\n" ? "\n" : `\\x${(character.codePointAt(0) ?? 0).toString(16).padStart(2, "0")}`,
   );
 }
+
+/** The same where a line of its own would say something else: a path and a program's words may hold line breaks. */
+export function harmlessLine(text: string): string {
+  return harmless(text).replaceAll("\n", "\\x0a");
+}

@@ -4,7 +4,7 @@ import { readLines } from "../../../broker/spans/lines.ts";
 import type { Span, SpansReply, TraceReply } from "../../../schemas/generated/types.ts";
 import { coloursFor, paintVerdict } from "../colours.ts";
 import { ask } from "../replies.ts";
-import { Complaint, harmless, printJson, printLine, type Terminal } from "../terminal.ts";
+import { Complaint, harmless, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
 
 const TAIL_MS = 200;
 
@@ -87,6 +87,6 @@ function printChanges(terminal: Terminal, { fs_diff: diff }: Span): void {
     ["d", diff.dirs],
   ] as const;
   for (const [mark, paths] of marks)
-    for (const path of paths.slice(0, 20)) printLine(terminal, `  ${mark} ${harmless(path)}`);
+    for (const path of paths.slice(0, 20)) printLine(terminal, `  ${mark} ${harmlessLine(path)}`);
   if (diff.summary !== null) printLine(terminal, `  changes   ${diff.summary}`);
 }

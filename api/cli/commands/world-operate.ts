@@ -1,7 +1,7 @@
 import type { WarmedWorld, WorldRestartReply, WorldWarmReply } from "../../../schemas/generated/types.ts";
 import { coloursFor } from "../colours.ts";
 import { tell } from "../replies.ts";
-import { Complaint, harmless, printJson, printLine, type Terminal } from "../terminal.ts";
+import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
 import { isolationLines } from "./world.ts";
 
 export type WarmOptions = { readonly agent?: string; readonly profile?: string; readonly json?: boolean };
@@ -67,7 +67,7 @@ function printWarm(terminal: Terminal, world: WarmedWorld): void {
     ["session", world.session_id],
     ["policy", `${world.policy_id} ${world.policy_hash}`],
   ] as const;
-  for (const [name, value] of rows) printLine(terminal, `  ${name.padEnd(10)} ${harmless(value)}`);
+  for (const [name, value] of rows) printLine(terminal, `  ${name.padEnd(10)} ${harmlessLine(value)}`);
   for (const line of isolationLines(coloursFor(terminal), world.isolation)) printLine(terminal, `  ${line}`);
 }
 
@@ -76,9 +76,9 @@ function printRestart(terminal: Terminal, { ended, world }: WorldRestartReply): 
   for (const one of ended) {
     const whose = one.agent_id === null ? "" : ` of agent ${one.agent_id}`;
     const commands = one.commands === 0 ? "" : `, and ${one.commands} running in it`;
-    printLine(terminal, `${one.world_id}${whose} in ${harmless(one.project)} is ended${commands}`);
+    printLine(terminal, `${one.world_id}${whose} in ${harmlessLine(one.project)} is ended${commands}`);
     for (const { pid, argv } of one.processes)
-      printLine(terminal, `  ended process ${pid}  ${harmless(argv)}`);
+      printLine(terminal, `  ended process ${pid}  ${harmlessLine(argv)}`);
   }
   if (world !== null) printWarm(terminal, world);
 }

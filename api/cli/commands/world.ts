@@ -1,7 +1,7 @@
 import type { HealthReply, Isolation } from "../../../schemas/generated/types.ts";
 import { type Colours, coloursFor } from "../colours.ts";
 import { ask } from "../replies.ts";
-import { harmless, printJson, printLine, type Terminal } from "../terminal.ts";
+import { harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
 
 type WorldStatus = HealthReply["worlds"][number];
 
@@ -45,13 +45,13 @@ function printWorld(terminal: Terminal, colours: Colours, world: WorldStatus, mo
     ["limits", set.length === 0 ? "none in force" : set.join(", ")],
     ["mounts", `${made.length}${mounts ? "" : " (--mounts lists them)"}`],
   ];
-  for (const [name, value] of rows) printLine(terminal, `  ${name.padEnd(10)} ${harmless(value)}`);
-  if (mounts) for (const mount of made) printLine(terminal, `    ${harmless(mount)}`);
+  for (const [name, value] of rows) printLine(terminal, `  ${name.padEnd(10)} ${harmlessLine(value)}`);
+  if (mounts) for (const mount of made) printLine(terminal, `    ${harmlessLine(mount)}`);
   if (world.isolation !== undefined)
     for (const line of isolationLines(colours, world.isolation)) printLine(terminal, `  ${line}`);
   printLine(terminal, `  ${"processes".padEnd(10)} ${processes.length === 0 ? "none" : processes.length}`);
   for (const { pid: inside, argv } of processes)
-    printLine(terminal, `    ${String(inside).padStart(6)}  ${harmless(argv)}`);
+    printLine(terminal, `    ${String(inside).padStart(6)}  ${harmlessLine(argv)}`);
 }
 
 /** Only what is not simply on has a line of its own. */
@@ -61,6 +61,6 @@ export function isolationLines(colours: Colours, isolation: Isolation): readonly
   const whole = `${parts.length - less.length} of ${parts.length} parts are on`;
   return [
     `${"isolation".padEnd(10)} ${less.length === 0 ? colours.green(whole) : `${whole}, and`}`,
-    ...less.map(([part, word]) => `  ${part.padEnd(13)} ${colours.yellow(harmless(word))}`),
+    ...less.map(([part, word]) => `  ${part.padEnd(13)} ${colours.yellow(harmlessLine(word))}`),
   ];
 }
