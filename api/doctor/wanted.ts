@@ -5,8 +5,9 @@ import type { Span } from "../../schemas/generated/types.ts";
 import { claimedBy } from "../serve/claim.ts";
 
 /**
- * Which layers somebody may still want: held changes, and those of a command that runs or begins. Nobody can the others:
- * their command was lost with its broker, or its changes are not held. Without a trace that could tell, all are wanted.
+ * Which layers somebody may still want: held changes, those of a command that runs or begins, and of a running broker's
+ * worlds. Nobody can the others: their command or world was lost with its broker, or its changes are not held. Without a
+ * trace that could tell, all are wanted.
  */
 export async function wantedLayers(home: Home): Promise<(layers: string) => boolean> {
   const there = existsSync(home.overlay) ? readdirSync(home.overlay) : [];

@@ -54,6 +54,27 @@ describe.each(actors())("what a killed broker leaves, as $kind", (actor) => {
     }
   });
 
+  test("the stray writes of a dead broker's worlds are found and mended, and those of a living one are not", async () => {
+    const broker = await TestBroker.start(actor);
+    try {
+      await broker.run("true");
+      const layers = (): readonly string[] =>
+        readdirSync(overlayOf(broker)).filter((name) => name.startsWith("wld_"));
+      const [left] = layers();
+      const living = reportOf(await broker.cli(["world", "doctor", "--mend", "--json"]));
+      expect(checkOf(living, "left-layers")).toMatchObject({ verdict: "ok", seen: "none" });
+      expect(layers()).toEqual([left]);
+      await broker.kill("SIGKILL");
+      expect(
+        checkOf(reportOf(await broker.cli(["world", "doctor", "--json"])), "left-layers").seen,
+      ).toContain(left);
+      await broker.cli(["world", "doctor", "--mend"]);
+      expect(layers()).toEqual([]);
+    } finally {
+      await broker.stop();
+    }
+  });
+
   test("the layers of a command that runs are no left-overs", async () => {
     const mark = `runs-${randomBytes(6).toString("hex")}`;
     const broker = await TestBroker.start(actor, { policies: { default: POLICY } });

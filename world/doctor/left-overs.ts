@@ -86,7 +86,7 @@ async function endWorld(world: HostProcess): Promise<void> {
 
 function leftLayers({ overlay, isWanted }: DoctorOrder): readonly LeftOver[] {
   return entriesOf(overlay)
-    .filter((name) => name.startsWith("spn_") && !isWanted(name))
+    .filter((name) => /^(spn|wld)_/.test(name) && !isWanted(name))
     .map((name) => folder(join(overlay, name)));
 }
 
