@@ -1,4 +1,5 @@
 /** From policies to what a world is told: paths with their variables replaced, and of two policies what both allow. */
+import { normalize } from "node:path";
 import type { FileScope, ProjectAccess, WorldSpec } from "../world/backend.ts";
 import { deniedInGitFolder, sealedInGitFolder } from "./default-denials.ts";
 import { fileLists } from "./file-lists.ts";
@@ -106,7 +107,7 @@ function withGitFolder(files: FileScope, project: string, folder: GitFolder | un
 function fileScope(policy: CompiledPolicy, project: string, home: string): FileScope {
   const files = fileLists(policy.document);
   const paths = (list: readonly string[]): readonly string[] =>
-    list.map((path) => absolute(path, project, home, (folder) => folder));
+    list.map((path) => plain(absolute(path, project, home, (folder) => folder)));
   const patterns = (list: readonly string[]): readonly string[] =>
     list.map((path) => absolute(path, project, home, literalPattern));
   return {
@@ -116,6 +117,11 @@ function fileScope(policy: CompiledPolicy, project: string, home: string): FileS
     denyWrite: patterns(files.deny_write),
     seal: patterns(files.sealed),
   };
+}
+
+/** Without `.`, `..`, repeated slashes and one at the end: whoever compares paths compares their letters. */
+function plain(path: string): string {
+  return normalize(path).replace(/(.)\/$/, "$1");
 }
 
 /** A path as a pattern that matches nothing else: no letter of a folder's name has a meaning. */

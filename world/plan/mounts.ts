@@ -14,6 +14,7 @@ import {
   isReadable,
   isWithin,
   isWritable,
+  KERNEL,
   readsEverything,
   shallowFirst,
   withoutStars,
@@ -27,11 +28,12 @@ export type MountPlan = {
 };
 
 /**
- * The order is the security argument: the read-only host first, then what is private, then what is writable from
- * shallow to deep, then the project, and what takes away (sealed, sockets) after that, so that nothing opened later
+ * The order is the security argument: the read-only host first, then what is writable from shallow to deep, then what
+ * is private, then the project, and what takes away (sealed, sockets) after that, so that nothing opened later
  * uncovers it. Denied names come last of all: init looks for them in the finished tree.
  */
-export function mountPlan(spec: WorldSpec, facts: HostFacts): MountPlan {
+export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
+  const spec = { ...asked, files: { ...asked.files, write: openable(asked.files.write, facts) } };
   const project = projectPlace(spec, facts);
   const writable = writablePaths(spec, facts);
   const git = gitFolder(spec, facts);
@@ -49,8 +51,8 @@ export function mountPlan(spec: WorldSpec, facts: HostFacts): MountPlan {
       ...trees.operations,
       ...devices(spec),
       ...processes(facts),
-      ...privateFolders(spec, facts),
       ...writable.filter((path) => seen(path) && !isWithin(path, spec.project)).map(bindWritable),
+      ...privateFolders(spec, facts),
       ...(kept.includes(spec.gitFolder ?? "") ? git : []),
       ...(kept.includes(spec.project) ? (project ?? []) : []),
       ...writable.filter((path) => seen(path) && isWithin(path, spec.project)).map(bindWritable),
@@ -62,6 +64,17 @@ export function mountPlan(spec: WorldSpec, facts: HostFacts): MountPlan {
     denied: gone.names,
     zones: [...zones(spec, kept, facts), ...unsearched()],
   };
+}
+
+/**
+ * What may be written without the kernel's own folders, which would be the host's: its processes, switches and devices.
+ * Everything is each of its folders; what lies directly in `/` stays as it is.
+ */
+function openable(write: readonly string[], facts: HostFacts): readonly string[] {
+  const each = write.flatMap((path) =>
+    path === "/**" ? facts.folders("/").map((name) => `/${name}/**`) : [path],
+  );
+  return each.filter((path) => !KERNEL.some((folder) => isWithin(withoutStars(path), folder)));
 }
 
 /**
