@@ -30,6 +30,8 @@ static bool on_enter(int folder, const char *path, const struct places *places) 
 
 static bool on_found(const char *path, unsigned denies) {
   (void)denies;
+  /* What is bound there must have a place; the rule stands among the zone's own too (zones.h). */
+  if (zone_begins(path)) return false;
   struct hidden *entry = malloc(sizeof *entry + strlen(path) + 1);
   if (entry == NULL) fail_world(STEP, path, ENOMEM);
   strcpy(entry->path, path);

@@ -14,7 +14,6 @@ import {
   isReadable,
   isWithin,
   isWritable,
-  KERNEL,
   readsEverything,
   shallowFirst,
   withoutStars,
@@ -74,7 +73,7 @@ function openable(write: readonly string[], facts: HostFacts): readonly string[]
   const each = write.flatMap((path) =>
     path === "/**" ? facts.folders("/").map((name) => `/${name}/**`) : [path],
   );
-  return each.filter((path) => !KERNEL.some((folder) => isWithin(withoutStars(path), folder)));
+  return each.filter((path) => !isOfKernel(withoutStars(path)));
 }
 
 /**
@@ -140,7 +139,7 @@ function overlay(path: string, layers: string, facts: HostFacts): MountOperation
 
 function zones(spec: WorldSpec, bound: readonly string[], facts: HostFacts): readonly Zone[] {
   return bound
-    .filter((path) => facts.kind(path) === "folder")
+    .filter((path) => facts.kind(path) === "folder" || facts.kind(path) === "file")
     .map((path) => ({
       kind: path === spec.project && spec.access.kind === "overlay" ? "once" : "watch",
       path,
