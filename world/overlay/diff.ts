@@ -5,10 +5,11 @@
  */
 import { createHash } from "node:crypto";
 import { constants, type Stats } from "node:fs";
-import { lstat, open, readdir, readlink } from "node:fs/promises";
+import { lstat, open, readlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { FsDiff } from "../../schemas/generated/types.ts";
 import { isAutorun } from "./autorun.ts";
+import { bytesOf, namesBelow, rawPath, shownPath } from "./names.ts";
 
 /** Bounds of a listed diff (source document: 1,000 files and 100 folders, then a summary and a tree hash). */
 const MAX_FILES = 1000;
@@ -18,16 +19,17 @@ const MAX_FOLDERS = 100;
 const MAX_HASHED = 512 * 1024 * 1024;
 
 type Change = {
+  /** One letter for each byte (names.ts). */
   readonly path: string;
   readonly kind: "write" | "mod" | "delete" | "dir";
   readonly stat: Stats;
 };
 
 export async function overlayDiff(layers: string, project: string, signal: AbortSignal): Promise<FsDiff> {
-  const upper = join(layers, "upper");
+  const upper = bytesOf(join(layers, "upper"));
   const unreadable: string[] = [];
   const changes: Change[] = [];
-  for await (const change of walk(upper, project, "", unreadable)) {
+  for await (const change of walk(upper, bytesOf(project), "", unreadable)) {
     signal.throwIfAborted();
     changes.push(change);
   }
@@ -66,7 +68,7 @@ function gapsOf(
         ]
       : []),
     ...(unreadable.length > 0
-      ? [`${unreadable.length} paths cannot be read, the first is '${unreadable[0]}'`]
+      ? [`${unreadable.length} paths cannot be read, the first is '${shownPath(unreadable[0] ?? "")}'`]
       : []),
     ...(unhashed
       ? [`no tree hash: the changes hold more than ${MAX_HASHED} bytes, or some that cannot be read`]
@@ -80,14 +82,14 @@ async function* walk(
   below: string,
   unreadable: string[],
 ): AsyncGenerator<Change> {
-  const names = await readdir(join(upper, below)).catch(() => {
+  const names = await namesBelow(join(upper, below)).catch(() => {
     unreadable.push(below);
     return [];
   });
   for (const name of names) {
     const path = join(below, name);
-    const stat = await lstat(join(upper, path));
-    const original = await lstat(join(project, path)).catch(() => undefined);
+    const stat = await lstat(rawPath(join(upper, path)));
+    const original = await lstat(rawPath(join(project, path))).catch(() => undefined);
     if (!stat.isDirectory()) {
       yield { path, kind: isWhiteout(stat) ? "delete" : original === undefined ? "write" : "mod", stat };
       continue;
@@ -115,17 +117,20 @@ async function treeHash(
     signal.throwIfAborted();
     const content = await contentHash(join(upper, path), stat).catch(() => undefined);
     if (content === undefined) unreadable.push(path);
-    tree.update(`${kind}\0${path}\0${stat.mode.toString(8)}\0${content}\n`);
+    tree
+      .update(`${kind}\0`)
+      .update(path, "latin1")
+      .update(`\0${stat.mode.toString(8)}\0${content}\n`);
   }
   return unreadable.length > 0 ? null : `sha256:${tree.digest("hex")}`;
 }
 
 /** Never through a link and never waiting for a pipe that took the file's place: the name may be swapped meanwhile. */
 async function contentHash(path: string, stat: Stats): Promise<string> {
-  if (stat.isSymbolicLink()) return await readlink(path);
+  if (stat.isSymbolicLink()) return await readlink(rawPath(path));
   if (!stat.isFile()) return "";
   const hash = createHash("sha256");
-  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  const file = await open(rawPath(path), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     for await (const chunk of file.createReadStream({ autoClose: false, end: MAX_HASHED }))
       hash.update(chunk as Buffer);
@@ -140,7 +145,9 @@ function isWhiteout(stat: Stats): boolean {
 }
 
 function pathsOf(changes: readonly Change[], kind?: Change["kind"]): string[] {
-  return changes.filter((change) => kind === undefined || change.kind === kind).map((change) => change.path);
+  return changes
+    .filter((change) => kind === undefined || change.kind === kind)
+    .map((change) => shownPath(change.path));
 }
 
 function byPath(a: Change, b: Change): number {

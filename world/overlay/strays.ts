@@ -1,8 +1,9 @@
 /** Writes that landed in the upper layers of veils: made inside, listed for people, and gone with the world. */
 import { mkdirSync, statSync } from "node:fs";
-import { lstat, readdir } from "node:fs/promises";
+import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { unmakable } from "./layers.ts";
+import { bytesOf, namesBelow, rawPath, shownPath } from "./names.ts";
 
 /** A veil with an upper layer: `layers` holds what was written below `target`. */
 export type StrayLayer = { readonly target: string; readonly layers: string };
@@ -42,13 +43,14 @@ export class Strays {
   async take(): Promise<readonly string[]> {
     const touched = this.#layers.filter((layer) => changeTime(layer) !== layer.emptySince);
     const found: Found[] = [];
-    for (const { layers, target } of touched) await collect(join(layers, "upper"), target, found);
+    for (const { layers, target } of touched)
+      await collect(bytesOf(join(layers, "upper")), bytesOf(target), found);
     const fresh = found.filter(
       ({ path, time }) => time > this.#told || (time === this.#told && !this.#toldThen.has(path)),
     );
     for (const each of fresh) this.#remember(each);
     return fresh
-      .map(({ path }) => path)
+      .map(({ path }) => shownPath(path))
       .sort()
       .slice(0, MAX_LISTED);
   }
@@ -70,7 +72,7 @@ type Found = { readonly path: string; readonly time: number };
 async function collect(upper: string, shown: string, found: Found[]): Promise<void> {
   for (const name of await namesIn(upper)) {
     const path = join(upper, name);
-    const stat = await lstat(path).catch(() => undefined);
+    const stat = await lstat(rawPath(path)).catch(() => undefined);
     if (stat === undefined) continue;
     // A folder was copied up on the way to what changed in it, or is new: that shows in what is in it, if anything is.
     const inside = stat.isDirectory() ? await namesIn(path) : [];
@@ -80,5 +82,5 @@ async function collect(upper: string, shown: string, found: Found[]): Promise<vo
 }
 
 async function namesIn(folder: string): Promise<readonly string[]> {
-  return await readdir(folder).catch(() => []);
+  return await namesBelow(folder).catch(() => []);
 }
