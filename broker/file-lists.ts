@@ -18,6 +18,6 @@ export function fileLists({ fs = {} }: PolicyDocument): FileLists {
     write: fs.write ?? ["$PROJECT/**"],
     deny_write,
     // Whoever lets commands change the project's own hooks has no reason to keep those of its submodules.
-    sealed: deny_write.some((path) => path.startsWith("$PROJECT/.git/")) ? pathsOf(SEALED_WRITES) : [],
+    sealed: deny_write.some((path) => /(^|\/)\.git\//.test(path)) ? pathsOf(SEALED_WRITES) : [],
   };
 }

@@ -70,6 +70,7 @@ describe("a world is told", () => {
   test("to seal what stands in the folders of worktrees and submodules, as long as git's own folder is denied", () => {
     expect(filesOf("").seal).toContain("/home/ann/work/.git/worktrees/*/commondir");
     expect(filesOf('fs: { deny_write: ["$PROJECT/.git/hooks"] }').seal).toHaveLength(SEALED_WRITES.length);
+    expect(filesOf('fs: { deny_write: ["**/.git/hooks"] }').seal).toHaveLength(SEALED_WRITES.length);
     expect(filesOf('fs: { deny_write: ["$PROJECT/locked"] }').seal).toEqual([]);
   });
 
