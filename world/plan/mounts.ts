@@ -32,7 +32,7 @@ export type MountPlan = {
  * uncovers it. Denied names come last of all: init looks for them in the finished tree.
  */
 export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
-  const spec = { ...asked, files: { ...asked.files, write: openable(asked.files.write, facts) } };
+  const spec = { ...asked, files: { ...asked.files, write: openable(asked, facts) } };
   const project = projectPlace(spec, facts);
   const writable = writablePaths(spec, facts);
   const git = gitFolder(spec, facts);
@@ -67,13 +67,13 @@ export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
 
 /**
  * What may be written without the kernel's own folders, which would be the host's: its processes, switches and devices.
- * Everything is each of its folders; what lies directly in `/` stays as it is.
+ * A project in `/dev/shm` is its own. Everything is each of its folders; what lies directly in `/` stays as it is.
  */
-function openable(write: readonly string[], facts: HostFacts): readonly string[] {
-  const each = write.flatMap((path) =>
+function openable({ files, project }: WorldSpec, facts: HostFacts): readonly string[] {
+  const each = files.write.flatMap((path) =>
     path === "/**" ? facts.folders("/").map((name) => `/${name}/**`) : [path],
   );
-  return each.filter((path) => !isOfKernel(withoutStars(path)));
+  return each.filter((path) => !isOfKernel(withoutStars(path)) || isWithin(withoutStars(path), project));
 }
 
 /**
