@@ -39,6 +39,7 @@ struct command {
   bool exit_sent;
   int64_t orphaned; /* when its leader was killed, 0: it was not. What it left is being ended then */
   int64_t end_deadline; /* when a leader that was told to end the tree loses its patience, 0: never */
+  uint32_t seen; /* the most processes that were there when its leader had to be ended */
   struct ending ending;
   struct hits *hits; /* NULL until the first */
   struct measured measured;

@@ -100,7 +100,7 @@ void ending_orphaned(struct command *command) {
   children_expect_forker();
   command->orphaned = now_ms();
   if (!command->ended) {
-    struct ending killed = {.signal = SIGKILL};
+    struct ending killed = {.signal = SIGKILL, .seen = command->seen};
     main_ended(command, &killed);
   }
   ending_advance(command);

@@ -16,6 +16,7 @@
 #include "frames.h"
 #include "listing.h"
 #include "outputs.h"
+#include "tree.h"
 
 /* A leader gives up after 1 s by itself; one that does not answer then is ended from here. */
 #define LEADER_DEADLINE_MS 1500
@@ -97,14 +98,17 @@ void requests_fail_waiting(int error) {
   channel_release();
 }
 
-int requests_check_deadlines(void) {
+int requests_check_deadlines(int proc) {
   if (!deadlines) return -1;
   int64_t now = now_ms();
   int64_t next = INT64_MAX;
   for (struct command *command = command_after(NULL); command != NULL; command = command_after(command)) {
     if (command->end_deadline == 0 || command->leader == NULL) continue;
     if (command->end_deadline <= now) {
-      /* Its reaping says the rest: EXIT as killed, and its processes are strays. */
+      /* Its reaping says the rest: EXIT as killed, and its processes are strays. How many there were it cannot say. */
+      int count;
+      tree_below(proc, command->leader->pid, 1, &count);
+      if ((uint32_t)count > command->seen) command->seen = (uint32_t)count;
       kill(command->leader->pid, SIGKILL);
       command->end_deadline = now + LEADER_DEADLINE_MS;
     }

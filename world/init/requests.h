@@ -10,6 +10,6 @@ bool requests_serve(int proc);
 /* No leader could be made: answers the EXEC that waits for it, if one does. */
 void requests_fail_waiting(int error);
 /* Ends leaders that did not end their tree in time. How long until the next one is due, -1: none. */
-int requests_check_deadlines(void);
+int requests_check_deadlines(int proc);
 
 #endif

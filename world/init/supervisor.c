@@ -187,8 +187,8 @@ static int sooner(int one, int other) {
   return one < other ? one : other;
 }
 
-static int next_timeout(void) {
-  int deadline = requests_check_deadlines();
+static int next_timeout(int proc) {
+  int deadline = requests_check_deadlines(proc);
   int strays = children_end_strays() ? STRAYS_RETRY_MS : -1;
   endings_release();
   return sooner(sooner(deadline, strays), names_check_idle());
@@ -199,7 +199,7 @@ void supervisor_run(const struct setup *setup, int alive, int null) {
   int proc = build(setup, null);
   for (;;) {
     struct event events[EVENTS_MAX];
-    int count = watch_wait(events, next_timeout());
+    int count = watch_wait(events, next_timeout(proc));
     for (int i = 0; i < count; i++) handle(proc, &events[i]);
   }
 }
