@@ -20,6 +20,8 @@ export class Config {
   readonly #onChange: (problems: readonly ConfigProblem[]) => void;
   #identity = "";
   #current: ConfigDocument = {};
+  /** In the same turn of the event loop: a call asks for its settings more than once, and has one answer to all. */
+  #justLooked = false;
 
   /**
    * Reads the file for the first time. Throws {@link ConfigRefused} when it does not load: to go on with defaults would
@@ -39,6 +41,11 @@ export class Config {
 
   /** The settings as they are now; the last good ones while the file does not load. */
   current(): ConfigDocument {
+    if (this.#justLooked) return this.#current;
+    this.#justLooked = true;
+    queueMicrotask(() => {
+      this.#justLooked = false;
+    });
     const identity = this.#look();
     if (identity !== this.#identity) this.#onChange(this.#read(identity));
     return this.#current;

@@ -24,16 +24,21 @@ export function prepareStrays(veils: readonly StrayLayer[]): void {
   }
 }
 
+type Layer = { readonly target: string; readonly upper: string; readonly emptySince: number };
+
 /** What strayed in one world, each change told once: to the command that ends first after it. */
 export class Strays {
-  readonly #layers: readonly (StrayLayer & { readonly emptySince: number })[];
+  readonly #layers: readonly Layer[];
   /** The latest change (ctime, ms) that was told, and which paths had it: others may still get the same stamp. */
   #told = 0;
   #toldThen = new Set<string>();
 
   /** To be made when the layers are mounted and nothing has run: mounting leaves marks of its own on them. */
   constructor(layers: readonly StrayLayer[]) {
-    this.#layers = layers.map((layer) => ({ ...layer, emptySince: changeTime(layer) }));
+    this.#layers = layers.map(({ target, layers }) => {
+      const upper = join(layers, "upper");
+      return { target, upper, emptySince: changeTime(upper) };
+    });
   }
 
   /**
@@ -41,10 +46,9 @@ export class Strays {
    * as nothing strayed; afterwards it grows with everything that ever did.
    */
   async take(): Promise<readonly string[]> {
-    const touched = this.#layers.filter((layer) => changeTime(layer) !== layer.emptySince);
+    const touched = this.#layers.filter(({ upper, emptySince }) => changeTime(upper) !== emptySince);
     const found: Found[] = [];
-    for (const { layers, target } of touched)
-      await collect(bytesOf(join(layers, "upper")), bytesOf(target), found);
+    for (const { upper, target } of touched) await collect(bytesOf(upper), bytesOf(target), found);
     const fresh = found.filter(
       ({ path, time }) => time > this.#told || (time === this.#told && !this.#toldThen.has(path)),
     );
@@ -63,8 +67,8 @@ export class Strays {
 }
 
 /** Not the mtime: copying up sets that of the folder back (the kernel's ovl_copy_up). */
-function changeTime({ layers }: StrayLayer): number {
-  return statSync(join(layers, "upper")).ctimeMs;
+function changeTime(upper: string): number {
+  return statSync(upper).ctimeMs;
 }
 
 type Found = { readonly path: string; readonly time: number };
