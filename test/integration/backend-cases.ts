@@ -57,7 +57,11 @@ export function backendCases(actor: Actor, subject: BackendUnderTest): void {
       const { isolation } = await broker.run("true");
       expect(isolation).toMatchObject({
         backend: health.backend,
-        mount: "on",
+        // There the kernel makes no overlay over the host's trees: SUBSTRATE_HOME is covered, and the vector says so.
+        mount:
+          health.backend.startsWith("container:") && actor.uid !== 0
+            ? expect.stringMatching(/^degraded: 1 denied names outside of the project/)
+            : "on",
         pid: "on",
         net: "on",
         ipc: "on",

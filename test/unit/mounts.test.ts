@@ -145,8 +145,13 @@ describe("the mount plan", () => {
     };
     const files = { ...spec().files, denyRead: ["/home/ann/.ssh"] };
     const plan = lines(mountPlan(spec({ files }), facts));
-    expect(plan.filter((line) => line.startsWith("veil"))).toEqual(["veil /var/log /var/log"]);
+    expect(plan.filter((line) => line.startsWith("veil"))).toEqual([
+      "veil /var/lib/docker /var/lib/docker",
+      "veil /var/log /var/log",
+    ]);
     expect(plan).toContain("mask /home/ann/.ssh");
+    expect(mountPlan(spec({ files }), facts).unhidden).toBe(1);
+    expect(mountPlan(spec({ files }), { ...facts, unveilable: new Set() }).unhidden).toBe(0);
     expect(plan.join("\n")).not.toContain("hide");
   });
 

@@ -41,7 +41,7 @@ export class Trials {
       {
         ...this.inits,
         namespaces,
-        plan: { mounts, denied: [], zones: [] },
+        plan: { mounts, denied: [], zones: [], unhidden: 0 },
         filter,
         guard: undefined,
         commandFilter: undefined,

@@ -11,6 +11,8 @@ export type Achievements = {
   readonly achieved: number;
   /** Folders that could not be watched for denied names. */
   readonly unwatched: number;
+  /** Denied names outside of the project that are only covered, where the kernel makes no overlay. */
+  readonly unhidden: number;
   readonly overlay: boolean;
   /** Its word, as `cgroupWord` says it. */
   readonly cgroup: string;
@@ -22,11 +24,18 @@ export type Achievements = {
  * init drops every capability and sets no_new_privs or does not become ready, so those two are facts of READY, and so is the filter: a world whose filter does not load is not made.
  * What this version does not build is said here, in words, and nowhere claimed.
  */
-export function isolationVector({ achieved, unwatched, overlay, seccomp, cgroup }: Achievements): Isolation {
+export function isolationVector({
+  achieved,
+  unwatched,
+  unhidden,
+  overlay,
+  seccomp,
+  cgroup,
+}: Achievements): Isolation {
   return {
     backend: "linux",
     user: hasNamespace(achieved, "user") ? "on" : "off: not needed, init may unshare without it",
-    mount: unwatched === 0 ? namespace(achieved, "mount") : unwatchedFolders(unwatched),
+    mount: mountWord(achieved, unwatched, unhidden),
     pid: namespace(achieved, "pid"),
     net: namespace(achieved, "net"),
     ipc: namespace(achieved, "ipc"),
@@ -38,6 +47,12 @@ export function isolationVector({ achieved, unwatched, overlay, seccomp, cgroup 
     exec_gate: "off: this version judges the command line only",
     overlay: overlay ? "on" : "off",
   };
+}
+
+function mountWord(achieved: number, unwatched: number, unhidden: number): string {
+  if (unwatched > 0) return unwatchedFolders(unwatched);
+  if (unhidden === 0) return namespace(achieved, "mount");
+  return `degraded: ${unhidden} denied names outside of the project are covered if they were there when the world began, and not hidden: the kernel makes no overlay where they lie`;
 }
 
 function unwatchedFolders(count: number): string {

@@ -110,7 +110,13 @@ export class WorldMaker {
         id,
         spec,
         isolation: {
-          ...isolationVector({ ...launched, overlay, cgroup: cgroupWord(base), seccomp: spec.seccomp }),
+          ...isolationVector({
+            ...launched,
+            overlay,
+            unhidden: plan.unhidden,
+            cgroup: cgroupWord(base),
+            seccomp: spec.seccomp,
+          }),
           backend: this.name,
         },
         mounts: plan.mounts.map((mount) => operationWords(mount).join(" ")),
@@ -124,6 +130,12 @@ export class WorldMaker {
   }
 }
 
+/** What a kernel says that makes no overlay over a tree, ever. What is scarce for a moment must not weaken later worlds. */
+const NO_OVERLAY = ["EPERM", "EACCES", "EINVAL", "ENOSYS", "ENODEV", "EOPNOTSUPP"];
+
+/** A tree that went between plan and mount, as those of containers do: the next plan is without it, and asks no less. */
+const CHANGED = ["ENOENT", "ENOTDIR", "ESTALE"];
+
 /** What to ask after a refusal; undefined when nothing less would help. Pure. */
 function lessAfter(error: unknown, asked: Asked, spec: WorldSpec): Asked | undefined {
   if (!(error instanceof LaunchFailed)) return undefined;
@@ -134,6 +146,8 @@ function lessAfter(error: unknown, asked: Asked, spec: WorldSpec): Asked | undef
   if (step === "cgroup" && asked.cgroupRefusal === undefined)
     return { ...asked, cgroupRefusal: error.message };
   if (step !== "mount veil") return undefined;
+  if (CHANGED.includes(errno)) return { ...asked };
+  if (!NO_OVERLAY.includes(errno)) return undefined;
   // An upper layer asks more of its file system than a lower one: without it the same tree is tried once more.
   if (asked.strays && spec.strays === "kept") return { ...asked, strays: false, suspect: path };
   const unveilable = new Set([...asked.unveilable, path]);

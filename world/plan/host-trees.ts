@@ -83,7 +83,16 @@ function submountFree(path: string, facts: HostFacts): readonly string[] {
   const within = facts.mountPoints.some((point) => point !== path && isWithin(point, path));
   if (path !== "/" && !within && !facts.unveilable.has(path)) return [path];
   if (path !== "/" && !within) return [];
-  return facts.folders(path).flatMap((name) => submountFree(join(path, name), facts));
+  const names = [...new Set([...facts.folders(path), ...mountedBelow(path, facts)])];
+  return names.flatMap((name) => submountFree(join(path, name), facts));
+}
+
+/** Names in a folder that lead to mount points: also in one that may be entered and not read. */
+function mountedBelow(path: string, facts: HostFacts): readonly string[] {
+  const start = path === "/" ? 1 : path.length + 1;
+  return facts.mountPoints
+    .filter((point) => point !== path && isWithin(point, path))
+    .map((point) => point.slice(start).split("/", 1)[0] ?? "");
 }
 
 export function isOfKernel(path: string): boolean {

@@ -24,6 +24,8 @@ export type MountPlan = {
   /** What init denies by itself, at once and for as long as the world lives. */
   readonly denied: readonly DeniedName[];
   readonly zones: readonly Zone[];
+  /** Denied names of the host over which no veil could be made: covered if they stand there now, and not hidden. */
+  readonly unhidden: number;
 };
 
 /**
@@ -61,6 +63,7 @@ export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
       ...sockets(spec, trees.veiled, bound, facts).filter(({ target }) => seen(target)),
     ],
     denied: gone.names,
+    unhidden: gone.hidden.filter((path) => !inAny(trees.veiled, path)).length,
     zones: [...zones(spec, kept, facts), ...unsearched()],
   };
 }
