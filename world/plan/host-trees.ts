@@ -33,6 +33,8 @@ export function hostTrees(spec: WorldSpec, hidden: Denials, facts: HostFacts): H
     : readable(spec, facts).map((path) => ({ path, made: false }));
   const veils = trees
     .flatMap(({ path }) => submountFree(path, facts))
+    // What is hidden as a whole is covered instead: there is nothing in it to be seen through a veil.
+    .filter((path) => !hidden.hidden.some((name) => isWithin(path, name)))
     .filter((path) => isWorthAVeil(path, spec, hidden, facts))
     .slice(0, MAX_VEILS);
   return {
