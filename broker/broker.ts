@@ -8,6 +8,7 @@ import type {
   WorldSpec,
 } from "../world/backend.ts";
 import type { Activity } from "./activity.ts";
+import type { ConfigProblem } from "./config.ts";
 import type { Decisions } from "./decisions.ts";
 import type { BaseEnvironments } from "./environment.ts";
 import type { GitFolders } from "./git-folder.ts";
@@ -42,6 +43,8 @@ export type Broker = {
   readonly startedIn: string;
   /** The operator's settings as they are now. */
   readonly config: () => ConfigDocument;
+  /** Reads the settings again; what is wrong with them, if anything is. */
+  readonly reloadSettings: () => readonly ConfigProblem[];
   readonly projectRules: () => ProjectRules;
 };
 

@@ -51,6 +51,15 @@ export class Config {
     return this.#current;
   }
 
+  /** Reads the file again, whatever its times say: what is wrong with it, if anything is. */
+  reload(): readonly ConfigProblem[] {
+    const identity = this.#look();
+    if (identity === MISSING && this.#identity === MISSING) return [];
+    const problems = this.#read(identity);
+    this.#onChange(problems);
+    return problems;
+  }
+
   #look(): string {
     const stat = statSync(this.#path, { throwIfNoEntry: false, bigint: true });
     return stat === undefined

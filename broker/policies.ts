@@ -1,5 +1,5 @@
 /** Which policy holds, and that it is the one on the disk now. */
-import { existsSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { createHash } from "node:crypto";
 import { type CompiledPolicy, loadPolicy, type PolicyProblem } from "./policy/index.ts";
@@ -19,12 +19,25 @@ type Loaded = {
   readonly problems: readonly PolicyProblem[];
 };
 
-/** Told each time a file was read: the policy when it loads, what is wrong when not. */
+/** Told each time a file was read: the policy when it loads, what is wrong when not. `again`: not for the first time. */
 export type OnReload = (
   name: string,
   policy: CompiledPolicy | undefined,
   problems: readonly PolicyProblem[],
+  again: boolean,
 ) => void;
+
+/** A policy after its file was read again. */
+export type Reread = {
+  readonly name: string;
+  /** What holds now: the last good one when the file does not load. */
+  readonly policy: CompiledPolicy | undefined;
+  readonly changed: boolean;
+  readonly problems: readonly PolicyProblem[];
+};
+
+/** No file has this identity. */
+const NEVER_READ = "";
 
 const NAME = /^[a-z0-9-]+$/;
 
@@ -66,6 +79,21 @@ export class Policies {
     return this.#current(name);
   }
 
+  /** Reads the operator's policies, and every other one in use, whatever the times of their files say. */
+  reload(): readonly Reread[] {
+    const own = readdirSync(this.#folder)
+      .filter((file) => file.endsWith(".yaml"))
+      .map((file) => file.slice(0, -".yaml".length));
+    return [...new Set([...own, ...this.#loaded.keys()])].sort().map((name) => this.#reread(name));
+  }
+
+  #reread(name: string): Reread {
+    const before = this.#loaded.get(name);
+    if (before !== undefined) this.#loaded.set(name, { ...before, identity: NEVER_READ });
+    const { policy, problems } = this.#current(name);
+    return { name, policy, changed: policy?.hash !== before?.policy?.hash, problems };
+  }
+
   #selectable(name: string): CompiledPolicy | Refusal {
     const hint = `Leave 'profile' out, or name a policy with 'selectable: true' in ${this.#folder}`;
     if (!NAME.test(name) || !existsSync(this.#file(name))) {
@@ -88,7 +116,7 @@ export class Policies {
         ? { file, identity, policy: result.ok, problems: [] }
         : { file, identity, policy: known?.policy, problems: result.problems };
     this.#loaded.set(name, loaded);
-    this.#onReload(name, "ok" in result ? result.ok : undefined, loaded.problems);
+    this.#onReload(name, "ok" in result ? result.ok : undefined, loaded.problems, known !== undefined);
     return loaded;
   }
 

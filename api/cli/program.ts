@@ -154,6 +154,15 @@ function describePolicy(program: Command, choose: (action: Action) => void): voi
       ),
     );
   policy
+    .command("reload")
+    .description(
+      "Have the broker read policies and settings again, and say what holds; an edit holds without it",
+    )
+    .option("--json", "as JSON")
+    .action((options: { json?: boolean }) =>
+      choose(async (at) => (await import("./commands/reload.ts")).reloadPolicies(at, options.json === true)),
+    );
+  policy
     .command("validate")
     .description("Check policies; with line and column of what is wrong")
     .argument("[names...]", "names or .yaml files (default: all)")

@@ -1,6 +1,7 @@
 import type { Request, Response } from "express";
 import type { Context } from "./context.ts";
 import { handleHealth } from "./health.ts";
+import { handleReload } from "./policy.ts";
 import { handleSpans } from "./spans.ts";
 import { handleTrace } from "./trace.ts";
 import { handleRestart, handleWarm } from "./worlds.ts";
@@ -18,6 +19,7 @@ export const ROUTES: readonly Route[] = [
   { for: "everybody", method: "get", path: "/v1/trace/:span_id", handle: handleTrace },
   { for: "everybody", method: "get", path: "/v1/spans", handle: handleSpans },
   { for: "everybody", method: "get", path: "/v1/health", handle: handleHealth },
+  { for: "operator", method: "post", path: "/v1/policy/reload", handle: handleReload },
   { for: "operator", method: "post", path: "/v1/world/warm", handle: handleWarm },
   { for: "operator", method: "post", path: "/v1/world/restart", handle: handleRestart },
 ];

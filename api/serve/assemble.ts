@@ -14,6 +14,7 @@ import { type Home, prepareHome } from "../../broker/home.ts";
 import { Policies } from "../../broker/policies.ts";
 import { Profiles } from "../../broker/profiles.ts";
 import { Sessions } from "../../broker/sessions.ts";
+import { reloadSpan } from "../../broker/spans/policy-spans.ts";
 import { Trace } from "../../broker/spans/trace.ts";
 import { WarmSpecs } from "../../broker/world-spec.ts";
 import { Worlds } from "../../broker/worlds.ts";
@@ -47,8 +48,10 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
   });
   const onFault = (what: string, error: unknown): void => log.error({ err: error }, what);
   const decisions = new Decisions();
-  const policies = new Policies(home.policies, installation.policies, (name, policy, problems) => {
+  const trace = await Trace.open(home.trace, home.database, config.current().trace?.sync ?? false, onFault);
+  const policies = new Policies(home.policies, installation.policies, (name, policy, problems, again) => {
     decisions.clear();
+    if (again) trace.event(reloadSpan(name, policy, problems));
     if (policy !== undefined)
       log.info({ policy: name, hash: policy.hash, notes: policy.notes }, "Policy read");
     else
@@ -57,7 +60,6 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
         "Policy does not load; the last good one stays",
       );
   });
-  const trace = await Trace.open(home.trace, home.database, config.current().trace?.sync ?? false, onFault);
   const hidden = home.hidden.map((path) => realpathSync(path));
   const around = {
     home: realpathSync(homedir()),
@@ -85,6 +87,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     },
     startedIn: parts.cwd,
     config: () => config.current(),
+    reloadSettings: () => config.reload(),
     projectRules: () => ({
       home: around.home,
       hidden,

@@ -55,6 +55,10 @@ export type ErrorCode =
   | "busy"
   | "internal";
 /**
+ * Why the file does not load, each with line and column; none when it does.
+ */
+export type ReloadProblems = readonly string[];
+/**
  * A path, or path/**. Starts with /, ~/, $HOME or $PROJECT; no other globs.
  */
 export type PathScope = string;
@@ -779,6 +783,39 @@ export interface ProcessStatus {
    * Its arguments joined by spaces, at most 4096 bytes.
    */
   readonly argv: string;
+}
+/**
+ * Answer 200 of POST /v1/policy/reload.
+ */
+export interface PolicyReloadReply {
+  /**
+   * Those in the operator's folder, and every other one in use.
+   */
+  readonly policies: readonly ReloadedPolicy[];
+  /**
+   * config.yaml, which is read again too.
+   */
+  readonly settings: {
+    readonly problems: ReloadProblems;
+  };
+}
+/**
+ * A policy after its file was read again.
+ */
+export interface ReloadedPolicy {
+  /**
+   * The file's name without .yaml.
+   */
+  readonly name: string;
+  /**
+   * Of what holds now: the last good one when the file does not load; null when there is none.
+   */
+  readonly policy_hash: string | null;
+  /**
+   * Whether something else holds now than before.
+   */
+  readonly changed: boolean;
+  readonly problems: ReloadProblems;
 }
 /**
  * policies/<name>.yaml: what commands may do. Only id and name are required; an absent key stays absent.

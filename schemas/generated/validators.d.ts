@@ -10,6 +10,7 @@ import type {
   ExecuteReply,
   ExecuteRequest,
   HealthReply,
+  PolicyReloadReply,
   PolicyDocument,
   Span,
   SpansReply,
@@ -35,6 +36,7 @@ export declare const validateErrorReply: Validator<ErrorReply>;
 export declare const validateExecuteReply: Validator<ExecuteReply>;
 export declare const validateExecuteRequest: Validator<ExecuteRequest>;
 export declare const validateHealthReply: Validator<HealthReply>;
+export declare const validatePolicyReloadReply: Validator<PolicyReloadReply>;
 export declare const validatePolicyDocument: Validator<PolicyDocument>;
 export declare const validateSpan: Validator<Span>;
 export declare const validateSpansReply: Validator<SpansReply>;

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { CheckReply } from "../../schemas/generated/types.ts";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
 
@@ -168,6 +169,36 @@ describe.each(actors().slice(0, 1))("a policy that changes, as $kind", (actor) =
     expect(validated.stdout).toMatch(/default\.yaml:4:3/);
     writeFileSync(file, OBSERVE);
     expect(await broker.run("touch forbidden")).toMatchObject({ decision: { verdict: "would_deny" } });
+  });
+
+  test("policy reload says what holds and what does not load, and the trace keeps each reading", async () => {
+    const file = join(broker.home, "policies/default.yaml");
+    writeFileSync(file, ENFORCE);
+    const { policy_hash: hash } = (
+      await broker.operator("POST", "/v1/check", { agent_id: "x", cmd: "true", cwd: broker.project })
+    ).document as CheckReply;
+    expect((await broker.cli(["policy", "reload"])).stdout).toContain("default: unchanged\n");
+    writeFileSync(file, "id: default\nname: Broken\ncommands:\n  denyd: []\n");
+    const broken = await broker.cli(["policy", "reload"]);
+    expect(broken).toMatchObject({ code: 1 });
+    expect(broken.stdout).toContain(`default: does not load; ${hash} stays\n  default.yaml:4:3`);
+    writeFileSync(file, OBSERVE);
+    const answer = await broker.operator("POST", "/v1/policy/reload");
+    expect(answer).toMatchObject({
+      status: 200,
+      document: { policies: [{ name: "default", changed: true, problems: [] }], settings: { problems: [] } },
+    });
+    const readings = broker.spans().filter(({ event_type: type }) => type === "policy_reload");
+    expect(readings.slice(-2)).toMatchObject([
+      {
+        policy_id: "default",
+        policy_hash: null,
+        outcome: "failed",
+        message: expect.stringContaining("default.yaml:4:3"),
+      },
+      { policy_id: "default", policy_hash: expect.stringMatching(/^sha256:/), outcome: "ended" },
+    ]);
+    expect((await broker.call("POST", "/v1/policy/reload")).status).toBe(404);
   });
 });
 

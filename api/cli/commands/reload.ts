@@ -1,0 +1,24 @@
+import type { PolicyReloadReply } from "../../../schemas/generated/types.ts";
+import { tell } from "../replies.ts";
+import { harmless, printJson, printLine, type Terminal } from "../terminal.ts";
+
+/** Has the broker read policies and settings again. Exit 1 when one of them does not load. */
+export async function reloadPolicies(terminal: Terminal, json: boolean): Promise<number> {
+  const reply = await tell<PolicyReloadReply>(terminal, "/v1/policy/reload", {});
+  if (json) printJson(terminal, reply);
+  else print(terminal, reply);
+  const files = [...reply.policies, reply.settings];
+  return files.every(({ problems }) => problems.length === 0) ? 0 : 1;
+}
+
+function print(terminal: Terminal, { policies, settings }: PolicyReloadReply): void {
+  for (const { name, policy_hash, changed, problems } of policies) {
+    const holds = policy_hash === null ? "nothing is allowed under it" : `${policy_hash} stays`;
+    const state = changed ? `changed, ${policy_hash} holds from now on` : "unchanged";
+    printLine(terminal, `${name}: ${problems.length === 0 ? state : `does not load; ${holds}`}`);
+    for (const problem of problems) printLine(terminal, `  ${harmless(problem)}`);
+  }
+  if (settings.problems.length > 0)
+    printLine(terminal, "config.yaml: does not load; the last good settings stay");
+  for (const problem of settings.problems) printLine(terminal, `  ${harmless(problem)}`);
+}
