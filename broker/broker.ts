@@ -45,6 +45,8 @@ export type Broker = {
   readonly config: () => ConfigDocument;
   /** Reads the settings again; what is wrong with them, if anything is. */
   readonly reloadSettings: () => readonly ConfigProblem[];
+  /** Calls `listener` each time the settings were read again and load. */
+  readonly onSettings: (listener: () => void) => void;
   readonly projectRules: () => ProjectRules;
 };
 

@@ -38,9 +38,12 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
   const { home, installation, log } = parts;
   prepareHome(home, parts.uid);
   writeDefaultPolicy(home, installation);
+  const followers: (() => void)[] = [];
   const config = new Config(home.config, (problems) => {
-    if (problems.length === 0) log.info({ file: home.config }, "Settings read");
-    else
+    if (problems.length === 0) {
+      log.info({ file: home.config }, "Settings read");
+      for (const follow of followers) follow();
+    } else
       log.error(
         { problems: problems.map(({ text }) => text) },
         "Settings do not load; the last good ones stay",
@@ -88,6 +91,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     startedIn: parts.cwd,
     config: () => config.current(),
     reloadSettings: () => config.reload(),
+    onSettings: (listener) => followers.push(listener),
     projectRules: () => ({
       home: around.home,
       hidden,

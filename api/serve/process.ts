@@ -9,7 +9,7 @@ import { assembleBroker, type Parts } from "./assemble.ts";
 import { claimStart } from "./claim.ts";
 import { serve } from "./serve.ts";
 import { surviveStorageFaults } from "./storage-faults.ts";
-import { watchPolicies } from "./watch.ts";
+import { watchFiles } from "./watch.ts";
 
 export type ProcessOptions = Omit<Parts, "log" | "backend"> & {
   readonly createBackend: (onChoice: (choice: BackendChoice) => void) => Promise<WorldBackend>;
@@ -44,7 +44,7 @@ export async function runBroker(options: ProcessOptions): Promise<void> {
       log.warn({ err: error }, "No world can be made yet");
     });
     const expiry = expireHeldChanges(broker, log);
-    const unwatch = await watchPolicies(broker, log);
+    const unwatch = await watchFiles(broker, log);
     log.info({ signal: await asked }, "Broker is asked to stop");
     clearInterval(expiry);
     await unwatch();

@@ -15,15 +15,16 @@ export class SocketInUse extends Error {
 export async function listenOn(server: Server, path: string): Promise<void> {
   if (await isAnswered(path)) throw new SocketInUse(`Another broker answers on '${path}'`);
   removeFile(path);
-  const mask = process.umask(0o177);
-  try {
-    await new Promise<void>((resolve, reject) => {
-      server.once("error", reject);
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    // Node binds before listen() returns: no other file of this process meets the mask.
+    const mask = process.umask(0o177);
+    try {
       server.listen(path, () => resolve());
-    });
-  } finally {
-    process.umask(mask);
-  }
+    } finally {
+      process.umask(mask);
+    }
+  });
   chmodSync(path, 0o600);
 }
 

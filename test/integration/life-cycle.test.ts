@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { BrokerFile } from "../../schemas/generated/types.ts";
 import { actors } from "../actors.ts";
 import { eventually, TestBroker } from "../broker.ts";
 import { processesWith } from "../processes.ts";
@@ -126,6 +127,35 @@ describe.each(actors())("a broker's life, as $kind", (actor) => {
       expect(await call(own, "GET", `/v1/trace/${span}`)).toMatchObject({ status: 200 });
       const { span_id: foreign } = await broker.run("true");
       expect(await call(own, "GET", `/v1/trace/${foreign}`)).toMatchObject({ status: 404 });
+    } finally {
+      await broker.stop();
+    }
+  });
+
+  test("an agent that the settings name has its socket at once, and one they drop loses it with its calls", async () => {
+    const broker = await TestBroker.start(actor);
+    const { call } = await import("../../api/client.ts");
+    const own = join(broker.home, "sock/agents/late.sock");
+    const config = join(broker.home, "config.yaml");
+    try {
+      broker.write(config, "agents:\n  late: {}\n");
+      expect(await eventually(() => existsSync(own), 5000)).toBe(true);
+      const body = { cmd: "touch begun; sleep 60", cwd: broker.project };
+      const running = call(own, "POST", "/v1/execute", body).then(
+        () => "answered",
+        () => "cut",
+      );
+      expect(await eventually(() => existsSync(join(broker.project, "begun")), 5000)).toBe(true);
+      expect(await broker.refused({ agent_id: "late", cmd: "true" })).toMatchObject({ status: 400 });
+      const file = JSON.parse(readFileSync(join(broker.home, "run/broker.json"), "utf8")) as BrokerFile;
+      expect(file.sockets.agents).toEqual({ late: own });
+
+      broker.write(config, "agents: {}\n");
+      expect(await eventually(() => !existsSync(own), 5000)).toBe(true);
+      expect(await running).toBe("cut");
+      expect(await broker.run({ agent_id: "late", cmd: "echo a label now" })).toMatchObject({ exit: 0 });
+      const ended = (): boolean => broker.spans().some(({ outcome }) => outcome === "cancelled");
+      expect(await eventually(ended, 5000)).toBe(true);
     } finally {
       await broker.stop();
     }

@@ -1,0 +1,93 @@
+/** The agents' own sockets: one for each agent that the settings name, as long as they name it. */
+import { readdirSync } from "node:fs";
+import type { Server } from "node:http";
+import { join } from "node:path";
+import { agentSocketPath, type Home } from "../../broker/home.ts";
+import type { Caller } from "../http/caller.ts";
+import type { Log } from "../http/context.ts";
+import { listenOn, removeFile } from "./sockets.ts";
+
+export type CreateServer = (caller: () => Caller) => Server;
+
+export class AgentSockets {
+  readonly #home: Home;
+  readonly #create: CreateServer;
+  readonly #log: Log;
+  readonly #open = new Map<string, { readonly server: Server; readonly path: string }>();
+  #following: Promise<void> = Promise.resolve();
+  #closed = false;
+
+  /** Removes the files of agents that nobody names any more: an earlier broker left them. */
+  constructor(home: Home, named: readonly string[], create: CreateServer, log: Log) {
+    this.#home = home;
+    this.#create = create;
+    this.#log = log;
+    const known = new Set(named.map((agent) => `${agent}.sock`));
+    for (const name of readdirSync(home.agentSockets)) {
+      if (!known.has(name)) removeFile(join(home.agentSockets, name));
+    }
+  }
+
+  /** Paths by agent. */
+  get paths(): Readonly<Record<string, string>> {
+    return Object.fromEntries([...this.#open].map(([agent, { path }]) => [agent, path]));
+  }
+
+  get servers(): readonly Server[] {
+    return [...this.#open.values()].map(({ server }) => server);
+  }
+
+  /** Opens the sockets of these agents. Throws when one cannot be opened: a broker does not begin without it. */
+  async open(named: readonly string[]): Promise<void> {
+    for (const agent of named) await this.#listen(agent);
+  }
+
+  /** Opens what is missing and closes what is named no more, one change after another; false once this is closed. */
+  follow(named: readonly string[]): Promise<boolean> {
+    const change = async (): Promise<boolean> => {
+      if (!this.#closed) await this.#change(new Set(named));
+      return !this.#closed;
+    };
+    const followed = this.#following.then(change);
+    this.#following = followed.then(() => undefined);
+    return followed;
+  }
+
+  /** No new connections; those there are go on. */
+  close(): void {
+    this.#closed = true;
+    for (const { server, path } of this.#open.values()) {
+      server.close();
+      removeFile(path);
+    }
+  }
+
+  async #change(named: ReadonlySet<string>): Promise<void> {
+    for (const agent of this.#open.keys()) if (!named.has(agent)) this.#remove(agent);
+    for (const agent of named) {
+      if (this.#open.has(agent)) continue;
+      await this.#listen(agent).catch((error: unknown) =>
+        this.#log.error({ err: error, agent }, "An agent's own socket cannot be opened"),
+      );
+    }
+  }
+
+  async #listen(agent: string): Promise<void> {
+    const path = agentSocketPath(this.#home, agent);
+    const server = this.#create(() => ({ kind: "agent", agent }));
+    await listenOn(server, path);
+    this.#open.set(agent, { server, path });
+    if (this.#closed) this.#remove(agent);
+  }
+
+  /** Whoever is connected has no such identity any more: the calls end, and their commands with them. */
+  #remove(agent: string): void {
+    const known = this.#open.get(agent);
+    if (known === undefined) return;
+    this.#open.delete(agent);
+    removeFile(known.path);
+    known.server.close();
+    known.server.closeAllConnections();
+    this.#log.info({ agent }, "An agent is named no more: its own socket is closed");
+  }
+}
