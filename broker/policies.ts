@@ -32,7 +32,6 @@ export type Reread = {
   readonly name: string;
   /** What holds now: the last good one when the file does not load. */
   readonly policy: CompiledPolicy | undefined;
-  readonly changed: boolean;
   readonly problems: readonly PolicyProblem[];
 };
 
@@ -91,7 +90,7 @@ export class Policies {
     const before = this.#loaded.get(name);
     if (before !== undefined) this.#loaded.set(name, { ...before, identity: NEVER_READ });
     const { policy, problems } = this.#current(name);
-    return { name, policy, changed: policy?.hash !== before?.policy?.hash, problems };
+    return { name, policy, problems };
   }
 
   #selectable(name: string): CompiledPolicy | Refusal {

@@ -6,10 +6,9 @@ import type { Broker } from "./broker.ts";
  * file: it tells what holds, and what is wrong with a file that does not load.
  */
 export function reload(broker: Broker): PolicyReloadReply {
-  const policies = broker.policies.reload().map(({ name, policy, changed, problems }) => ({
+  const policies = broker.policies.reload().map(({ name, policy, problems }) => ({
     name,
     policy_hash: policy?.hash ?? null,
-    changed,
     problems: problems.map(({ text }) => text),
   }));
   return { policies, settings: { problems: broker.reloadSettings().map(({ text }) => text) } };

@@ -811,10 +811,6 @@ export interface ReloadedPolicy {
    * Of what holds now: the last good one when the file does not load; null when there is none.
    */
   readonly policy_hash: string | null;
-  /**
-   * Whether something else holds now than before.
-   */
-  readonly changed: boolean;
   readonly problems: ReloadProblems;
 }
 /**

@@ -5875,9 +5875,9 @@ return validate10;
 
 export const validatePolicyReloadReply = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"policy-reload-reply.schema.json","title":"PolicyReloadReply","type":"object","additionalProperties":false,"required":["policies","settings"],"properties":{"policies":{"type":"array","items":{"$ref":"#/definitions/reloaded_policy"}},"settings":{"type":"object","additionalProperties":false,"required":["problems"],"properties":{"problems":{"$ref":"#/definitions/problems"}}}},"definitions":{"problems":{"title":"ReloadProblems","type":"array","items":{"type":"string"}},"reloaded_policy":{"title":"ReloadedPolicy","type":"object","additionalProperties":false,"required":["name","policy_hash","changed","problems"],"properties":{"name":{"type":"string"},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"changed":{"type":"boolean"},"problems":{"$ref":"#/definitions/problems"}}}}};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"policy-reload-reply.schema.json","title":"PolicyReloadReply","type":"object","additionalProperties":false,"required":["policies","settings"],"properties":{"policies":{"type":"array","items":{"$ref":"#/definitions/reloaded_policy"}},"settings":{"type":"object","additionalProperties":false,"required":["problems"],"properties":{"problems":{"$ref":"#/definitions/problems"}}}},"definitions":{"problems":{"title":"ReloadProblems","type":"array","items":{"type":"string"}},"reloaded_policy":{"title":"ReloadedPolicy","type":"object","additionalProperties":false,"required":["name","policy_hash","problems"],"properties":{"name":{"type":"string"},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"problems":{"$ref":"#/definitions/problems"}}}}};
 const schema13 = {"title":"ReloadProblems","type":"array","items":{"type":"string"}};
-const schema12 = {"title":"ReloadedPolicy","type":"object","additionalProperties":false,"required":["name","policy_hash","changed","problems"],"properties":{"name":{"type":"string"},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"changed":{"type":"boolean"},"problems":{"$ref":"#/definitions/problems"}}};
+const schema12 = {"title":"ReloadedPolicy","type":"object","additionalProperties":false,"required":["name","policy_hash","problems"],"properties":{"name":{"type":"string"},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"problems":{"$ref":"#/definitions/problems"}}};
 const pattern0 = new RegExp("^sha256:", "u");
 
 function validate11(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -5886,14 +5886,14 @@ let errors = 0;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if(((((data.name === undefined) && (missing0 = "name")) || ((data.policy_hash === undefined) && (missing0 = "policy_hash"))) || ((data.changed === undefined) && (missing0 = "changed"))) || ((data.problems === undefined) && (missing0 = "problems"))){
+if((((data.name === undefined) && (missing0 = "name")) || ((data.policy_hash === undefined) && (missing0 = "policy_hash"))) || ((data.problems === undefined) && (missing0 = "problems"))){
 validate11.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema12.required,parentSchema:schema12,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((((key0 === "name") || (key0 === "policy_hash")) || (key0 === "changed")) || (key0 === "problems"))){
+if(!(((key0 === "name") || (key0 === "policy_hash")) || (key0 === "problems"))){
 validate11.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema12,data}];
 return false;
 break;
@@ -5934,50 +5934,36 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.changed !== undefined){
-let data2 = data.changed;
-const _errs6 = errors;
-if(typeof data2 !== "boolean"){
-validate11.errors = [{instancePath:instancePath+"/changed",schemaPath:"#/properties/changed/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema12.properties.changed.type,parentSchema:schema12.properties.changed,data:data2}];
-return false;
-}
-var valid0 = _errs6 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
 if(data.problems !== undefined){
-let data3 = data.problems;
-const _errs8 = errors;
-const _errs9 = errors;
-if(errors === _errs9){
-if(Array.isArray(data3)){
+let data2 = data.problems;
+const _errs6 = errors;
+const _errs7 = errors;
+if(errors === _errs7){
+if(Array.isArray(data2)){
 var valid2 = true;
-const len0 = data3.length;
+const len0 = data2.length;
 for(let i0=0; i0<len0; i0++){
-let data4 = data3[i0];
-const _errs11 = errors;
-if(typeof data4 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/problems/" + i0,schemaPath:"#/definitions/problems/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.items.type,parentSchema:schema13.items,data:data4}];
+let data3 = data2[i0];
+const _errs9 = errors;
+if(typeof data3 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/problems/" + i0,schemaPath:"#/definitions/problems/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.items.type,parentSchema:schema13.items,data:data3}];
 return false;
 }
-var valid2 = _errs11 === errors;
+var valid2 = _errs9 === errors;
 if(!valid2){
 break;
 }
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/problems",schemaPath:"#/definitions/problems/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema13.type,parentSchema:schema13,data:data3}];
+validate11.errors = [{instancePath:instancePath+"/problems",schemaPath:"#/definitions/problems/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema13.type,parentSchema:schema13,data:data2}];
 return false;
 }
 }
-var valid0 = _errs8 === errors;
+var valid0 = _errs6 === errors;
 }
 else {
 var valid0 = true;
-}
 }
 }
 }

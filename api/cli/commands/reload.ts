@@ -12,10 +12,9 @@ export async function reloadPolicies(terminal: Terminal, json: boolean): Promise
 }
 
 function print(terminal: Terminal, { policies, settings }: PolicyReloadReply): void {
-  for (const { name, policy_hash, changed, problems } of policies) {
-    const holds = policy_hash === null ? "nothing is allowed under it" : `${policy_hash} stays`;
-    const state = changed ? `changed, ${policy_hash} holds from now on` : "unchanged";
-    printLine(terminal, `${name}: ${problems.length === 0 ? state : `does not load; ${holds}`}`);
+  for (const { name, policy_hash: hash, problems } of policies) {
+    const holds = hash === null ? "nothing is allowed under it" : `${hash} stays`;
+    printLine(terminal, `${name}: ${problems.length === 0 ? `${hash} holds` : `does not load; ${holds}`}`);
     for (const problem of problems) printLine(terminal, `  ${harmless(problem)}`);
   }
   if (settings.problems.length > 0)
