@@ -39,7 +39,19 @@ async function denied(guide: Guide): Promise<void> {
   const { error } = answer.document as ErrorReply;
   expect(answer.status === 403 && error.exit === 126, "the command was to be denied");
   keep(guide, error.span_id);
-  show(guide, `${error.message}\n${error.hint}`);
+  showDenial(guide, error);
+}
+
+function showDenial(guide: Guide, { rule, hint, policy_id: policy }: ErrorReply["error"]): void {
+  if (rule === undefined || rule === null)
+    throw new Complaint("The tour stops here: the answer names no rule");
+  const lines = [
+    ["denied", rule.fragment],
+    ["because", rule.reason ?? "the operator's rule gives no reason"],
+    ["rule", `'${rule.pattern}' in ${rule.list} of policy '${policy}' (${rule.source})`],
+    ["next", hint],
+  ] as const;
+  for (const [name, text] of lines) show(guide, `${name.padEnd(8)} ${text}`);
 }
 
 async function isolated(guide: Guide): Promise<void> {
