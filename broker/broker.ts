@@ -12,6 +12,7 @@ import type { ConfigProblem } from "./config.ts";
 import type { Decisions } from "./decisions.ts";
 import type { BaseEnvironments } from "./environment.ts";
 import type { GitFolders } from "./git-folder.ts";
+import type { GitHeads } from "./git-head.ts";
 import type { Home } from "./home.ts";
 import type { Policies } from "./policies.ts";
 import type { Profiles } from "./profiles.ts";
@@ -32,6 +33,7 @@ export type Broker = {
   readonly policies: Policies;
   readonly profiles: Profiles;
   readonly gitFolders: GitFolders;
+  readonly gitHeads: GitHeads;
   readonly trace: Trace;
   readonly around: Surroundings;
   readonly decisions: Decisions;

@@ -19,6 +19,8 @@ export type Job = {
   readonly decision: Decision;
   readonly environment: BaseEnvironment;
   readonly worldImage: WorldImage;
+  /** Of the project when the command was asked for; null outside git. */
+  readonly projectCommit: string | null;
 };
 
 /** Whether the command runs on an overlay of the project. */

@@ -36,6 +36,7 @@ export function prepareJob(broker: Broker, agent: string, request: ExecuteReques
     site,
     decision: judge(broker, request, place, effective),
     environment: broker.environments.of(effective.hash, () => passedVariables(effective.policies)),
+    projectCommit: broker.gitHeads.of(place.project),
     worldImage: broker.worldImages[seccompMode(effective.policies)],
   };
 }

@@ -10,6 +10,7 @@ import { Config } from "../../broker/config.ts";
 import { Decisions } from "../../broker/decisions.ts";
 import { BaseEnvironments, hostEnvironment } from "../../broker/environment.ts";
 import { GitFolders } from "../../broker/git-folder.ts";
+import { GitHeads } from "../../broker/git-head.ts";
 import { type Home, prepareHome } from "../../broker/home.ts";
 import { Policies } from "../../broker/policies.ts";
 import { Profiles } from "../../broker/profiles.ts";
@@ -79,6 +80,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     policies,
     profiles: new Profiles(),
     gitFolders: new GitFolders(),
+    gitHeads: new GitHeads(parts.uid),
     trace,
     around,
     decisions,

@@ -141,7 +141,7 @@ function replayContext(job: Job): SpanRecord["replay_context"] {
     policy_id: job.effective.id,
     policy_commit: null,
     world_image: job.worldImage,
-    project_commit: null,
+    project_commit: job.projectCommit,
     dirty_hash: null,
   };
 }
