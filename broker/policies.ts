@@ -19,12 +19,15 @@ type Loaded = {
   readonly problems: readonly PolicyProblem[];
 };
 
-/** Told each time a file was read: the policy when it loads, what is wrong when not. `again`: not for the first time. */
+/**
+ * Told each time a file was read: the policy when it loads, what is wrong when not. `news`: it says something else than
+ * the reading before.
+ */
 export type OnReload = (
   name: string,
   policy: CompiledPolicy | undefined,
   problems: readonly PolicyProblem[],
-  again: boolean,
+  news: boolean,
 ) => void;
 
 /** A policy after its file was read again. */
@@ -115,7 +118,8 @@ export class Policies {
         ? { file, identity, policy: result.ok, problems: [] }
         : { file, identity, policy: known?.policy, problems: result.problems };
     this.#loaded.set(name, loaded);
-    this.#onReload(name, "ok" in result ? result.ok : undefined, loaded.problems, known !== undefined);
+    const read = "ok" in result ? result.ok : undefined;
+    this.#onReload(name, read, loaded.problems, known !== undefined && isNews(known, loaded));
     return loaded;
   }
 
@@ -129,6 +133,12 @@ export class Policies {
     const isOwn = name === "default" || loadedFrom === own || existsSync(own) || !existsSync(shipped);
     return isOwn ? own : shipped;
   }
+}
+
+function isNews(known: Loaded, now: Loaded): boolean {
+  const said = ({ policy, problems }: Loaded): string =>
+    JSON.stringify([policy?.hash, problems.map(({ text }) => text)]);
+  return said(known) !== said(now);
 }
 
 /** Device, inode, size and both times: an edit in place, a rename and a copy over each change one of them. */

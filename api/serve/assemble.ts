@@ -53,9 +53,9 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
   const onFault = (what: string, error: unknown): void => log.error({ err: error }, what);
   const decisions = new Decisions();
   const trace = await Trace.open(home.trace, home.database, config.current().trace?.sync ?? false, onFault);
-  const policies = new Policies(home.policies, installation.policies, (name, policy, problems, again) => {
+  const policies = new Policies(home.policies, installation.policies, (name, policy, problems, news) => {
     decisions.clear();
-    if (again) trace.event(reloadSpan(name, policy, problems));
+    if (news) trace.event(reloadSpan(name, policy, problems));
     if (policy !== undefined)
       log.info({ policy: name, hash: policy.hash, notes: policy.notes }, "Policy read");
     else
