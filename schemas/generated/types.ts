@@ -785,6 +785,53 @@ export interface ProcessStatus {
   readonly argv: string;
 }
 /**
+ * policies/cases/<policy>/ALLOW|DENY/<claim>.yaml: a command, and what the policy must say of it. The home folder is /home/example, the project /projects/example.
+ */
+export interface PolicyCaseDocument {
+  /**
+   * What the case is there for.
+   */
+  readonly why?: string;
+  readonly command?: CommandLine;
+  readonly argv?: ArgumentList;
+  /**
+   * Which shell reads the command. Absent: sh.
+   */
+  readonly shell?: "sh" | "bash";
+  /**
+   * Absent: /projects/example.
+   */
+  readonly cwd?: WorkingDirectory;
+  readonly env?: Environment;
+  /**
+   * allow, isolate, ask and deny hold whatever the policy's mode; a would_ one wants observe mode.
+   */
+  readonly verdict: Verdict;
+  /**
+   * The rule that must decide; null when none may.
+   */
+  readonly rule: {
+    /**
+     * The policy's key, such as commands.denied.
+     */
+    readonly list: string;
+    /**
+     * The rule as it is written.
+     */
+    readonly pattern: string;
+    /**
+     * The part of the command that it must be about.
+     */
+    readonly fragment?: string;
+  } | null;
+  /**
+   * The patterns of commands.warn that must match, in their order. Absent: they do not matter.
+   *
+   * @maxItems 256
+   */
+  readonly warns?: readonly string[];
+}
+/**
  * Answer 200 of POST /v1/policy/reload.
  */
 export interface PolicyReloadReply {

@@ -10,6 +10,7 @@ import type {
   ExecuteReply,
   ExecuteRequest,
   HealthReply,
+  PolicyCaseDocument,
   PolicyReloadReply,
   PolicyDocument,
   Span,
@@ -36,6 +37,7 @@ export declare const validateErrorReply: Validator<ErrorReply>;
 export declare const validateExecuteReply: Validator<ExecuteReply>;
 export declare const validateExecuteRequest: Validator<ExecuteRequest>;
 export declare const validateHealthReply: Validator<HealthReply>;
+export declare const validatePolicyCaseDocument: Validator<PolicyCaseDocument>;
 export declare const validatePolicyReloadReply: Validator<PolicyReloadReply>;
 export declare const validatePolicyDocument: Validator<PolicyDocument>;
 export declare const validateSpan: Validator<Span>;

@@ -5873,6 +5873,732 @@ return errors === 0;
 return validate10;
 })();
 
+export const validatePolicyCaseDocument = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"policy-case.schema.json","title":"PolicyCaseDocument","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["verdict","rule"],"properties":{"why":{"type":"string","minLength":1,"maxLength":1024},"command":{"$ref":"shared.schema.json#/definitions/command_line"},"argv":{"$ref":"shared.schema.json#/definitions/argument_list"},"shell":{"type":"string","enum":["sh","bash"]},"cwd":{"anyOf":[{"$ref":"shared.schema.json#/definitions/working_directory"}]},"env":{"$ref":"shared.schema.json#/definitions/environment"},"verdict":{"anyOf":[{"$ref":"shared.schema.json#/definitions/verdict"}]},"rule":{"anyOf":[{"type":"object","additionalProperties":false,"required":["list","pattern"],"properties":{"list":{"type":"string","minLength":1},"pattern":{"type":"string","minLength":1},"fragment":{"type":"string"}}},{"type":"null"}]},"warns":{"type":"array","maxItems":256,"items":{"type":"string","minLength":1}}}},{"x-wanted":"exactly one of 'command' and 'argv'","oneOf":[{"required":["command"]},{"required":["argv"]}]}]};
+const schema13 = {"title":"CommandLine","type":"string","minLength":1,"maxLength":10485760,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"};
+const schema14 = {"title":"ArgumentList","type":"array","minItems":1,"maxItems":65536,"items":{"type":"string","maxLength":10485760,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"}};
+const schema15 = {"title":"WorkingDirectory","type":"string","maxLength":4095,"pattern":"^/[^\\u0000]*$","x-wanted":"an absolute path (it starts with '/') without NUL"};
+const schema16 = {"title":"Environment","type":"object","maxProperties":4096,"propertyNames":{"maxLength":1024,"pattern":"^[^=\\u0000]+$","x-wanted":"a name that is not empty and holds neither '=' nor NUL"},"additionalProperties":{"type":"string","maxLength":131071,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"}};
+const schema17 = {"title":"Verdict","type":"string","enum":["allow","isolate","ask","deny","would_deny","would_ask","would_isolate"]};
+const func2 = Object.prototype.hasOwnProperty;
+const func3 = codePointLength;
+const pattern0 = new RegExp("^[^\\u0000]*$", "u");
+const pattern2 = new RegExp("^/[^\\u0000]*$", "u");
+const pattern3 = new RegExp("^[^=\\u0000]+$", "u");
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="policy-case.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(!(data && typeof data == "object" && !Array.isArray(data))){
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.verdict === undefined){
+const err1 = {instancePath,schemaPath:"#/allOf/0/required",keyword:"required",params:{missingProperty: "verdict"},message:"must have required property '"+"verdict"+"'",schema:schema11.allOf[0].required,parentSchema:schema11.allOf[0],data};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+if(data.rule === undefined){
+const err2 = {instancePath,schemaPath:"#/allOf/0/required",keyword:"required",params:{missingProperty: "rule"},message:"must have required property '"+"rule"+"'",schema:schema11.allOf[0].required,parentSchema:schema11.allOf[0],data};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+for(const key0 in data){
+if(!(func2.call(schema11.allOf[0].properties, key0))){
+const err3 = {instancePath,schemaPath:"#/allOf/0/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0],data};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+}
+if(data.why !== undefined){
+let data0 = data.why;
+if(typeof data0 === "string"){
+if(func3(data0) > 1024){
+const err4 = {instancePath:instancePath+"/why",schemaPath:"#/allOf/0/properties/why/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema11.allOf[0].properties.why,data:data0};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+if(func3(data0) < 1){
+const err5 = {instancePath:instancePath+"/why",schemaPath:"#/allOf/0/properties/why/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.why,data:data0};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+}
+else {
+const err6 = {instancePath:instancePath+"/why",schemaPath:"#/allOf/0/properties/why/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.why.type,parentSchema:schema11.allOf[0].properties.why,data:data0};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+}
+if(data.command !== undefined){
+let data1 = data.command;
+if(typeof data1 === "string"){
+if(func3(data1) > 10485760){
+const err7 = {instancePath:instancePath+"/command",schemaPath:"shared.schema.json#/definitions/command_line/maxLength",keyword:"maxLength",params:{limit: 10485760},message:"must NOT have more than 10485760 characters",schema:10485760,parentSchema:schema13,data:data1};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+if(func3(data1) < 1){
+const err8 = {instancePath:instancePath+"/command",schemaPath:"shared.schema.json#/definitions/command_line/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema13,data:data1};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+if(!pattern0.test(data1)){
+const err9 = {instancePath:instancePath+"/command",schemaPath:"shared.schema.json#/definitions/command_line/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema13,data:data1};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+}
+else {
+const err10 = {instancePath:instancePath+"/command",schemaPath:"shared.schema.json#/definitions/command_line/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.type,parentSchema:schema13,data:data1};
+if(vErrors === null){
+vErrors = [err10];
+}
+else {
+vErrors.push(err10);
+}
+errors++;
+}
+}
+if(data.argv !== undefined){
+let data2 = data.argv;
+if(Array.isArray(data2)){
+if(data2.length > 65536){
+const err11 = {instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/maxItems",keyword:"maxItems",params:{limit: 65536},message:"must NOT have more than 65536 items",schema:65536,parentSchema:schema14,data:data2};
+if(vErrors === null){
+vErrors = [err11];
+}
+else {
+vErrors.push(err11);
+}
+errors++;
+}
+if(data2.length < 1){
+const err12 = {instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema14,data:data2};
+if(vErrors === null){
+vErrors = [err12];
+}
+else {
+vErrors.push(err12);
+}
+errors++;
+}
+const len0 = data2.length;
+for(let i0=0; i0<len0; i0++){
+let data3 = data2[i0];
+if(typeof data3 === "string"){
+if(func3(data3) > 10485760){
+const err13 = {instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/maxLength",keyword:"maxLength",params:{limit: 10485760},message:"must NOT have more than 10485760 characters",schema:10485760,parentSchema:schema14.items,data:data3};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+}
+if(!pattern0.test(data3)){
+const err14 = {instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema14.items,data:data3};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
+}
+errors++;
+}
+}
+else {
+const err15 = {instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema14.items.type,parentSchema:schema14.items,data:data3};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
+}
+errors++;
+}
+}
+}
+else {
+const err16 = {instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema14.type,parentSchema:schema14,data:data2};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
+}
+errors++;
+}
+}
+if(data.shell !== undefined){
+let data4 = data.shell;
+if(typeof data4 !== "string"){
+const err17 = {instancePath:instancePath+"/shell",schemaPath:"#/allOf/0/properties/shell/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.shell.type,parentSchema:schema11.allOf[0].properties.shell,data:data4};
+if(vErrors === null){
+vErrors = [err17];
+}
+else {
+vErrors.push(err17);
+}
+errors++;
+}
+if(!((data4 === "sh") || (data4 === "bash"))){
+const err18 = {instancePath:instancePath+"/shell",schemaPath:"#/allOf/0/properties/shell/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.shell.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.shell.enum,parentSchema:schema11.allOf[0].properties.shell,data:data4};
+if(vErrors === null){
+vErrors = [err18];
+}
+else {
+vErrors.push(err18);
+}
+errors++;
+}
+}
+if(data.cwd !== undefined){
+let data5 = data.cwd;
+const _errs17 = errors;
+let valid6 = false;
+const _errs18 = errors;
+if(typeof data5 === "string"){
+if(func3(data5) > 4095){
+const err19 = {instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema15,data:data5};
+if(vErrors === null){
+vErrors = [err19];
+}
+else {
+vErrors.push(err19);
+}
+errors++;
+}
+if(!pattern2.test(data5)){
+const err20 = {instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/pattern",keyword:"pattern",params:{pattern: "^/[^\\u0000]*$"},message:"must match pattern \""+"^/[^\\u0000]*$"+"\"",schema:"^/[^\\u0000]*$",parentSchema:schema15,data:data5};
+if(vErrors === null){
+vErrors = [err20];
+}
+else {
+vErrors.push(err20);
+}
+errors++;
+}
+}
+else {
+const err21 = {instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.type,parentSchema:schema15,data:data5};
+if(vErrors === null){
+vErrors = [err21];
+}
+else {
+vErrors.push(err21);
+}
+errors++;
+}
+var _valid0 = _errs18 === errors;
+valid6 = valid6 || _valid0;
+if(!valid6){
+const err22 = {instancePath:instancePath+"/cwd",schemaPath:"#/allOf/0/properties/cwd/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.allOf[0].properties.cwd.anyOf,parentSchema:schema11.allOf[0].properties.cwd,data:data5};
+if(vErrors === null){
+vErrors = [err22];
+}
+else {
+vErrors.push(err22);
+}
+errors++;
+}
+else {
+errors = _errs17;
+if(vErrors !== null){
+if(_errs17){
+vErrors.length = _errs17;
+}
+else {
+vErrors = null;
+}
+}
+}
+}
+if(data.env !== undefined){
+let data6 = data.env;
+if(data6 && typeof data6 == "object" && !Array.isArray(data6)){
+if(Object.keys(data6).length > 4096){
+const err23 = {instancePath:instancePath+"/env",schemaPath:"shared.schema.json#/definitions/environment/maxProperties",keyword:"maxProperties",params:{limit: 4096},message:"must NOT have more than 4096 properties",schema:4096,parentSchema:schema16,data:data6};
+if(vErrors === null){
+vErrors = [err23];
+}
+else {
+vErrors.push(err23);
+}
+errors++;
+}
+for(const key1 in data6){
+const _errs24 = errors;
+if(typeof key1 === "string"){
+if(func3(key1) > 1024){
+const err24 = {instancePath:instancePath+"/env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema16.propertyNames,data:key1,propertyName:key1};
+if(vErrors === null){
+vErrors = [err24];
+}
+else {
+vErrors.push(err24);
+}
+errors++;
+}
+if(!pattern3.test(key1)){
+const err25 = {instancePath:instancePath+"/env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[^=\\u0000]+$"},message:"must match pattern \""+"^[^=\\u0000]+$"+"\"",schema:"^[^=\\u0000]+$",parentSchema:schema16.propertyNames,data:key1,propertyName:key1};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
+}
+errors++;
+}
+}
+var valid9 = _errs24 === errors;
+if(!valid9){
+const err26 = {instancePath:instancePath+"/env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames",keyword:"propertyNames",params:{propertyName: key1},message:"property name must be valid",schema:schema16.propertyNames,parentSchema:schema16,data:data6};
+if(vErrors === null){
+vErrors = [err26];
+}
+else {
+vErrors.push(err26);
+}
+errors++;
+}
+}
+for(const key2 in data6){
+let data7 = data6[key2];
+if(typeof data7 === "string"){
+if(func3(data7) > 131071){
+const err27 = {instancePath:instancePath+"/env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 131071},message:"must NOT have more than 131071 characters",schema:131071,parentSchema:schema16.additionalProperties,data:data7};
+if(vErrors === null){
+vErrors = [err27];
+}
+else {
+vErrors.push(err27);
+}
+errors++;
+}
+if(!pattern0.test(data7)){
+const err28 = {instancePath:instancePath+"/env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema16.additionalProperties,data:data7};
+if(vErrors === null){
+vErrors = [err28];
+}
+else {
+vErrors.push(err28);
+}
+errors++;
+}
+}
+else {
+const err29 = {instancePath:instancePath+"/env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.additionalProperties.type,parentSchema:schema16.additionalProperties,data:data7};
+if(vErrors === null){
+vErrors = [err29];
+}
+else {
+vErrors.push(err29);
+}
+errors++;
+}
+}
+}
+else {
+const err30 = {instancePath:instancePath+"/env",schemaPath:"shared.schema.json#/definitions/environment/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema16.type,parentSchema:schema16,data:data6};
+if(vErrors === null){
+vErrors = [err30];
+}
+else {
+vErrors.push(err30);
+}
+errors++;
+}
+}
+if(data.verdict !== undefined){
+let data8 = data.verdict;
+const _errs29 = errors;
+let valid11 = false;
+const _errs30 = errors;
+if(typeof data8 !== "string"){
+const err31 = {instancePath:instancePath+"/verdict",schemaPath:"shared.schema.json#/definitions/verdict/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.type,parentSchema:schema17,data:data8};
+if(vErrors === null){
+vErrors = [err31];
+}
+else {
+vErrors.push(err31);
+}
+errors++;
+}
+if(!(((((((data8 === "allow") || (data8 === "isolate")) || (data8 === "ask")) || (data8 === "deny")) || (data8 === "would_deny")) || (data8 === "would_ask")) || (data8 === "would_isolate"))){
+const err32 = {instancePath:instancePath+"/verdict",schemaPath:"shared.schema.json#/definitions/verdict/enum",keyword:"enum",params:{allowedValues: schema17.enum},message:"must be equal to one of the allowed values",schema:schema17.enum,parentSchema:schema17,data:data8};
+if(vErrors === null){
+vErrors = [err32];
+}
+else {
+vErrors.push(err32);
+}
+errors++;
+}
+var _valid1 = _errs30 === errors;
+valid11 = valid11 || _valid1;
+if(!valid11){
+const err33 = {instancePath:instancePath+"/verdict",schemaPath:"#/allOf/0/properties/verdict/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.allOf[0].properties.verdict.anyOf,parentSchema:schema11.allOf[0].properties.verdict,data:data8};
+if(vErrors === null){
+vErrors = [err33];
+}
+else {
+vErrors.push(err33);
+}
+errors++;
+}
+else {
+errors = _errs29;
+if(vErrors !== null){
+if(_errs29){
+vErrors.length = _errs29;
+}
+else {
+vErrors = null;
+}
+}
+}
+}
+if(data.rule !== undefined){
+let data9 = data.rule;
+const _errs34 = errors;
+let valid13 = false;
+const _errs35 = errors;
+if(data9 && typeof data9 == "object" && !Array.isArray(data9)){
+if(data9.list === undefined){
+const err34 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf/0/required",keyword:"required",params:{missingProperty: "list"},message:"must have required property '"+"list"+"'",schema:schema11.allOf[0].properties.rule.anyOf[0].required,parentSchema:schema11.allOf[0].properties.rule.anyOf[0],data:data9};
+if(vErrors === null){
+vErrors = [err34];
+}
+else {
+vErrors.push(err34);
+}
+errors++;
+}
+if(data9.pattern === undefined){
+const err35 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf/0/required",keyword:"required",params:{missingProperty: "pattern"},message:"must have required property '"+"pattern"+"'",schema:schema11.allOf[0].properties.rule.anyOf[0].required,parentSchema:schema11.allOf[0].properties.rule.anyOf[0],data:data9};
+if(vErrors === null){
+vErrors = [err35];
+}
+else {
+vErrors.push(err35);
+}
+errors++;
+}
+for(const key3 in data9){
+if(!(((key3 === "list") || (key3 === "pattern")) || (key3 === "fragment"))){
+const err36 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf/0/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.rule.anyOf[0],data:data9};
+if(vErrors === null){
+vErrors = [err36];
+}
+else {
+vErrors.push(err36);
+}
+errors++;
+}
+}
+if(data9.list !== undefined){
+let data10 = data9.list;
+if(typeof data10 === "string"){
+if(func3(data10) < 1){
+const err37 = {instancePath:instancePath+"/rule/list",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/list/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.list,data:data10};
+if(vErrors === null){
+vErrors = [err37];
+}
+else {
+vErrors.push(err37);
+}
+errors++;
+}
+}
+else {
+const err38 = {instancePath:instancePath+"/rule/list",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/list/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.rule.anyOf[0].properties.list.type,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.list,data:data10};
+if(vErrors === null){
+vErrors = [err38];
+}
+else {
+vErrors.push(err38);
+}
+errors++;
+}
+}
+if(data9.pattern !== undefined){
+let data11 = data9.pattern;
+if(typeof data11 === "string"){
+if(func3(data11) < 1){
+const err39 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/pattern/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.pattern,data:data11};
+if(vErrors === null){
+vErrors = [err39];
+}
+else {
+vErrors.push(err39);
+}
+errors++;
+}
+}
+else {
+const err40 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.rule.anyOf[0].properties.pattern.type,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.pattern,data:data11};
+if(vErrors === null){
+vErrors = [err40];
+}
+else {
+vErrors.push(err40);
+}
+errors++;
+}
+}
+if(data9.fragment !== undefined){
+let data12 = data9.fragment;
+if(typeof data12 !== "string"){
+const err41 = {instancePath:instancePath+"/rule/fragment",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/fragment/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.rule.anyOf[0].properties.fragment.type,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.fragment,data:data12};
+if(vErrors === null){
+vErrors = [err41];
+}
+else {
+vErrors.push(err41);
+}
+errors++;
+}
+}
+}
+else {
+const err42 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.rule.anyOf[0].type,parentSchema:schema11.allOf[0].properties.rule.anyOf[0],data:data9};
+if(vErrors === null){
+vErrors = [err42];
+}
+else {
+vErrors.push(err42);
+}
+errors++;
+}
+var _valid2 = _errs35 === errors;
+valid13 = valid13 || _valid2;
+if(!valid13){
+const _errs44 = errors;
+if(data9 !== null){
+const err43 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.allOf[0].properties.rule.anyOf[1].type,parentSchema:schema11.allOf[0].properties.rule.anyOf[1],data:data9};
+if(vErrors === null){
+vErrors = [err43];
+}
+else {
+vErrors.push(err43);
+}
+errors++;
+}
+var _valid2 = _errs44 === errors;
+valid13 = valid13 || _valid2;
+}
+if(!valid13){
+const err44 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.allOf[0].properties.rule.anyOf,parentSchema:schema11.allOf[0].properties.rule,data:data9};
+if(vErrors === null){
+vErrors = [err44];
+}
+else {
+vErrors.push(err44);
+}
+errors++;
+}
+else {
+errors = _errs34;
+if(vErrors !== null){
+if(_errs34){
+vErrors.length = _errs34;
+}
+else {
+vErrors = null;
+}
+}
+}
+}
+if(data.warns !== undefined){
+let data13 = data.warns;
+if(Array.isArray(data13)){
+if(data13.length > 256){
+const err45 = {instancePath:instancePath+"/warns",schemaPath:"#/allOf/0/properties/warns/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items",schema:256,parentSchema:schema11.allOf[0].properties.warns,data:data13};
+if(vErrors === null){
+vErrors = [err45];
+}
+else {
+vErrors.push(err45);
+}
+errors++;
+}
+const len1 = data13.length;
+for(let i1=0; i1<len1; i1++){
+let data14 = data13[i1];
+if(typeof data14 === "string"){
+if(func3(data14) < 1){
+const err46 = {instancePath:instancePath+"/warns/" + i1,schemaPath:"#/allOf/0/properties/warns/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.warns.items,data:data14};
+if(vErrors === null){
+vErrors = [err46];
+}
+else {
+vErrors.push(err46);
+}
+errors++;
+}
+}
+else {
+const err47 = {instancePath:instancePath+"/warns/" + i1,schemaPath:"#/allOf/0/properties/warns/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.warns.items.type,parentSchema:schema11.allOf[0].properties.warns.items,data:data14};
+if(vErrors === null){
+vErrors = [err47];
+}
+else {
+vErrors.push(err47);
+}
+errors++;
+}
+}
+}
+else {
+const err48 = {instancePath:instancePath+"/warns",schemaPath:"#/allOf/0/properties/warns/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.warns.type,parentSchema:schema11.allOf[0].properties.warns,data:data13};
+if(vErrors === null){
+vErrors = [err48];
+}
+else {
+vErrors.push(err48);
+}
+errors++;
+}
+}
+}
+else {
+const err49 = {instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].type,parentSchema:schema11.allOf[0],data};
+if(vErrors === null){
+vErrors = [err49];
+}
+else {
+vErrors.push(err49);
+}
+errors++;
+}
+const _errs51 = errors;
+let valid17 = false;
+let passing0 = null;
+const _errs52 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.command === undefined){
+const err50 = {instancePath,schemaPath:"#/allOf/1/oneOf/0/required",keyword:"required",params:{missingProperty: "command"},message:"must have required property '"+"command"+"'",schema:schema11.allOf[1].oneOf[0].required,parentSchema:schema11.allOf[1].oneOf[0],data};
+if(vErrors === null){
+vErrors = [err50];
+}
+else {
+vErrors.push(err50);
+}
+errors++;
+}
+}
+var _valid3 = _errs52 === errors;
+if(_valid3){
+valid17 = true;
+passing0 = 0;
+}
+const _errs53 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.argv === undefined){
+const err51 = {instancePath,schemaPath:"#/allOf/1/oneOf/1/required",keyword:"required",params:{missingProperty: "argv"},message:"must have required property '"+"argv"+"'",schema:schema11.allOf[1].oneOf[1].required,parentSchema:schema11.allOf[1].oneOf[1],data};
+if(vErrors === null){
+vErrors = [err51];
+}
+else {
+vErrors.push(err51);
+}
+errors++;
+}
+}
+var _valid3 = _errs53 === errors;
+if(_valid3 && valid17){
+valid17 = false;
+passing0 = [passing0, 1];
+}
+else {
+if(_valid3){
+valid17 = true;
+passing0 = 1;
+}
+}
+if(!valid17){
+const err52 = {instancePath,schemaPath:"#/allOf/1/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf",schema:schema11.allOf[1].oneOf,parentSchema:schema11.allOf[1],data};
+if(vErrors === null){
+vErrors = [err52];
+}
+else {
+vErrors.push(err52);
+}
+errors++;
+}
+else {
+errors = _errs51;
+if(vErrors !== null){
+if(_errs51){
+vErrors.length = _errs51;
+}
+else {
+vErrors = null;
+}
+}
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
 export const validatePolicyReloadReply = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"policy-reload-reply.schema.json","title":"PolicyReloadReply","type":"object","additionalProperties":false,"required":["policies","settings"],"properties":{"policies":{"type":"array","items":{"$ref":"#/definitions/reloaded_policy"}},"settings":{"type":"object","additionalProperties":false,"required":["problems"],"properties":{"problems":{"$ref":"#/definitions/problems"}}}},"definitions":{"problems":{"title":"ReloadProblems","type":"array","items":{"type":"string"}},"reloaded_policy":{"title":"ReloadedPolicy","type":"object","additionalProperties":false,"required":["name","policy_hash","problems"],"properties":{"name":{"type":"string"},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"problems":{"$ref":"#/definitions/problems"}}}}};

@@ -9,7 +9,12 @@ import { BANNER, documents } from "./documents.mjs";
  * Files of the operator, who wants to see every mistake at once. Everything else stops at the first error:
  * a body of 10 MiB can hold five million of them.
  */
-const EVERY_ERROR = new Set(["broker-file.schema.json", "config.schema.json", "policy.schema.json"]);
+const EVERY_ERROR = new Set([
+  "broker-file.schema.json",
+  "config.schema.json",
+  "policy-case.schema.json",
+  "policy.schema.json",
+]);
 
 /** What ajv would import at run time (ajv/dist/runtime/ucs2length.js): length in code points. */
 const CODE_POINT_LENGTH = `function codePointLength(text) {

@@ -25,6 +25,7 @@ const VALIDATORS: Readonly<Record<string, Validator<unknown>>> = {
   "execute-request": validators.validateExecuteRequest,
   "health-reply": validators.validateHealthReply,
   policy: validators.validatePolicyDocument,
+  "policy-case": validators.validatePolicyCaseDocument,
   "policy-reload-reply": validators.validatePolicyReloadReply,
   span: validators.validateSpan,
   "spans-reply": validators.validateSpansReply,
