@@ -58,6 +58,14 @@ export const DENIED_READS: readonly Denial[] = [
   { path: "$HOME/.codex/auth.json", reason: "an agent's own token: its commands do not need it" },
   { path: "$HOME/.gemini/oauth_creds.json", reason: "an agent's own token: its commands do not need it" },
   { path: "$HOME/.config/github-copilot", reason: "an agent's own token: its commands do not need it" },
+  { path: "$HOME/.claude.json", reason: "an agent's MCP servers, with the keys that they are started with" },
+  { path: "$HOME/.codex/.credentials.json", reason: "tokens for an agent's MCP servers" },
+  { path: "$HOME/.gemini/mcp-oauth-tokens.json", reason: "tokens for an agent's MCP servers" },
+  { path: "$HOME/.gemini/.env", reason: "the keys that an agent loads" },
+  { path: "$HOME/.config/cursor/auth.json", reason: "an agent's own token: its commands do not need it" },
+  { path: "$HOME/.cursor/cli-config.json", reason: "an agent's own token, in its newer place" },
+  { path: "$HOME/.local/share/opencode/auth.json", reason: "an agent's tokens for every model it uses" },
+  { path: "$HOME/.local/share/opencode/mcp-auth.json", reason: "tokens for an agent's MCP servers" },
   { path: "$HOME/.mozilla", reason: "a browser's passwords and the cookies of every open session" },
   {
     path: "$HOME/.config/google-chrome",
@@ -74,6 +82,7 @@ export const DENIED_READS: readonly Denial[] = [
   },
   { path: "$HOME/.thunderbird", reason: "mail, and the passwords of mail accounts" },
   { path: "$HOME/.config/Slack", reason: "the cookies of a chat account" },
+  { path: "$HOME/.config/Cursor", reason: "an editor's cookies, and the token of its account" },
   { path: "$HOME/.bitcoin", reason: "keys to money" },
   { path: "$HOME/.electrum", reason: "keys to money" },
   { path: "$HOME/.ethereum", reason: "keys to money" },
@@ -85,6 +94,8 @@ export const DENIED_READS: readonly Denial[] = [
   { path: "$HOME/.node_repl_history", reason: "what was typed: passwords and tokens among it" },
   { path: "$HOME/.psql_history", reason: "what was typed: passwords and tokens among it" },
   { path: "$HOME/.mysql_history", reason: "what was typed: passwords and tokens among it" },
+  { path: "$HOME/.claude/history.jsonl", reason: "what was typed to an agent: passwords and tokens among it" },
+  { path: "$HOME/.codex/history.jsonl", reason: "what was typed to an agent: passwords and tokens among it" },
 ];
 
 /** What makes git run a program, or take its settings from elsewhere, in every kind of git folder. */
