@@ -94,7 +94,10 @@ export const DENIED_READS: readonly Denial[] = [
   { path: "$HOME/.node_repl_history", reason: "what was typed: passwords and tokens among it" },
   { path: "$HOME/.psql_history", reason: "what was typed: passwords and tokens among it" },
   { path: "$HOME/.mysql_history", reason: "what was typed: passwords and tokens among it" },
-  { path: "$HOME/.claude/history.jsonl", reason: "what was typed to an agent: passwords and tokens among it" },
+  {
+    path: "$HOME/.claude/history.jsonl",
+    reason: "what was typed to an agent: passwords and tokens among it",
+  },
   { path: "$HOME/.codex/history.jsonl", reason: "what was typed to an agent: passwords and tokens among it" },
 ];
 
