@@ -1,0 +1,37 @@
+import type { PolicyDocument } from "../../schemas/generated/types.ts";
+import { type CompiledPolicy, parsePolicy } from "../policy/index.ts";
+import { fileLists } from "../file-lists.ts";
+import type { Seen } from "./seen.ts";
+
+/** The lists that an item can be added to so that more is allowed and nothing else changes. */
+export type LearnedList = "commands.allowed" | "approval.auto_approve" | "fs.write";
+
+/** One line of the proposal. */
+export type Addition = { readonly list: LearnedList; readonly value: string; readonly seen: Seen };
+
+type Item = Pick<Addition, "list" | "value">;
+
+/** The document with these items at the ends of their lists. An absent `fs.write` keeps what its absence means. Pure. */
+export function withAdditions(document: PolicyDocument, additions: readonly Item[]): PolicyDocument {
+  const of = (list: LearnedList): string[] =>
+    additions.filter((addition) => addition.list === list).map(({ value }) => value);
+  const [allowed, approved, writes] = [of("commands.allowed"), of("approval.auto_approve"), of("fs.write")];
+  const { commands, approval, fs } = document;
+  return {
+    ...document,
+    ...(allowed.length === 0
+      ? {}
+      : { commands: { ...commands, allowed: [...(commands?.allowed ?? []), ...allowed] } }),
+    ...(approved.length === 0
+      ? {}
+      : { approval: { ...approval, auto_approve: [...(approval?.auto_approve ?? []), ...approved] } }),
+    ...(writes.length === 0 ? {} : { fs: { ...fs, write: [...fileLists(document).write, ...writes] } }),
+  };
+}
+
+/** A document as a policy. Throws when it is none: what was added to a policy that loads is checked word by word before. */
+export function compiled(document: PolicyDocument, file: string): CompiledPolicy {
+  const loaded = parsePolicy(JSON.stringify(document), file);
+  if ("ok" in loaded) return loaded.ok;
+  throw new Error(`The proposal is no policy: ${loaded.problems.map(({ text }) => text).join("; ")}`);
+}

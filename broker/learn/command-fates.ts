@@ -1,0 +1,125 @@
+import type { DecisionRule, PolicyDocument } from "../../schemas/generated/types.ts";
+import { plainVerdict } from "../policy-cases/judge-case.ts";
+import {
+  type CompiledPolicy,
+  decide,
+  type ReadCommand,
+  readArgv,
+  readShell,
+  type Where,
+} from "../policy/index.ts";
+import { compiled, type LearnedList, withAdditions } from "./additions.ts";
+import { type ExactPattern, exactPattern } from "./exact-pattern.ts";
+import type { ObservedCommand } from "./observations.ts";
+
+/** A pattern that one simple command of an observed one needs. */
+export type Need = ExactPattern & { readonly list: LearnedList; readonly where: Where };
+
+/** What can be done about an observed command. */
+export type Fate =
+  /** The policy as it is now stops it no longer, or it was another policy that did. */
+  | { readonly kind: "allowed" }
+  /** It runs; its changes are held. No rule can make an exception from `commands.isolated`. */
+  | { readonly kind: "isolated"; readonly rule: DecisionRule }
+  | { readonly kind: "learned"; readonly needs: readonly Need[] }
+  /** Only by taking a denial back. */
+  | { readonly kind: "denied"; readonly rule: DecisionRule }
+  /** `commands.ask`: a person answers, and may answer for good. */
+  | { readonly kind: "asked"; readonly rule: DecisionRule }
+  | { readonly kind: "unsayable"; readonly rule: DecisionRule | null; readonly why: string };
+
+export type JudgedCommand = {
+  readonly observed: ObservedCommand;
+  readonly read: ReadCommand;
+  readonly where: Where;
+  readonly fate: Fate;
+};
+
+type Open = Omit<JudgedCommand, "fate"> & { readonly needs: Need[]; fate: Fate | undefined };
+
+/** Each round finds one need of each command. */
+const MAX_ROUNDS = 64;
+
+/** The key that decides, by how it can be answered. */
+const LEARNABLE: Readonly<Record<string, LearnedList>> = {
+  "commands.allowed": "commands.allowed",
+  "approval.require": "approval.auto_approve",
+};
+
+/**
+ * What each observed command needs, so that the policy would allow it. `scopes` are writes that are proposed already.
+ * A command is learned whole or not at all. Pure.
+ */
+export function judgeCommands(
+  document: PolicyDocument,
+  file: string,
+  scopes: readonly string[],
+  observed: readonly ObservedCommand[],
+  whereOf: (cwd: string) => Where,
+): readonly JudgedCommand[] {
+  const commands = observed.map((one): Open => open(one, whereOf(one.cwd)));
+  const now = compiled(document, file);
+  for (const one of commands) if (isAllowed(now, one)) one.fate = { kind: "allowed" };
+  const writes = scopes.map((value) => ({ list: "fs.write" as const, value }));
+  for (let round = 0; round < MAX_ROUNDS && commands.some(({ fate }) => fate === undefined); round += 1) {
+    const needs = commands.flatMap((one) => one.needs);
+    const policy = compiled(withAdditions(document, [...writes, ...asItems(needs)]), file);
+    for (const one of commands) one.fate ??= nextFate(policy, one);
+  }
+  return commands.map(({ observed: one, read, where, fate }) => {
+    return { observed: one, read, where, fate: fate ?? unsayable(null, "it has too many parts") };
+  });
+}
+
+/** Each pattern once for each list. */
+export function asItems(
+  needs: readonly Need[],
+): readonly { readonly list: LearnedList; readonly value: string }[] {
+  const items = new Map(needs.map(({ list, pattern }) => [`${list} ${pattern}`, { list, value: pattern }]));
+  return [...items.values()];
+}
+
+function open(observed: ObservedCommand, where: Where): Open {
+  const { argv, text } = observed;
+  const read = argv === undefined ? readShell(text) : readArgv(argv);
+  return { observed, read, where, needs: [], fate: undefined };
+}
+
+function isAllowed(policy: CompiledPolicy, { read, where }: Open): boolean {
+  return plainVerdict(decide(policy, read, where).verdict) === "allow";
+}
+
+/** Undefined while there is more to find: what was found is in `needs` then. */
+function nextFate(policy: CompiledPolicy, one: Open): Fate | undefined {
+  const { verdict, rule } = decide(policy, one.read, one.where);
+  const plain = plainVerdict(verdict);
+  if (plain === "allow") return { kind: "learned", needs: one.needs };
+  if (rule === null) return unsayable(null, "no rule is named");
+  if (plain === "isolate")
+    return one.needs.length > 0 ? { kind: "learned", needs: one.needs } : { kind: "isolated", rule };
+  if (rule.list === "commands.denied" || rule.list === "fs.deny_write") return { kind: "denied", rule };
+  if (rule.list === "commands.ask") return { kind: "asked", rule };
+  const list = LEARNABLE[rule.list];
+  if (list === undefined) return unsayable(rule, `no rule can make an exception from ${rule.list}`);
+  return addNeed(one, list, rule);
+}
+
+function addNeed(one: Open, list: LearnedList, rule: DecisionRule): Fate | undefined {
+  const known = new Set(one.needs.filter((need) => need.list === list).map(({ pattern }) => pattern));
+  const parts = one.read.fragments.filter(
+    ({ fragment, words, reduced }) => fragment === rule.fragment && words.length > 0 && reduced !== true,
+  );
+  if (parts.length === 0) return unsayable(rule, `'${rule.fragment}' is known only when it runs`);
+  for (const part of parts) {
+    const exact = exactPattern(part, one.where);
+    if ("why" in exact) return unsayable(rule, exact.why);
+    if (known.has(exact.pattern)) continue;
+    one.needs.push({ ...exact, list, where: one.where });
+    return undefined;
+  }
+  return unsayable(rule, "not even its exact words would be allowed, because of what stands around them");
+}
+
+function unsayable(rule: DecisionRule | null, why: string): Fate {
+  return { kind: "unsayable", rule, why };
+}

@@ -1,0 +1,132 @@
+import type { Span, Verdict } from "../../schemas/generated/types.ts";
+import { type Seen, seenAlso } from "./seen.ts";
+
+/** A command that the policy stopped, or would have; the same one in the same folder is one. */
+export type ObservedCommand = {
+  /** As it stands in the span. */
+  readonly text: string;
+  /** The words of a call without a shell; undefined for a shell command. */
+  readonly argv: readonly string[] | undefined;
+  readonly cwd: string;
+  readonly seen: Seen;
+};
+
+/** A write outside `fs.write` that stayed in the world, by a command that ran in `cwd`. */
+export type ObservedWrite = { readonly path: string; readonly cwd: string; readonly seen: Seen };
+
+/** What a running command did against the rules of its world. */
+export type ObservedViolation = { readonly kind: string; readonly subject: string; readonly seen: Seen };
+
+/** Spans that nothing can be learned from, counted. */
+export type Skipped = {
+  /** The command was changed before it was recorded: what ran is not known. */
+  readonly redacted: number;
+  /** More distinct commands or paths than are looked at. */
+  readonly beyond: number;
+};
+
+export type Observed = {
+  /** How many spans of the policy were looked at. */
+  readonly spans: number;
+  readonly commands: readonly ObservedCommand[];
+  readonly writes: readonly ObservedWrite[];
+  readonly violations: readonly ObservedViolation[];
+  readonly skipped: Skipped;
+};
+
+/** Whose spans count. `since` is an ISO time. */
+export type Wanted = {
+  readonly policyId: string;
+  readonly agent: string | undefined;
+  readonly since: string | undefined;
+};
+
+const STOPPED: ReadonlySet<Verdict> = new Set<Verdict>([
+  "deny",
+  "ask",
+  "isolate",
+  "would_deny",
+  "would_ask",
+  "would_isolate",
+]);
+
+/** More than a person reviews. */
+const MAX_DISTINCT = 2000;
+
+/** Gathers what spans say; memory grows with what is distinct in them, up to a bound. */
+export class Observations {
+  readonly #wanted: Wanted;
+  readonly #commands = new Map<string, ObservedCommand>();
+  readonly #writes = new Map<string, ObservedWrite>();
+  readonly #violations = new Map<string, ObservedViolation>();
+  #spans = 0;
+  #redacted = 0;
+  #beyond = 0;
+
+  constructor(wanted: Wanted) {
+    this.#wanted = wanted;
+  }
+
+  /** Takes in a span's last line; those of other policies and agents, and first lines, are passed over. */
+  add(span: Span): void {
+    if (!this.#counts(span)) return;
+    this.#spans += 1;
+    const seen: Seen = { count: 1, last: span.ts, spans: [span.span_id] };
+    for (const path of span.fs_diff?.world_only ?? [])
+      this.#keep(this.#writes, path, { path, cwd: span.cwd ?? "/", seen });
+    if (span.event_type === "violation" && span.outcome !== "refused") return this.#addViolation(span, seen);
+    if (span.decision !== null && STOPPED.has(span.decision.verdict)) this.#addCommand(span, seen);
+  }
+
+  all(): Observed {
+    return {
+      spans: this.#spans,
+      commands: [...this.#commands.values()],
+      writes: [...this.#writes.values()],
+      violations: [...this.#violations.values()],
+      skipped: { redacted: this.#redacted, beyond: this.#beyond },
+    };
+  }
+
+  #counts(span: Span): boolean {
+    const { policyId, agent, since } = this.#wanted;
+    return (
+      (span.event_type === "command_complete" || span.event_type === "violation") &&
+      span.policy_id === policyId &&
+      (agent === undefined || span.agent_id === agent) &&
+      (since === undefined || span.ts >= since)
+    );
+  }
+
+  #addViolation({ violation }: Span, seen: Seen): void {
+    if (violation === null || violation === undefined) return;
+    const { kind, subject } = violation;
+    this.#keep(this.#violations, `${kind} ${subject}`, { kind, subject, seen });
+  }
+
+  #addCommand({ cmd, cwd, redacted }: Span, seen: Seen): void {
+    if (redacted.length > 0 || cmd === null || cwd === null) {
+      this.#redacted += 1;
+      return;
+    }
+    this.#keep(this.#commands, `${cwd}\0${cmd}`, { text: cmd, argv: argvIn(cmd), cwd, seen });
+  }
+
+  #keep<T extends { readonly seen: Seen }>(all: Map<string, T>, key: string, one: T): void {
+    const before = all.get(key);
+    if (before === undefined && all.size >= MAX_DISTINCT) this.#beyond += 1;
+    else all.set(key, { ...one, seen: seenAlso(before?.seen, one.seen) });
+  }
+}
+
+/** A span writes an argv as a JSON array. A shell command that spells one runs nothing else than its words say. */
+function argvIn(cmd: string): readonly string[] | undefined {
+  if (!cmd.startsWith('["')) return undefined;
+  try {
+    const value: unknown = JSON.parse(cmd);
+    const isWords = Array.isArray(value) && value.every((word) => typeof word === "string");
+    return isWords ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

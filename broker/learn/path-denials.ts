@@ -1,0 +1,69 @@
+import { posix } from "node:path";
+
+/** Where a project and a home folder are. */
+export type Folders = { readonly project: string; readonly home: string };
+
+/**
+ * The pattern of a deny list that a path may fall under, or undefined. A pattern that is more than `*`, `?`, `**` and
+ * `{a,b}` counts as falling on everything below its plain beginning: to deny is the safe answer. Pure.
+ */
+export function deniedBy(path: string, patterns: readonly string[], folders: Folders): string | undefined {
+  return patterns.find((pattern) =>
+    spelledOut(absolutePattern(pattern, folders)).some((one) =>
+      /[[{\\]/.test(one) ? isWithin(path, plainBeginning(one)) : asExpression(one).test(path),
+    ),
+  );
+}
+
+/** `a{b,c}d` as `abd` and `acd`. */
+function spelledOut(pattern: string): readonly string[] {
+  const group = /\{([^{},\\]*(?:,[^{},\\]*)+)\}/.exec(pattern);
+  if (group === null) return [pattern];
+  const [before, after] = [pattern.slice(0, group.index), pattern.slice(group.index + group[0].length)];
+  return (group[1] ?? "").split(",").flatMap((word) => spelledOut(`${before}${word}${after}`));
+}
+
+/** A path of a policy with its variables replaced. */
+export function absolutePath(path: string, { project, home }: Folders): string {
+  return path
+    .replace(/^(~|\$HOME|\$\{HOME\})(?=\/|$)/, () => home)
+    .replace(/^(\$PROJECT|\$\{PROJECT\})(?=\/|$)/, () => project);
+}
+
+export function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith("/") ? folder : `${folder}/`);
+}
+
+/** Whether a list of scopes (`path` or `path/**`) covers a path. */
+export function isCovered(path: string, scopes: readonly string[], folders: Folders): boolean {
+  return scopes.some((scope) => {
+    const absolute = absolutePath(scope, folders);
+    return absolute.endsWith("/**") ? isWithin(path, absolute.slice(0, -3)) : path === absolute;
+  });
+}
+
+function absolutePattern(pattern: string, folders: Folders): string {
+  const absolute = absolutePath(pattern, folders);
+  return posix.normalize(absolute.startsWith("/") ? absolute : `${folders.project}/${absolute}`);
+}
+
+function plainBeginning(pattern: string): string {
+  const plain = pattern.slice(0, pattern.search(/[[{\\*?]/));
+  return plain.slice(0, Math.max(plain.lastIndexOf("/"), 1));
+}
+
+/** Whoever matches a pattern matches everything below. */
+function asExpression(pattern: string): RegExp {
+  const segments = pattern.split("/").filter((segment) => segment !== "");
+  const source = segments.map((segment) =>
+    /^\*{2,}$/.test(segment) ? "(?:/[^/]+)*" : `/${segmentSource(segment)}`,
+  );
+  return new RegExp(`^${source.join("")}(?:/|$)`, "s");
+}
+
+function segmentSource(segment: string): string {
+  return segment
+    .replace(/[.+^$()|\\{}[\]]/g, "\\$&")
+    .replace(/\*+/g, "[^/]*")
+    .replaceAll("?", "[^/]");
+}

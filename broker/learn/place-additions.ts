@@ -1,0 +1,137 @@
+import {
+  isMap,
+  isScalar,
+  isSeq,
+  type Node,
+  type Pair,
+  parseDocument,
+  type YAMLMap,
+  type YAMLSeq,
+} from "yaml";
+import type { Addition, LearnedList } from "./additions.ts";
+import { seenWords } from "./seen.ts";
+
+/** Text to be put into a file at an offset; nothing is taken out. */
+export type Insertion = { readonly at: number; readonly text: string };
+
+/**
+ * Where a policy's file gets its new lines, each with a comment that says what led to it. Everything that is there stays,
+ * comments and layout too. A layout that is not understood gives insertions that do not make the wanted document: whoever
+ * calls compares. `whole` is a list as it must be written when the file has none. Pure.
+ */
+export function placeAdditions(
+  text: string,
+  additions: readonly Addition[],
+  whole: Readonly<Record<LearnedList, readonly string[]>>,
+): readonly Insertion[] {
+  const root = parseDocument(text).contents;
+  if (!isMap(root)) return [];
+  const eol = text.includes("\r\n") ? "\r\n" : "\n";
+  const lists = [...new Set(additions.map(({ list }) => list))];
+  return lists.map((list) => {
+    const lines = additions.filter((addition) => addition.list === list).map(lineOf);
+    return place(
+      { text, eol, root },
+      list,
+      lines,
+      whole[list].map((value) => ({ value, note: "" })),
+    );
+  });
+}
+
+/** The text with every insertion in its place. */
+export function withInsertions(text: string, insertions: readonly Insertion[]): string {
+  const sorted = [...insertions].sort((one, other) => other.at - one.at);
+  return sorted.reduce((done, { at, text: more }) => done.slice(0, at) + more + done.slice(at), text);
+}
+
+type File = { readonly text: string; readonly eol: string; readonly root: YAMLMap };
+type Line = { readonly value: string; readonly note: string };
+
+function lineOf({ value, seen }: Addition): Line {
+  return { value: JSON.stringify(value), note: ` # ${seenWords(seen)}` };
+}
+
+function place(file: File, list: LearnedList, lines: readonly Line[], absent: readonly Line[]): Insertion {
+  const [section = "", key = ""] = list.split(".");
+  const all = [...absent.map(({ value }) => ({ value: JSON.stringify(value), note: "" })), ...lines];
+  const parent = pairIn(file.root, section)?.value;
+  if (!isMap(parent)) {
+    const head = `${section}:${file.eol}  ${key}:${file.eol}`;
+    return atEnd(file, `${head}${blockLines(file, "    ", all)}`);
+  }
+  const value = pairIn(parent, key)?.value;
+  if (isSeq(value))
+    return value.flow === true
+      ? inFlow(file, value, lines, parent.flow === true)
+      : afterItems(file, value, lines);
+  const last = parent.items.at(-1);
+  const indent = indentAt(file, startOf(parent.items[0]?.key));
+  const end = lineAfter(file, endOf(last));
+  return insertion(file, end, `${indent}${key}:${file.eol}${blockLines(file, `${indent}  `, all)}`);
+}
+
+function afterItems(file: File, list: YAMLSeq, lines: readonly Line[]): Insertion {
+  const indent = indentAt(file, startOf(list.items[0]));
+  return insertion(file, lineAfter(file, endOf(list.items.at(-1))), blockLines(file, indent, lines));
+}
+
+/** `[a, b]` becomes a list over several lines, the old items where they are. */
+function inFlow(file: File, list: YAMLSeq, lines: readonly Line[], deeper: boolean): Insertion {
+  const { text, eol } = file;
+  const bracket = (list.range?.[1] ?? 1) - 1;
+  const last = list.items.at(-1);
+  const between = text.slice(last === undefined ? bracket : endOf(last), bracket);
+  const comma = last === undefined || /,/.test(between.replace(/#.*$/gm, "")) ? "" : ",";
+  const indent = `${indentAt(file, list.range?.[0] ?? 0)}${deeper ? "  " : ""}`;
+  const items = lines.map(({ value, note }) => `${indent}  ${value},${note}${eol}`).join("");
+  const at = bracket - (/[ \t]*$/.exec(between)?.[0].length ?? 0);
+  const isOwnLine = /\n[ \t]*$/.test(between);
+  if (isOwnLine && comma === "") return { at, text: items };
+  // After a comment a comma would be part of it, so the comma goes on a line of its own.
+  return { at, text: isOwnLine ? `${indent}  ${comma}${eol}${items}` : `${comma}${eol}${items}${indent}` };
+}
+
+function blockLines({ eol }: File, indent: string, lines: readonly Line[]): string {
+  return lines.map(({ value, note }) => `${indent}- ${value}${note}${eol}`).join("");
+}
+
+function atEnd(file: File, text: string): Insertion {
+  return insertion(file, file.text.length, `${file.eol}${text}`);
+}
+
+/** At the start of a line; a last line without an end gets one. */
+function insertion({ text, eol }: File, at: number, more: string): Insertion {
+  const isLineStart = at === 0 || text[at - 1] === "\n";
+  return { at, text: isLineStart ? more : `${eol}${more}` };
+}
+
+/** The start of the line after an offset; block scalars end behind their last line already. */
+function lineAfter({ text }: File, offset: number): number {
+  if (offset > 0 && text[offset - 1] === "\n") return offset;
+  const end = text.indexOf("\n", offset);
+  return end === -1 ? text.length : end + 1;
+}
+
+function indentAt({ text }: File, offset: number): string {
+  const line = text.slice(text.lastIndexOf("\n", offset - 1) + 1, offset);
+  return /^[ \t]*/.exec(line)?.[0] ?? "";
+}
+
+function pairIn(map: YAMLMap, name: string): Pair | undefined {
+  return map.items.find(({ key }) => isScalar(key) && key.value === name);
+}
+
+function startOf(node: unknown): number {
+  return (node as Node | null | undefined)?.range?.[0] ?? 0;
+}
+
+/** Where the last scalar below a node ends: a collection's own end may lie behind comments that follow it. */
+function endOf(node: unknown): number {
+  if (isSeq(node) && node.flow !== true) return endOf(node.items.at(-1));
+  if (isMap(node) && node.flow !== true) return endOf(node.items.at(-1));
+  const pair = node as Partial<Pair> | null | undefined;
+  if (pair !== null && pair !== undefined && "key" in pair && "value" in pair)
+    return pair.value === null ? endOf(pair.key) : endOf(pair.value);
+  return (node as Node | null | undefined)?.range?.[1] ?? 0;
+}

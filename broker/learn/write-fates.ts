@@ -1,0 +1,127 @@
+import { dirname } from "node:path";
+import type { PolicyDocument } from "../../schemas/generated/types.ts";
+import { fileLists } from "../file-lists.ts";
+import type { Addition } from "./additions.ts";
+import { notProposedBecause } from "./not-proposed.ts";
+import type { ObservedWrite } from "./observations.ts";
+import { deniedBy, type Folders, isCovered, isWithin } from "./path-denials.ts";
+import { type Seen, seenAlso } from "./seen.ts";
+
+/** What a path is on the host now. */
+export type PathKind = "file" | "folder" | "other" | "missing";
+
+/** A write that is not proposed, and why. `list` and `pattern`: the denial that would have to go. */
+export type StoppedWrite = {
+  readonly path: string;
+  readonly seen: Seen;
+  readonly kind: "denied" | "unsayable" | "held_back";
+  readonly why: string;
+};
+
+export type JudgedWrites = {
+  readonly additions: readonly Addition[];
+  readonly stopped: readonly StoppedWrite[];
+  /** Paths that the policy lets be written by now. */
+  readonly allowed: number;
+};
+
+/** As many files directly in a folder as speak for the folder. */
+export const ENOUGH_FILES = 5;
+
+/** What each stray write needs; a folder stands for its files when enough of them were written, and never for its parent. Pure. */
+export function judgeWrites(
+  document: PolicyDocument,
+  writes: readonly ObservedWrite[],
+  whereOf: (cwd: string) => Folders,
+  kindOf: (path: string) => PathKind,
+): JudgedWrites {
+  const { write } = fileLists(document);
+  const open = writes.filter(({ path, cwd }) => !isCovered(path, write, whereOf(cwd)));
+  const judged = open.map((one) => ({ one, stop: stopOf(document, one, whereOf(one.cwd)) }));
+  const learnable = judged.flatMap(({ one, stop }) => (stop === undefined ? [one] : []));
+  const { additions, stopped } = scopesFor(learnable, whereOf, kindOf);
+  return {
+    additions,
+    stopped: [...judged.flatMap(({ stop }) => stop ?? []), ...stopped],
+    allowed: writes.length - open.length,
+  };
+}
+
+function stopOf(
+  document: PolicyDocument,
+  { path, seen }: ObservedWrite,
+  folders: Folders,
+): StoppedWrite | undefined {
+  const { deny_write, deny_read } = fileLists(document);
+  const write = deniedBy(path, deny_write, folders);
+  if (write !== undefined) return { path, seen, kind: "denied", why: `'${write}' in fs.deny_write` };
+  const read = deniedBy(path, deny_read, folders);
+  if (read !== undefined) return { path, seen, kind: "denied", why: `'${read}' in fs.deny_read` };
+  const reason = notProposedBecause(path, folders.home);
+  if (reason !== undefined) return { path, seen, kind: "held_back", why: reason };
+  if (/[*?\\]|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(path))
+    return { path, seen, kind: "unsayable", why: "its name holds characters that a scope cannot say" };
+  return undefined;
+}
+
+type Scopes = { readonly additions: readonly Addition[]; readonly stopped: readonly StoppedWrite[] };
+
+function scopesFor(
+  writes: readonly ObservedWrite[],
+  whereOf: (cwd: string) => Folders,
+  kindOf: (path: string) => PathKind,
+): Scopes {
+  const parts = [...byFolder(writes)].map(([folder, files]): Scopes => {
+    const folders = whereOf(files[0]?.cwd ?? "/");
+    const isOne =
+      files.length >= ENOUGH_FILES && mayStandForItsFiles(folder, folders) && kindOf(folder) === "folder";
+    if (!isOne) return joined(files.map((file) => scopeOfFile(file, folders, kindOf)));
+    const seen = files.map((file) => file.seen).reduce((one, other) => seenAlso(one, other));
+    return {
+      additions: [{ list: "fs.write", value: scopeText(`${folder}/**`, folders), seen }],
+      stopped: [],
+    };
+  });
+  return joined(parts);
+}
+
+/** A scope that is no folder's opens a file that is there: nothing is created on the host to make room for one. */
+function scopeOfFile(
+  { path, seen }: ObservedWrite,
+  folders: Folders,
+  kindOf: (path: string) => PathKind,
+): Scopes {
+  const kind = kindOf(path);
+  if (kind === "file")
+    return { additions: [{ list: "fs.write", value: scopeText(path, folders), seen }], stopped: [] };
+  const why =
+    kind === "missing"
+      ? "it is not on the host, and a scope for one file opens only a file that is there: make it, and learn again"
+      : `on the host it is no plain file`;
+  return { additions: [], stopped: [{ path, seen, kind: "unsayable", why }] };
+}
+
+function byFolder(writes: readonly ObservedWrite[]): ReadonlyMap<string, readonly ObservedWrite[]> {
+  const groups = new Map<string, ObservedWrite[]>();
+  for (const write of writes) {
+    const folder = dirname(write.path);
+    groups.set(folder, [...(groups.get(folder) ?? []), write]);
+  }
+  return groups;
+}
+
+/** No folder that holds a home, and none that lies directly in `/`. */
+function mayStandForItsFiles(folder: string, { home }: Folders): boolean {
+  return !isWithin(home, folder) && folder.split("/").length > 2;
+}
+
+function scopeText(path: string, { home }: Folders): string {
+  return isWithin(path, home) ? `$HOME${path.slice(home.length)}` : path;
+}
+
+function joined(parts: readonly Scopes[]): Scopes {
+  return {
+    additions: parts.flatMap(({ additions }) => additions),
+    stopped: parts.flatMap(({ stopped }) => stopped),
+  };
+}
