@@ -1,5 +1,6 @@
 /** The command line: nouns, verbs, options and help. What a verb does is in `commands/`, loaded when it is called. */
 import { Command, CommanderError } from "commander";
+import { describePolicy } from "./program-policy.ts";
 import { type Action, describeWorld } from "./program-world.ts";
 import { Complaint, EXIT_SUBSTRATE, type Terminal } from "./terminal.ts";
 
@@ -137,39 +138,6 @@ function describeTrace(program: Command, choose: (action: Action) => void): void
     .action((options: { head?: string; json?: boolean }) =>
       choose(async (at) =>
         (await import("./commands/verify.ts")).verify(at, options.head, options.json === true),
-      ),
-    );
-}
-
-function describePolicy(program: Command, choose: (action: Action) => void): void {
-  const policy = program.command("policy").description("Policies");
-  policy
-    .command("show")
-    .description("A policy as it is loaded: its rules, its hash, and what this version does not carry out")
-    .argument("[name]", "policy", "default")
-    .option("--json", "as JSON")
-    .action((name: string, options: { json?: boolean }) =>
-      choose(async (at) =>
-        (await import("./commands/policy.ts")).showPolicy(at, name, options.json === true),
-      ),
-    );
-  policy
-    .command("reload")
-    .description(
-      "Have the broker read policies and settings again, and say what holds; an edit holds without it",
-    )
-    .option("--json", "as JSON")
-    .action((options: { json?: boolean }) =>
-      choose(async (at) => (await import("./commands/reload.ts")).reloadPolicies(at, options.json === true)),
-    );
-  policy
-    .command("validate")
-    .description("Check policies; with line and column of what is wrong")
-    .argument("[names...]", "names or .yaml files (default: all)")
-    .option("--json", "as JSON")
-    .action((names: string[], options: { json?: boolean }) =>
-      choose(async (at) =>
-        (await import("./commands/policy.ts")).validatePolicies(at, names, options.json === true),
       ),
     );
 }

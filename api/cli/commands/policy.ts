@@ -1,12 +1,11 @@
-import { existsSync, readdirSync } from "node:fs";
-import { join, resolve } from "node:path";
 import { fileLists } from "../../../broker/file-lists.ts";
 import { loadPolicy } from "../../../broker/policy/index.ts";
+import { ownPolicyFiles, policyFile } from "../policy-files.ts";
 import { Complaint, harmless, printJson, printLine, type Terminal } from "../terminal.ts";
 
 /** A policy as it is loaded. Needs no broker. */
 export function showPolicy(terminal: Terminal, name: string, json: boolean): number {
-  const file = fileOf(terminal, name);
+  const file = policyFile(terminal, name);
   const result = loadPolicy(file);
   if ("problems" in result)
     throw new Complaint(
@@ -32,9 +31,9 @@ export function showPolicy(terminal: Terminal, name: string, json: boolean): num
 
 /** Checks each policy. Exit 1 when one does not load. */
 export function validatePolicies(terminal: Terminal, names: readonly string[], json: boolean): number {
-  const chosen = names.length === 0 ? allNames(terminal) : names;
+  const chosen = names.length === 0 ? ownPolicyFiles(terminal) : names;
   const results = chosen.map((name) => {
-    const result = loadPolicy(fileOf(terminal, name));
+    const result = loadPolicy(policyFile(terminal, name));
     return "ok" in result
       ? { name, ok: true, hash: result.ok.hash, notes: result.ok.notes }
       : { name, ok: false, problems: result.problems };
@@ -48,23 +47,6 @@ export function validatePolicies(terminal: Terminal, names: readonly string[], j
     }
   }
   return results.every((result) => result.ok) ? 0 : 1;
-}
-
-function allNames({ home, installation }: Terminal): readonly string[] {
-  const folder = existsSync(home.policies) ? home.policies : installation.policies;
-  return readdirSync(folder)
-    .filter((name) => name.endsWith(".yaml"))
-    .map((name) => join(folder, name));
-}
-
-/** A name means the operator's policy, else the shipped one; what ends in `.yaml` is a file. */
-function fileOf({ home, installation, cwd }: Terminal, name: string): string {
-  if (name.endsWith(".yaml")) return resolve(cwd, name);
-  const own = join(home.policies, `${name}.yaml`);
-  if (existsSync(own)) return own;
-  const shipped = join(installation.policies, `${name}.yaml`);
-  if (existsSync(shipped)) return shipped;
-  throw new Complaint(`No policy is called '${name}' in '${home.policies}' or among the shipped ones`);
 }
 
 function words(rule: unknown): string {

@@ -1,0 +1,160 @@
+import { existsSync, lstatSync, readFileSync, realpathSync } from "node:fs";
+import { homedir } from "node:os";
+import { basename } from "node:path";
+import { type Observed, Observations, type Wanted } from "../../../broker/learn/observations.ts";
+import { type Proposal, propose } from "../../../broker/learn/propose.ts";
+import type { PathKind } from "../../../broker/learn/write-fates.ts";
+import { type CompiledPolicy, loadPolicy, type Where } from "../../../broker/policy/index.ts";
+import { type FoundCases, readCases } from "../../../broker/policy-cases/read-cases.ts";
+import { locateProject } from "../../../broker/projects.ts";
+import { readLines } from "../../../broker/spans/lines.ts";
+import type { Span } from "../../../schemas/generated/types.ts";
+import { learnedDocument, printLearned } from "../learned-words.ts";
+import { caseFolders, policyFile } from "../policy-files.ts";
+import { Complaint, printJson, type Terminal } from "../terminal.ts";
+
+export type LearnOptions = {
+  readonly policy: string;
+  readonly agent?: string;
+  readonly since?: string;
+  readonly generalise?: boolean;
+  readonly json?: boolean;
+};
+
+/** What there is to print: a proposal that was tried, and what it rests on. */
+export type LearnedPolicy = {
+  readonly policy: CompiledPolicy;
+  readonly file: string;
+  /** The file is the installation's: a person changes a copy of their own. */
+  readonly ownFile: string | undefined;
+  readonly observed: Observed;
+  /** Lines of the trace that are no spans. */
+  readonly unreadable: number;
+  readonly proposal: Proposal;
+};
+
+/** Reads the trace and prints the smallest rules that would have allowed what it holds. Changes nothing, needs no broker. */
+export async function learnPolicy(terminal: Terminal, options: LearnOptions): Promise<number> {
+  const file = policyFile(terminal, options.policy);
+  const loaded = loadPolicy(file);
+  if ("problems" in loaded)
+    throw new Complaint(
+      `Policy '${options.policy}' does not load:\n${loaded.problems.map(({ text }) => `  ${text}`).join("\n")}`,
+    );
+  const policy = loaded.ok;
+  const since = options.since === undefined ? undefined : timeBefore(options.since, Date.now());
+  const { observed, unreadable } = await observe(terminal.home.trace, {
+    policyId: policy.id,
+    agent: options.agent,
+    since,
+  });
+  const learned = { policy, file, ownFile: copyOf(terminal, file), observed, unreadable };
+  const proposal = proposalFor(terminal, learned, options.generalise === true);
+  if (options.json === true) printJson(terminal, learnedDocument({ ...learned, proposal }));
+  else printLearned(terminal, { ...learned, proposal });
+  return 0;
+}
+
+function proposalFor(
+  terminal: Terminal,
+  { policy, file, observed }: Omit<LearnedPolicy, "proposal">,
+  generalise: boolean,
+): Proposal {
+  const home = realpathSync(homedir());
+  const proposal = propose({
+    policy,
+    file,
+    text: readFileSync(file, "utf8"),
+    observed,
+    cases: casesOf(terminal, file),
+    whereOf: placesFor(terminal, home),
+    kindOf,
+    generalise,
+  });
+  if ("wrong" in proposal)
+    throw new Complaint(`No proposal for '${file}' held when it was tried: ${proposal.wrong}`);
+  return proposal;
+}
+
+/** The lines of the trace are read here, in a process of its own: a broker that did it would keep commands waiting. */
+async function observe(
+  trace: string,
+  wanted: Wanted,
+): Promise<{ readonly observed: Observed; readonly unreadable: number }> {
+  if (!existsSync(trace)) throw new Complaint(`There is no trace yet at '${trace}'`);
+  const observations = new Observations(wanted);
+  const policy = `"policy_id":${JSON.stringify(wanted.policyId)}`;
+  let unreadable = 0;
+  for await (const { text } of readLines(trace)) {
+    if (!text.includes(policy)) continue;
+    const span = spanIn(text);
+    if (span === undefined) unreadable += 1;
+    else observations.add(span);
+  }
+  return { observed: observations.all(), unreadable };
+}
+
+function spanIn(text: string): Span | undefined {
+  try {
+    return JSON.parse(text) as Span;
+  } catch {
+    return undefined;
+  }
+}
+
+function casesOf(terminal: Terminal, file: string): FoundCases["cases"] {
+  const found = caseFolders(terminal, file).map(readCases);
+  const problem = found.flatMap(({ problems }) => problems)[0];
+  if (problem !== undefined)
+    throw new Complaint(
+      `A case of '${basename(file, ".yaml")}' cannot be read, so nothing can be checked against it: ${problem.text}`,
+    );
+  return found.flatMap(({ cases }) => cases);
+}
+
+/** Where a command stood; a folder that is gone, or can be no project, is its own. Each is looked at once. */
+function placesFor({ home, uid, installation }: Terminal, userHome: string): (cwd: string) => Where {
+  const known = new Map<string, Where>();
+  const rules = { home: userHome, hidden: home.hidden, uid, installation: installation.root, roots: [] };
+  return (cwd) => {
+    const place = known.get(cwd) ?? { ...projectOf(cwd, rules), home: userHome };
+    known.set(cwd, place);
+    return place;
+  };
+}
+
+function projectOf(
+  cwd: string,
+  rules: Parameters<typeof locateProject>[1],
+): { readonly project: string; readonly cwd: string } {
+  const place = locateProject(cwd, rules);
+  return "code" in place ? { project: cwd, cwd } : place;
+}
+
+function kindOf(path: string): PathKind {
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  if (stat === undefined) return "missing";
+  if (stat.isFile()) return "file";
+  return stat.isDirectory() ? "folder" : "other";
+}
+
+function copyOf({ home, installation }: Terminal, file: string): string | undefined {
+  return file.startsWith(`${installation.policies}/`)
+    ? `${home.policies}/${file.slice(installation.policies.length + 1)}`
+    : undefined;
+}
+
+const UNITS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** An ISO time, or one that long ago. */
+function timeBefore(text: string, now: number): string {
+  const [, count, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
+  const factor = UNITS[unit ?? ""];
+  if (count !== undefined && factor !== undefined)
+    return new Date(now - Number(count) * factor).toISOString();
+  const time = /^\d{4}-\d{2}-\d{2}/.test(text) ? new Date(text) : undefined;
+  if (time !== undefined && !Number.isNaN(time.getTime())) return time.toISOString();
+  throw new Complaint(
+    `Cannot use '${text}' as --since: it must be a time such as 2026-01-31T12:00:00Z, or 90m, 24h or 7d`,
+  );
+}

@@ -1,0 +1,149 @@
+/** What `policy learn` found, for a person: a patch, and everything else as comments that `patch` passes over. */
+import { seenWords } from "../../broker/learn/seen.ts";
+import type { JudgedCommand } from "../../broker/learn/command-fates.ts";
+import type { LearnedPolicy } from "./commands/policy-learn.ts";
+import type { DecisionRule } from "../../schemas/generated/types.ts";
+import { harmlessLine, printLine, type Terminal } from "./terminal.ts";
+
+/** The same for a program. */
+export function learnedDocument(learned: LearnedPolicy): object {
+  const { policy, file, observed, unreadable, proposal } = learned;
+  const of = (kind: JudgedCommand["fate"]["kind"]): readonly object[] =>
+    proposal.commands.filter(({ fate }) => fate.kind === kind).map(commandDocument);
+  return {
+    policy: policy.id,
+    file,
+    spans: observed.spans,
+    additions: proposal.additions,
+    patch: proposal.patch,
+    checked: proposal.checked,
+    would_lift_a_denial: of("denied"),
+    asks: of("asked"),
+    cannot_be_expressed: of("unsayable"),
+    runs_isolated: of("isolated"),
+    allowed_by_now: of("allowed").length + proposal.writes.allowed,
+    writes_not_proposed: proposal.writes.stopped,
+    violations: observed.violations,
+    skipped: { ...observed.skipped, unreadable },
+  };
+}
+
+function commandDocument({ observed, fate }: JudgedCommand): object {
+  return {
+    command: observed.argv ?? observed.text,
+    cwd: observed.cwd,
+    seen: observed.seen,
+    ...("rule" in fate ? { rule: fate.rule } : {}),
+    ...("why" in fate ? { why: fate.why } : {}),
+  };
+}
+
+export function printLearned(terminal: Terminal, learned: LearnedPolicy): void {
+  const { proposal, policy, file, observed } = learned;
+  note(terminal, `What would have let policy '${policy.id}' allow what ${observed.spans} of its spans hold.`);
+  if (proposal.patch === "") note(terminal, "Nothing is proposed.");
+  else {
+    for (const line of howToApply(learned)) note(terminal, line);
+    terminal.out.write(proposal.patch);
+    for (const line of checkedWords(learned)) note(terminal, line);
+  }
+  for (const [title, rows] of sections(learned)) {
+    if (rows.length === 0) continue;
+    note(terminal, "");
+    note(terminal, title);
+    for (const row of rows) note(terminal, `  ${row}`);
+  }
+  if (policy.rules.count["commands.allowed"] === 0)
+    note(terminal, `commands.allowed is empty in ${file}: everything that no rule refuses may run.`);
+}
+
+function note(terminal: Terminal, line: string): void {
+  printLine(terminal, line === "" ? "#" : `# ${harmlessLine(line)}`);
+}
+
+function howToApply({ file, ownFile }: LearnedPolicy): readonly string[] {
+  const target = ownFile ?? file;
+  const copy = ownFile === undefined ? [] : [`It is a shipped policy: cp '${file}' '${ownFile}' first.`];
+  return [...copy, `Look at each line, then: substrate policy learn … | patch '${target}'`];
+}
+
+function checkedWords({ proposal }: LearnedPolicy): readonly string[] {
+  const { learned, unchanged, cases, neighbours } = proposal.checked;
+  const starred = proposal.additions.filter(({ list, value }) => list !== "fs.write" && value.includes("*"));
+  return [
+    "",
+    "Tried before it was shown:",
+    `  the file loads with it, and says nothing else that is new`,
+    `  ${counted(learned, "observed command")} would run; the verdict on ${unchanged} others is as it was`,
+    `  ${counted(neighbours, "command")} that differ in one word, and that nobody ran, are judged as before`,
+    cases === 0
+      ? "  the policy has no cases that it could be tried against"
+      : `  all ${counted(cases, "case")} of the policy get the verdict and the rule that they got`,
+    ...starred.map(({ value }) => `  '${value}' was made by --generalise: it allows values that nobody used`),
+  ];
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+type Section = readonly [title: string, rows: readonly string[]];
+
+function sections({ proposal, observed, unreadable }: LearnedPolicy): readonly Section[] {
+  const commands = (kind: JudgedCommand["fate"]["kind"]): readonly string[] =>
+    proposal.commands.filter(({ fate }) => fate.kind === kind).map(commandWords);
+  const writes = (kind: string): readonly string[] =>
+    proposal.writes.stopped
+      .filter((write) => write.kind === kind)
+      .map(({ path, why, seen }) => `write ${path}: ${why}; ${seenWords(seen)}`);
+  const { redacted, beyond } = observed.skipped;
+  return [
+    [
+      "Would lift a denial, so it is not in the patch: the rule itself would have to become narrower, or go.",
+      [...commands("denied"), ...writes("denied")],
+    ],
+    ["Asks a person, who can answer for good (substrate approve ID --always):", commands("asked")],
+    [
+      "Cannot be expressed as a rule that allows this and nothing else:",
+      [...commands("unsayable"), ...writes("unsayable")],
+    ],
+    ["Not proposed on purpose; write it down by hand if it is meant:", writes("held_back")],
+    ["Runs isolated, its changes are held; there is nothing to allow:", commands("isolated")],
+    [
+      "Against the rules of the world, which no list of commands or files can change:",
+      observed.violations.map(({ kind, subject, seen }) => `${kind} ${subject}; ${seenWords(seen)}`),
+    ],
+    [
+      "Passed over:",
+      [
+        ...countedRow(
+          allowedByNow(proposal.commands) + proposal.writes.allowed,
+          "allowed by the policy as it is now",
+        ),
+        ...countedRow(redacted, "with credentials that were replaced, so what ran is not known"),
+        ...countedRow(beyond, "beyond the number of distinct commands and paths that are looked at"),
+        ...countedRow(unreadable, "lines of the trace that are no spans (substrate trace verify)"),
+      ],
+    ],
+  ];
+}
+
+function allowedByNow(commands: readonly JudgedCommand[]): number {
+  return commands.filter(({ fate }) => fate.kind === "allowed").length;
+}
+
+function countedRow(count: number, words: string): readonly string[] {
+  return count === 0 ? [] : [`${count} ${words}`];
+}
+
+function commandWords({ observed, fate }: JudgedCommand): string {
+  const rule = "rule" in fate && fate.rule !== null ? fate.rule : undefined;
+  const why = "why" in fate ? `: ${fate.why}` : "";
+  return `${observed.text}${rule === undefined ? "" : ruleWords(rule)}${why}; ${seenWords(observed.seen)}`;
+}
+
+/** A key that decides without a pattern is told by its line alone: what it would say stands in the policy. */
+function ruleWords({ list, pattern, source, reason }: DecisionRule): string {
+  if (list === "commands.allowed") return `: not in ${list}, ${source}`;
+  return `: '${pattern}' in ${list}, ${source}${reason === undefined ? "" : ` (${reason})`}`;
+}
