@@ -58,7 +58,7 @@ function isKept({ document }: PolicyCase, { verdict, rule, warnings }: Decision)
     (wanted === null
       ? rule === null
       : wanted.list === rule?.list &&
-        wanted.pattern === rule.pattern &&
+        (wanted.pattern === undefined || wanted.pattern === rule.pattern) &&
         (wanted.fragment === undefined || wanted.fragment === rule.fragment)) &&
     (warns === undefined ||
       sameList(
@@ -89,7 +89,8 @@ function sameList(one: readonly string[], other: readonly string[]): boolean {
 function expectedWords({ document }: PolicyCase): string {
   const { verdict, rule, warns } = document;
   const about = rule?.fragment === undefined ? "" : ` about '${rule.fragment}'`;
-  const decided = rule === null ? "no rule decides" : `'${rule.pattern}' in ${rule.list}${about}`;
+  const pattern = rule?.pattern === undefined ? "" : `'${rule.pattern}' in `;
+  const decided = rule === null ? "no rule decides" : `${pattern}${rule.list}${about}`;
   return `${verdict}: ${decided}${warnedWords(warns ?? [])}`;
 }
 

@@ -816,9 +816,9 @@ export interface PolicyCaseDocument {
      */
     readonly list: string;
     /**
-     * The rule as it is written.
+     * The rule as it is written. Absent: whatever of that list; a key that decides as a whole (fs.write, a list of all that may run) has no pattern of its own.
      */
-    readonly pattern: string;
+    readonly pattern?: string;
     /**
      * The part of the command that it must be about.
      */

@@ -5875,7 +5875,7 @@ return validate10;
 
 export const validatePolicyCaseDocument = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"policy-case.schema.json","title":"PolicyCaseDocument","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["verdict","rule"],"properties":{"why":{"type":"string","minLength":1,"maxLength":1024},"command":{"$ref":"shared.schema.json#/definitions/command_line"},"argv":{"$ref":"shared.schema.json#/definitions/argument_list"},"shell":{"type":"string","enum":["sh","bash"]},"cwd":{"anyOf":[{"$ref":"shared.schema.json#/definitions/working_directory"}]},"env":{"$ref":"shared.schema.json#/definitions/environment"},"verdict":{"anyOf":[{"$ref":"shared.schema.json#/definitions/verdict"}]},"rule":{"anyOf":[{"type":"object","additionalProperties":false,"required":["list","pattern"],"properties":{"list":{"type":"string","minLength":1},"pattern":{"type":"string","minLength":1},"fragment":{"type":"string"}}},{"type":"null"}]},"warns":{"type":"array","maxItems":256,"items":{"type":"string","minLength":1}}}},{"x-wanted":"exactly one of 'command' and 'argv'","oneOf":[{"required":["command"]},{"required":["argv"]}]}]};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"policy-case.schema.json","title":"PolicyCaseDocument","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["verdict","rule"],"properties":{"why":{"type":"string","minLength":1,"maxLength":1024},"command":{"$ref":"shared.schema.json#/definitions/command_line"},"argv":{"$ref":"shared.schema.json#/definitions/argument_list"},"shell":{"type":"string","enum":["sh","bash"]},"cwd":{"anyOf":[{"$ref":"shared.schema.json#/definitions/working_directory"}]},"env":{"$ref":"shared.schema.json#/definitions/environment"},"verdict":{"anyOf":[{"$ref":"shared.schema.json#/definitions/verdict"}]},"rule":{"anyOf":[{"type":"object","additionalProperties":false,"required":["list"],"properties":{"list":{"type":"string","minLength":1},"pattern":{"type":"string","minLength":1},"fragment":{"type":"string"}}},{"type":"null"}]},"warns":{"type":"array","maxItems":256,"items":{"type":"string","minLength":1}}}},{"x-wanted":"exactly one of 'command' and 'argv'","oneOf":[{"required":["command"]},{"required":["argv"]}]}]};
 const schema13 = {"title":"CommandLine","type":"string","minLength":1,"maxLength":10485760,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"};
 const schema14 = {"title":"ArgumentList","type":"array","minItems":1,"maxItems":65536,"items":{"type":"string","maxLength":10485760,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"}};
 const schema15 = {"title":"WorkingDirectory","type":"string","maxLength":4095,"pattern":"^/[^\\u0000]*$","x-wanted":"an absolute path (it starts with '/') without NUL"};
@@ -6330,8 +6330,9 @@ vErrors.push(err34);
 }
 errors++;
 }
-if(data9.pattern === undefined){
-const err35 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf/0/required",keyword:"required",params:{missingProperty: "pattern"},message:"must have required property '"+"pattern"+"'",schema:schema11.allOf[0].properties.rule.anyOf[0].required,parentSchema:schema11.allOf[0].properties.rule.anyOf[0],data:data9};
+for(const key3 in data9){
+if(!(((key3 === "list") || (key3 === "pattern")) || (key3 === "fragment"))){
+const err35 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf/0/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.rule.anyOf[0],data:data9};
 if(vErrors === null){
 vErrors = [err35];
 }
@@ -6340,9 +6341,12 @@ vErrors.push(err35);
 }
 errors++;
 }
-for(const key3 in data9){
-if(!(((key3 === "list") || (key3 === "pattern")) || (key3 === "fragment"))){
-const err36 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf/0/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.rule.anyOf[0],data:data9};
+}
+if(data9.list !== undefined){
+let data10 = data9.list;
+if(typeof data10 === "string"){
+if(func3(data10) < 1){
+const err36 = {instancePath:instancePath+"/rule/list",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/list/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.list,data:data10};
 if(vErrors === null){
 vErrors = [err36];
 }
@@ -6352,11 +6356,8 @@ vErrors.push(err36);
 errors++;
 }
 }
-if(data9.list !== undefined){
-let data10 = data9.list;
-if(typeof data10 === "string"){
-if(func3(data10) < 1){
-const err37 = {instancePath:instancePath+"/rule/list",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/list/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.list,data:data10};
+else {
+const err37 = {instancePath:instancePath+"/rule/list",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/list/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.rule.anyOf[0].properties.list.type,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.list,data:data10};
 if(vErrors === null){
 vErrors = [err37];
 }
@@ -6366,8 +6367,11 @@ vErrors.push(err37);
 errors++;
 }
 }
-else {
-const err38 = {instancePath:instancePath+"/rule/list",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/list/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.rule.anyOf[0].properties.list.type,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.list,data:data10};
+if(data9.pattern !== undefined){
+let data11 = data9.pattern;
+if(typeof data11 === "string"){
+if(func3(data11) < 1){
+const err38 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/pattern/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.pattern,data:data11};
 if(vErrors === null){
 vErrors = [err38];
 }
@@ -6377,11 +6381,8 @@ vErrors.push(err38);
 errors++;
 }
 }
-if(data9.pattern !== undefined){
-let data11 = data9.pattern;
-if(typeof data11 === "string"){
-if(func3(data11) < 1){
-const err39 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/pattern/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.pattern,data:data11};
+else {
+const err39 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.rule.anyOf[0].properties.pattern.type,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.pattern,data:data11};
 if(vErrors === null){
 vErrors = [err39];
 }
@@ -6391,8 +6392,10 @@ vErrors.push(err39);
 errors++;
 }
 }
-else {
-const err40 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.rule.anyOf[0].properties.pattern.type,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.pattern,data:data11};
+if(data9.fragment !== undefined){
+let data12 = data9.fragment;
+if(typeof data12 !== "string"){
+const err40 = {instancePath:instancePath+"/rule/fragment",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/fragment/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.rule.anyOf[0].properties.fragment.type,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.fragment,data:data12};
 if(vErrors === null){
 vErrors = [err40];
 }
@@ -6402,10 +6405,9 @@ vErrors.push(err40);
 errors++;
 }
 }
-if(data9.fragment !== undefined){
-let data12 = data9.fragment;
-if(typeof data12 !== "string"){
-const err41 = {instancePath:instancePath+"/rule/fragment",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/fragment/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.rule.anyOf[0].properties.fragment.type,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.fragment,data:data12};
+}
+else {
+const err41 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.rule.anyOf[0].type,parentSchema:schema11.allOf[0].properties.rule.anyOf[0],data:data9};
 if(vErrors === null){
 vErrors = [err41];
 }
@@ -6414,10 +6416,12 @@ vErrors.push(err41);
 }
 errors++;
 }
-}
-}
-else {
-const err42 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.rule.anyOf[0].type,parentSchema:schema11.allOf[0].properties.rule.anyOf[0],data:data9};
+var _valid2 = _errs35 === errors;
+valid13 = valid13 || _valid2;
+if(!valid13){
+const _errs44 = errors;
+if(data9 !== null){
+const err42 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.allOf[0].properties.rule.anyOf[1].type,parentSchema:schema11.allOf[0].properties.rule.anyOf[1],data:data9};
 if(vErrors === null){
 vErrors = [err42];
 }
@@ -6426,30 +6430,16 @@ vErrors.push(err42);
 }
 errors++;
 }
-var _valid2 = _errs35 === errors;
+var _valid2 = _errs44 === errors;
 valid13 = valid13 || _valid2;
+}
 if(!valid13){
-const _errs44 = errors;
-if(data9 !== null){
-const err43 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.allOf[0].properties.rule.anyOf[1].type,parentSchema:schema11.allOf[0].properties.rule.anyOf[1],data:data9};
+const err43 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.allOf[0].properties.rule.anyOf,parentSchema:schema11.allOf[0].properties.rule,data:data9};
 if(vErrors === null){
 vErrors = [err43];
 }
 else {
 vErrors.push(err43);
-}
-errors++;
-}
-var _valid2 = _errs44 === errors;
-valid13 = valid13 || _valid2;
-}
-if(!valid13){
-const err44 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.allOf[0].properties.rule.anyOf,parentSchema:schema11.allOf[0].properties.rule,data:data9};
-if(vErrors === null){
-vErrors = [err44];
-}
-else {
-vErrors.push(err44);
 }
 errors++;
 }
@@ -6469,12 +6459,12 @@ if(data.warns !== undefined){
 let data13 = data.warns;
 if(Array.isArray(data13)){
 if(data13.length > 256){
-const err45 = {instancePath:instancePath+"/warns",schemaPath:"#/allOf/0/properties/warns/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items",schema:256,parentSchema:schema11.allOf[0].properties.warns,data:data13};
+const err44 = {instancePath:instancePath+"/warns",schemaPath:"#/allOf/0/properties/warns/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items",schema:256,parentSchema:schema11.allOf[0].properties.warns,data:data13};
 if(vErrors === null){
-vErrors = [err45];
+vErrors = [err44];
 }
 else {
-vErrors.push(err45);
+vErrors.push(err44);
 }
 errors++;
 }
@@ -6483,7 +6473,18 @@ for(let i1=0; i1<len1; i1++){
 let data14 = data13[i1];
 if(typeof data14 === "string"){
 if(func3(data14) < 1){
-const err46 = {instancePath:instancePath+"/warns/" + i1,schemaPath:"#/allOf/0/properties/warns/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.warns.items,data:data14};
+const err45 = {instancePath:instancePath+"/warns/" + i1,schemaPath:"#/allOf/0/properties/warns/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.warns.items,data:data14};
+if(vErrors === null){
+vErrors = [err45];
+}
+else {
+vErrors.push(err45);
+}
+errors++;
+}
+}
+else {
+const err46 = {instancePath:instancePath+"/warns/" + i1,schemaPath:"#/allOf/0/properties/warns/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.warns.items.type,parentSchema:schema11.allOf[0].properties.warns.items,data:data14};
 if(vErrors === null){
 vErrors = [err46];
 }
@@ -6493,8 +6494,9 @@ vErrors.push(err46);
 errors++;
 }
 }
+}
 else {
-const err47 = {instancePath:instancePath+"/warns/" + i1,schemaPath:"#/allOf/0/properties/warns/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.warns.items.type,parentSchema:schema11.allOf[0].properties.warns.items,data:data14};
+const err47 = {instancePath:instancePath+"/warns",schemaPath:"#/allOf/0/properties/warns/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.warns.type,parentSchema:schema11.allOf[0].properties.warns,data:data13};
 if(vErrors === null){
 vErrors = [err47];
 }
@@ -6506,24 +6508,12 @@ errors++;
 }
 }
 else {
-const err48 = {instancePath:instancePath+"/warns",schemaPath:"#/allOf/0/properties/warns/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.warns.type,parentSchema:schema11.allOf[0].properties.warns,data:data13};
+const err48 = {instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].type,parentSchema:schema11.allOf[0],data};
 if(vErrors === null){
 vErrors = [err48];
 }
 else {
 vErrors.push(err48);
-}
-errors++;
-}
-}
-}
-else {
-const err49 = {instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].type,parentSchema:schema11.allOf[0],data};
-if(vErrors === null){
-vErrors = [err49];
-}
-else {
-vErrors.push(err49);
 }
 errors++;
 }
@@ -6533,12 +6523,12 @@ let passing0 = null;
 const _errs52 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
 if(data.command === undefined){
-const err50 = {instancePath,schemaPath:"#/allOf/1/oneOf/0/required",keyword:"required",params:{missingProperty: "command"},message:"must have required property '"+"command"+"'",schema:schema11.allOf[1].oneOf[0].required,parentSchema:schema11.allOf[1].oneOf[0],data};
+const err49 = {instancePath,schemaPath:"#/allOf/1/oneOf/0/required",keyword:"required",params:{missingProperty: "command"},message:"must have required property '"+"command"+"'",schema:schema11.allOf[1].oneOf[0].required,parentSchema:schema11.allOf[1].oneOf[0],data};
 if(vErrors === null){
-vErrors = [err50];
+vErrors = [err49];
 }
 else {
-vErrors.push(err50);
+vErrors.push(err49);
 }
 errors++;
 }
@@ -6551,12 +6541,12 @@ passing0 = 0;
 const _errs53 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
 if(data.argv === undefined){
-const err51 = {instancePath,schemaPath:"#/allOf/1/oneOf/1/required",keyword:"required",params:{missingProperty: "argv"},message:"must have required property '"+"argv"+"'",schema:schema11.allOf[1].oneOf[1].required,parentSchema:schema11.allOf[1].oneOf[1],data};
+const err50 = {instancePath,schemaPath:"#/allOf/1/oneOf/1/required",keyword:"required",params:{missingProperty: "argv"},message:"must have required property '"+"argv"+"'",schema:schema11.allOf[1].oneOf[1].required,parentSchema:schema11.allOf[1].oneOf[1],data};
 if(vErrors === null){
-vErrors = [err51];
+vErrors = [err50];
 }
 else {
-vErrors.push(err51);
+vErrors.push(err50);
 }
 errors++;
 }
@@ -6573,12 +6563,12 @@ passing0 = 1;
 }
 }
 if(!valid17){
-const err52 = {instancePath,schemaPath:"#/allOf/1/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf",schema:schema11.allOf[1].oneOf,parentSchema:schema11.allOf[1],data};
+const err51 = {instancePath,schemaPath:"#/allOf/1/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf",schema:schema11.allOf[1].oneOf,parentSchema:schema11.allOf[1],data};
 if(vErrors === null){
-vErrors = [err52];
+vErrors = [err51];
 }
 else {
-vErrors.push(err52);
+vErrors.push(err51);
 }
 errors++;
 }
