@@ -100,6 +100,7 @@ function nextFate(policy: CompiledPolicy, one: Open): Fate | undefined {
   if (rule.list === "commands.denied" || rule.list === "fs.deny_write") return { kind: "denied", rule };
   if (rule.list === "commands.ask") return { kind: "asked", rule };
   const list = LEARNABLE[rule.list];
+  if (rule.list === "fs.write") return unsayable(rule, "it writes where nothing is proposed to be opened");
   if (list === undefined) return unsayable(rule, `no rule can make an exception from ${rule.list}`);
   return addNeed(one, list, rule);
 }

@@ -71,6 +71,8 @@ describe.each(actors())("the command line, as $kind", (actor) => {
       ["trace", "verify", "--json"],
       ["policy", "show", "--json"],
       ["policy", "validate", "--json"],
+      ["policy", "test", "strict", "--json"],
+      ["policy", "learn", "--json"],
       ["broker", "status", "--json"],
     ];
     for (const words of commands)

@@ -21,6 +21,8 @@ const SETTINGS = [
   ".vscode/tasks.json",
   ".idea/runConfigurations/x.xml",
   ".husky/pre-commit",
+  ".githooks/pre-commit",
+  ".pre-commit-config.yaml",
   ".envrc",
   ".git/hooks/pre-commit",
 ];
