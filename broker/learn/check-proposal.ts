@@ -54,11 +54,15 @@ export function checkProposal({
   return { learned: commands.length - others.length, unchanged: others.length, cases: cases.length };
 }
 
+/** Lists that are told by their items when they decide as a whole: an addition changes the words, not the answer. */
+const TOLD_BY_ITEMS: ReadonlySet<string> = new Set(["commands.allowed", "fs.write"]);
+
 /** Lines of the file move, so the source of a rule may be another. */
 function sameAnswer(one: Decision, other: Decision): boolean {
+  const list = one.rule?.list;
   return (
     one.verdict === other.verdict &&
-    one.rule?.list === other.rule?.list &&
-    (one.rule?.list === "commands.allowed" || one.rule?.pattern === other.rule?.pattern)
+    list === other.rule?.list &&
+    ((list !== undefined && TOLD_BY_ITEMS.has(list)) || one.rule?.pattern === other.rule?.pattern)
   );
 }
