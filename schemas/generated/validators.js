@@ -10,6 +10,2411 @@ function codePointLength(text) {
   return length;
 }
 
+export const validateApprovalDecisionReply = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"approval-decision-reply.schema.json","title":"ApprovalDecisionReply","type":"object","additionalProperties":false,"required":["approval_id","decision","released"],"properties":{"approval_id":{"$ref":"shared.schema.json#/definitions/approval_id"},"decision":{"$ref":"shared.schema.json#/definitions/approval_decision"},"released":{"type":"integer","minimum":0}}};
+const schema13 = {"title":"ApprovalId","type":"string","pattern":"^apr_","maxLength":128};
+const schema14 = {"title":"ApprovalDecision","type":"string","enum":["once","session","always","deny"]};
+const func2 = codePointLength;
+const pattern0 = new RegExp("^apr_", "u");
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="approval-decision-reply.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.approval_id === undefined) && (missing0 = "approval_id")) || ((data.decision === undefined) && (missing0 = "decision"))) || ((data.released === undefined) && (missing0 = "released"))){
+validate10.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema11.required,parentSchema:schema11,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "approval_id") || (key0 === "decision")) || (key0 === "released"))){
+validate10.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.approval_id !== undefined){
+let data0 = data.approval_id;
+const _errs2 = errors;
+const _errs3 = errors;
+if(errors === _errs3){
+if(typeof data0 === "string"){
+if(func2(data0) > 128){
+validate10.errors = [{instancePath:instancePath+"/approval_id",schemaPath:"shared.schema.json#/definitions/approval_id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema13,data:data0}];
+return false;
+}
+else {
+if(!pattern0.test(data0)){
+validate10.errors = [{instancePath:instancePath+"/approval_id",schemaPath:"shared.schema.json#/definitions/approval_id/pattern",keyword:"pattern",params:{pattern: "^apr_"},message:"must match pattern \""+"^apr_"+"\"",schema:"^apr_",parentSchema:schema13,data:data0}];
+return false;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/approval_id",schemaPath:"shared.schema.json#/definitions/approval_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.type,parentSchema:schema13,data:data0}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.decision !== undefined){
+let data1 = data.decision;
+const _errs5 = errors;
+if(typeof data1 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/decision",schemaPath:"shared.schema.json#/definitions/approval_decision/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema14.type,parentSchema:schema14,data:data1}];
+return false;
+}
+if(!((((data1 === "once") || (data1 === "session")) || (data1 === "always")) || (data1 === "deny"))){
+validate10.errors = [{instancePath:instancePath+"/decision",schemaPath:"shared.schema.json#/definitions/approval_decision/enum",keyword:"enum",params:{allowedValues: schema14.enum},message:"must be equal to one of the allowed values",schema:schema14.enum,parentSchema:schema14,data:data1}];
+return false;
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.released !== undefined){
+let data2 = data.released;
+const _errs8 = errors;
+if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
+validate10.errors = [{instancePath:instancePath+"/released",schemaPath:"#/properties/released/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.released.type,parentSchema:schema11.properties.released,data:data2}];
+return false;
+}
+if(errors === _errs8){
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+validate10.errors = [{instancePath:instancePath+"/released",schemaPath:"#/properties/released/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.properties.released,data:data2}];
+return false;
+}
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
+return false;
+}
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
+export const validateApprovalDecisionRequest = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"approval-decision-request.schema.json","title":"ApprovalDecisionRequest","type":"object","additionalProperties":false,"required":["decision"],"properties":{"decision":{"$ref":"shared.schema.json#/definitions/approval_decision"}}};
+const schema13 = {"title":"ApprovalDecision","type":"string","enum":["once","session","always","deny"]};
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="approval-decision-request.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.decision === undefined) && (missing0 = "decision")){
+validate10.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema11.required,parentSchema:schema11,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(key0 === "decision")){
+validate10.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.decision !== undefined){
+let data0 = data.decision;
+if(typeof data0 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/decision",schemaPath:"shared.schema.json#/definitions/approval_decision/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.type,parentSchema:schema13,data:data0}];
+return false;
+}
+if(!((((data0 === "once") || (data0 === "session")) || (data0 === "always")) || (data0 === "deny"))){
+validate10.errors = [{instancePath:instancePath+"/decision",schemaPath:"shared.schema.json#/definitions/approval_decision/enum",keyword:"enum",params:{allowedValues: schema13.enum},message:"must be equal to one of the allowed values",schema:schema13.enum,parentSchema:schema13,data:data0}];
+return false;
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
+return false;
+}
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
+export const validateApprovalPreviewReply = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"approval-preview-reply.schema.json","title":"ApprovalPreviewReply","type":"object","additionalProperties":false,"required":["approval_id","preview"],"properties":{"approval_id":{"$ref":"shared.schema.json#/definitions/approval_id"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}};
+const schema13 = {"title":"ApprovalId","type":"string","pattern":"^apr_","maxLength":128};
+const schema14 = {"title":"ApprovalPreview","type":"object","additionalProperties":false,"required":["state","why","writes","mods","deletes","dirs","names","autorun","truncated","exit","signal","timed_out","duration_ms"],"properties":{"state":{"type":"string","enum":["none","running","done","failed"]},"why":{"type":["string","null"]},"writes":{"type":"integer","minimum":0},"mods":{"type":"integer","minimum":0},"deletes":{"type":"integer","minimum":0},"dirs":{"type":"integer","minimum":0},"names":{"type":"array","maxItems":20,"items":{"type":"string"}},"autorun":{"type":"array","maxItems":20,"items":{"type":"string"}},"truncated":{"type":"boolean"},"exit":{"type":["integer","null"]},"signal":{"type":["string","null"]},"timed_out":{"type":"boolean"},"duration_ms":{"type":"number","minimum":0}}};
+const func2 = codePointLength;
+const func3 = Object.prototype.hasOwnProperty;
+const pattern0 = new RegExp("^apr_", "u");
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="approval-preview-reply.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((data.approval_id === undefined) && (missing0 = "approval_id")) || ((data.preview === undefined) && (missing0 = "preview"))){
+validate10.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema11.required,parentSchema:schema11,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "approval_id") || (key0 === "preview"))){
+validate10.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.approval_id !== undefined){
+let data0 = data.approval_id;
+const _errs2 = errors;
+const _errs3 = errors;
+if(errors === _errs3){
+if(typeof data0 === "string"){
+if(func2(data0) > 128){
+validate10.errors = [{instancePath:instancePath+"/approval_id",schemaPath:"shared.schema.json#/definitions/approval_id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema13,data:data0}];
+return false;
+}
+else {
+if(!pattern0.test(data0)){
+validate10.errors = [{instancePath:instancePath+"/approval_id",schemaPath:"shared.schema.json#/definitions/approval_id/pattern",keyword:"pattern",params:{pattern: "^apr_"},message:"must match pattern \""+"^apr_"+"\"",schema:"^apr_",parentSchema:schema13,data:data0}];
+return false;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/approval_id",schemaPath:"shared.schema.json#/definitions/approval_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.type,parentSchema:schema13,data:data0}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.preview !== undefined){
+let data1 = data.preview;
+const _errs5 = errors;
+const _errs6 = errors;
+if(errors === _errs6){
+if(data1 && typeof data1 == "object" && !Array.isArray(data1)){
+let missing1;
+if((((((((((((((data1.state === undefined) && (missing1 = "state")) || ((data1.why === undefined) && (missing1 = "why"))) || ((data1.writes === undefined) && (missing1 = "writes"))) || ((data1.mods === undefined) && (missing1 = "mods"))) || ((data1.deletes === undefined) && (missing1 = "deletes"))) || ((data1.dirs === undefined) && (missing1 = "dirs"))) || ((data1.names === undefined) && (missing1 = "names"))) || ((data1.autorun === undefined) && (missing1 = "autorun"))) || ((data1.truncated === undefined) && (missing1 = "truncated"))) || ((data1.exit === undefined) && (missing1 = "exit"))) || ((data1.signal === undefined) && (missing1 = "signal"))) || ((data1.timed_out === undefined) && (missing1 = "timed_out"))) || ((data1.duration_ms === undefined) && (missing1 = "duration_ms"))){
+validate10.errors = [{instancePath:instancePath+"/preview",schemaPath:"shared.schema.json#/definitions/approval_preview/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema14.required,parentSchema:schema14,data:data1}];
+return false;
+}
+else {
+const _errs8 = errors;
+for(const key1 in data1){
+if(!(func3.call(schema14.properties, key1))){
+validate10.errors = [{instancePath:instancePath+"/preview",schemaPath:"shared.schema.json#/definitions/approval_preview/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema14,data:data1}];
+return false;
+break;
+}
+}
+if(_errs8 === errors){
+if(data1.state !== undefined){
+let data2 = data1.state;
+const _errs9 = errors;
+if(typeof data2 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/preview/state",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/state/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema14.properties.state.type,parentSchema:schema14.properties.state,data:data2}];
+return false;
+}
+if(!((((data2 === "none") || (data2 === "running")) || (data2 === "done")) || (data2 === "failed"))){
+validate10.errors = [{instancePath:instancePath+"/preview/state",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/state/enum",keyword:"enum",params:{allowedValues: schema14.properties.state.enum},message:"must be equal to one of the allowed values",schema:schema14.properties.state.enum,parentSchema:schema14.properties.state,data:data2}];
+return false;
+}
+var valid3 = _errs9 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data1.why !== undefined){
+let data3 = data1.why;
+const _errs11 = errors;
+if((typeof data3 !== "string") && (data3 !== null)){
+validate10.errors = [{instancePath:instancePath+"/preview/why",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/why/type",keyword:"type",params:{type: schema14.properties.why.type},message:"must be string,null",schema:schema14.properties.why.type,parentSchema:schema14.properties.why,data:data3}];
+return false;
+}
+var valid3 = _errs11 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data1.writes !== undefined){
+let data4 = data1.writes;
+const _errs13 = errors;
+if(!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))){
+validate10.errors = [{instancePath:instancePath+"/preview/writes",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/writes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema14.properties.writes.type,parentSchema:schema14.properties.writes,data:data4}];
+return false;
+}
+if(errors === _errs13){
+if((typeof data4 == "number") && (isFinite(data4))){
+if(data4 < 0 || isNaN(data4)){
+validate10.errors = [{instancePath:instancePath+"/preview/writes",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/writes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema14.properties.writes,data:data4}];
+return false;
+}
+}
+}
+var valid3 = _errs13 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data1.mods !== undefined){
+let data5 = data1.mods;
+const _errs15 = errors;
+if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
+validate10.errors = [{instancePath:instancePath+"/preview/mods",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/mods/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema14.properties.mods.type,parentSchema:schema14.properties.mods,data:data5}];
+return false;
+}
+if(errors === _errs15){
+if((typeof data5 == "number") && (isFinite(data5))){
+if(data5 < 0 || isNaN(data5)){
+validate10.errors = [{instancePath:instancePath+"/preview/mods",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/mods/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema14.properties.mods,data:data5}];
+return false;
+}
+}
+}
+var valid3 = _errs15 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data1.deletes !== undefined){
+let data6 = data1.deletes;
+const _errs17 = errors;
+if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
+validate10.errors = [{instancePath:instancePath+"/preview/deletes",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/deletes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema14.properties.deletes.type,parentSchema:schema14.properties.deletes,data:data6}];
+return false;
+}
+if(errors === _errs17){
+if((typeof data6 == "number") && (isFinite(data6))){
+if(data6 < 0 || isNaN(data6)){
+validate10.errors = [{instancePath:instancePath+"/preview/deletes",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/deletes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema14.properties.deletes,data:data6}];
+return false;
+}
+}
+}
+var valid3 = _errs17 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data1.dirs !== undefined){
+let data7 = data1.dirs;
+const _errs19 = errors;
+if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
+validate10.errors = [{instancePath:instancePath+"/preview/dirs",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/dirs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema14.properties.dirs.type,parentSchema:schema14.properties.dirs,data:data7}];
+return false;
+}
+if(errors === _errs19){
+if((typeof data7 == "number") && (isFinite(data7))){
+if(data7 < 0 || isNaN(data7)){
+validate10.errors = [{instancePath:instancePath+"/preview/dirs",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/dirs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema14.properties.dirs,data:data7}];
+return false;
+}
+}
+}
+var valid3 = _errs19 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data1.names !== undefined){
+let data8 = data1.names;
+const _errs21 = errors;
+if(errors === _errs21){
+if(Array.isArray(data8)){
+if(data8.length > 20){
+validate10.errors = [{instancePath:instancePath+"/preview/names",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/names/maxItems",keyword:"maxItems",params:{limit: 20},message:"must NOT have more than 20 items",schema:20,parentSchema:schema14.properties.names,data:data8}];
+return false;
+}
+else {
+var valid4 = true;
+const len0 = data8.length;
+for(let i0=0; i0<len0; i0++){
+let data9 = data8[i0];
+const _errs23 = errors;
+if(typeof data9 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/preview/names/" + i0,schemaPath:"shared.schema.json#/definitions/approval_preview/properties/names/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema14.properties.names.items.type,parentSchema:schema14.properties.names.items,data:data9}];
+return false;
+}
+var valid4 = _errs23 === errors;
+if(!valid4){
+break;
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/preview/names",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/names/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema14.properties.names.type,parentSchema:schema14.properties.names,data:data8}];
+return false;
+}
+}
+var valid3 = _errs21 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data1.autorun !== undefined){
+let data10 = data1.autorun;
+const _errs25 = errors;
+if(errors === _errs25){
+if(Array.isArray(data10)){
+if(data10.length > 20){
+validate10.errors = [{instancePath:instancePath+"/preview/autorun",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/autorun/maxItems",keyword:"maxItems",params:{limit: 20},message:"must NOT have more than 20 items",schema:20,parentSchema:schema14.properties.autorun,data:data10}];
+return false;
+}
+else {
+var valid5 = true;
+const len1 = data10.length;
+for(let i1=0; i1<len1; i1++){
+let data11 = data10[i1];
+const _errs27 = errors;
+if(typeof data11 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/preview/autorun/" + i1,schemaPath:"shared.schema.json#/definitions/approval_preview/properties/autorun/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema14.properties.autorun.items.type,parentSchema:schema14.properties.autorun.items,data:data11}];
+return false;
+}
+var valid5 = _errs27 === errors;
+if(!valid5){
+break;
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/preview/autorun",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/autorun/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema14.properties.autorun.type,parentSchema:schema14.properties.autorun,data:data10}];
+return false;
+}
+}
+var valid3 = _errs25 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data1.truncated !== undefined){
+let data12 = data1.truncated;
+const _errs29 = errors;
+if(typeof data12 !== "boolean"){
+validate10.errors = [{instancePath:instancePath+"/preview/truncated",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema14.properties.truncated.type,parentSchema:schema14.properties.truncated,data:data12}];
+return false;
+}
+var valid3 = _errs29 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data1.exit !== undefined){
+let data13 = data1.exit;
+const _errs31 = errors;
+if((!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))) && (data13 !== null)){
+validate10.errors = [{instancePath:instancePath+"/preview/exit",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/exit/type",keyword:"type",params:{type: schema14.properties.exit.type},message:"must be integer,null",schema:schema14.properties.exit.type,parentSchema:schema14.properties.exit,data:data13}];
+return false;
+}
+var valid3 = _errs31 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data1.signal !== undefined){
+let data14 = data1.signal;
+const _errs33 = errors;
+if((typeof data14 !== "string") && (data14 !== null)){
+validate10.errors = [{instancePath:instancePath+"/preview/signal",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/signal/type",keyword:"type",params:{type: schema14.properties.signal.type},message:"must be string,null",schema:schema14.properties.signal.type,parentSchema:schema14.properties.signal,data:data14}];
+return false;
+}
+var valid3 = _errs33 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data1.timed_out !== undefined){
+let data15 = data1.timed_out;
+const _errs35 = errors;
+if(typeof data15 !== "boolean"){
+validate10.errors = [{instancePath:instancePath+"/preview/timed_out",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/timed_out/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema14.properties.timed_out.type,parentSchema:schema14.properties.timed_out,data:data15}];
+return false;
+}
+var valid3 = _errs35 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data1.duration_ms !== undefined){
+let data16 = data1.duration_ms;
+const _errs37 = errors;
+if(errors === _errs37){
+if((typeof data16 == "number") && (isFinite(data16))){
+if(data16 < 0 || isNaN(data16)){
+validate10.errors = [{instancePath:instancePath+"/preview/duration_ms",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/duration_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema14.properties.duration_ms,data:data16}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/preview/duration_ms",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/duration_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema14.properties.duration_ms.type,parentSchema:schema14.properties.duration_ms,data:data16}];
+return false;
+}
+}
+var valid3 = _errs37 === errors;
+}
+else {
+var valid3 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/preview",schemaPath:"shared.schema.json#/definitions/approval_preview/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema14.type,parentSchema:schema14,data:data1}];
+return false;
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
+return false;
+}
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
+export const validateApprovalsReply = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"approvals-reply.schema.json","title":"ApprovalsReply","type":"object","additionalProperties":false,"required":["approvals","problems"],"properties":{"approvals":{"type":"array","items":{"$ref":"shared.schema.json#/definitions/approval"}},"problems":{"type":"array","items":{"type":"string"}}}};
+const schema13 = {"title":"Approval","type":"object","additionalProperties":false,"required":["approval_id","kind","span_id","agent_id","session_id","project","cwd","policy_id","policy_hash","profile","rule","reason","subject","offers","notes","asked_at","expires_at","waiting","preview"],"properties":{"approval_id":{"$ref":"#/definitions/approval_id"},"kind":{"type":"string","enum":["command","scopes"]},"span_id":{"type":"string","pattern":"^spn_"},"agent_id":{"$ref":"#/definitions/agent_id"},"session_id":{"type":"string","pattern":"^ses_"},"project":{"type":"string"},"cwd":{"type":"string"},"policy_id":{"type":"string"},"policy_hash":{"type":"string","pattern":"^sha256:"},"profile":{"type":["string","null"]},"rule":{"anyOf":[{"$ref":"#/definitions/decision_rule"},{"type":"null"}]},"reason":{"type":["string","null"]},"subject":{"$ref":"#/definitions/approval_subject"},"offers":{"type":"array","items":{"$ref":"#/definitions/approval_decision"}},"notes":{"type":"array","items":{"type":"string"}},"asked_at":{"type":"string"},"expires_at":{"type":"string"},"waiting":{"type":"integer","minimum":0},"preview":{"$ref":"#/definitions/approval_preview"}}};
+const schema14 = {"title":"ApprovalId","type":"string","pattern":"^apr_","maxLength":128};
+const schema15 = {"title":"AgentId","type":"string","pattern":"^[A-Za-z0-9._:@-]{1,128}$","x-wanted":"1 to 128 letters, digits or . _ : @ -"};
+const schema16 = {"title":"DecisionRule","type":"object","additionalProperties":false,"required":["list","pattern","fragment","source"],"properties":{"list":{"type":"string"},"pattern":{"type":"string"},"fragment":{"type":"string"},"source":{"type":"string"},"reason":{"type":"string"}}};
+const schema17 = {"title":"ApprovalSubject","type":"object","additionalProperties":false,"properties":{"cmd":{"type":"string"},"shell":{"type":"string","enum":["sh","bash"]},"argv":{"type":"array","items":{"type":"string"}},"env":{"type":"array","items":{"type":"string"}},"stdin_bytes":{"type":"integer","minimum":0},"verdict":{"type":"string","enum":["allow","isolate"]},"scopes":{"type":"array","items":{"type":"string"}}}};
+const schema18 = {"title":"ApprovalDecision","type":"string","enum":["once","session","always","deny"]};
+const schema19 = {"title":"ApprovalPreview","type":"object","additionalProperties":false,"required":["state","why","writes","mods","deletes","dirs","names","autorun","truncated","exit","signal","timed_out","duration_ms"],"properties":{"state":{"type":"string","enum":["none","running","done","failed"]},"why":{"type":["string","null"]},"writes":{"type":"integer","minimum":0},"mods":{"type":"integer","minimum":0},"deletes":{"type":"integer","minimum":0},"dirs":{"type":"integer","minimum":0},"names":{"type":"array","maxItems":20,"items":{"type":"string"}},"autorun":{"type":"array","maxItems":20,"items":{"type":"string"}},"truncated":{"type":"boolean"},"exit":{"type":["integer","null"]},"signal":{"type":["string","null"]},"timed_out":{"type":"boolean"},"duration_ms":{"type":"number","minimum":0}}};
+const func2 = Object.prototype.hasOwnProperty;
+const func3 = codePointLength;
+const pattern0 = new RegExp("^apr_", "u");
+const pattern1 = new RegExp("^spn_", "u");
+const pattern2 = new RegExp("^[A-Za-z0-9._:@-]{1,128}$", "u");
+const pattern3 = new RegExp("^ses_", "u");
+const pattern4 = new RegExp("^sha256:", "u");
+
+function validate12(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((((((((((((((((((data.approval_id === undefined) && (missing0 = "approval_id")) || ((data.kind === undefined) && (missing0 = "kind"))) || ((data.span_id === undefined) && (missing0 = "span_id"))) || ((data.agent_id === undefined) && (missing0 = "agent_id"))) || ((data.session_id === undefined) && (missing0 = "session_id"))) || ((data.project === undefined) && (missing0 = "project"))) || ((data.cwd === undefined) && (missing0 = "cwd"))) || ((data.policy_id === undefined) && (missing0 = "policy_id"))) || ((data.policy_hash === undefined) && (missing0 = "policy_hash"))) || ((data.profile === undefined) && (missing0 = "profile"))) || ((data.rule === undefined) && (missing0 = "rule"))) || ((data.reason === undefined) && (missing0 = "reason"))) || ((data.subject === undefined) && (missing0 = "subject"))) || ((data.offers === undefined) && (missing0 = "offers"))) || ((data.notes === undefined) && (missing0 = "notes"))) || ((data.asked_at === undefined) && (missing0 = "asked_at"))) || ((data.expires_at === undefined) && (missing0 = "expires_at"))) || ((data.waiting === undefined) && (missing0 = "waiting"))) || ((data.preview === undefined) && (missing0 = "preview"))){
+validate12.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema13.required,parentSchema:schema13,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(func2.call(schema13.properties, key0))){
+validate12.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema13,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.approval_id !== undefined){
+let data0 = data.approval_id;
+const _errs2 = errors;
+const _errs3 = errors;
+if(errors === _errs3){
+if(typeof data0 === "string"){
+if(func3(data0) > 128){
+validate12.errors = [{instancePath:instancePath+"/approval_id",schemaPath:"#/definitions/approval_id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema14,data:data0}];
+return false;
+}
+else {
+if(!pattern0.test(data0)){
+validate12.errors = [{instancePath:instancePath+"/approval_id",schemaPath:"#/definitions/approval_id/pattern",keyword:"pattern",params:{pattern: "^apr_"},message:"must match pattern \""+"^apr_"+"\"",schema:"^apr_",parentSchema:schema14,data:data0}];
+return false;
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/approval_id",schemaPath:"#/definitions/approval_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema14.type,parentSchema:schema14,data:data0}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.kind !== undefined){
+let data1 = data.kind;
+const _errs5 = errors;
+if(typeof data1 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.kind.type,parentSchema:schema13.properties.kind,data:data1}];
+return false;
+}
+if(!((data1 === "command") || (data1 === "scopes"))){
+validate12.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/enum",keyword:"enum",params:{allowedValues: schema13.properties.kind.enum},message:"must be equal to one of the allowed values",schema:schema13.properties.kind.enum,parentSchema:schema13.properties.kind,data:data1}];
+return false;
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.span_id !== undefined){
+let data2 = data.span_id;
+const _errs7 = errors;
+if(errors === _errs7){
+if(typeof data2 === "string"){
+if(!pattern1.test(data2)){
+validate12.errors = [{instancePath:instancePath+"/span_id",schemaPath:"#/properties/span_id/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema13.properties.span_id,data:data2}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/span_id",schemaPath:"#/properties/span_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.span_id.type,parentSchema:schema13.properties.span_id,data:data2}];
+return false;
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.agent_id !== undefined){
+let data3 = data.agent_id;
+const _errs9 = errors;
+const _errs10 = errors;
+if(errors === _errs10){
+if(typeof data3 === "string"){
+if(!pattern2.test(data3)){
+validate12.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"#/definitions/agent_id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@-]{1,128}$"+"\"",schema:"^[A-Za-z0-9._:@-]{1,128}$",parentSchema:schema15,data:data3}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"#/definitions/agent_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.type,parentSchema:schema15,data:data3}];
+return false;
+}
+}
+var valid0 = _errs9 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.session_id !== undefined){
+let data4 = data.session_id;
+const _errs12 = errors;
+if(errors === _errs12){
+if(typeof data4 === "string"){
+if(!pattern3.test(data4)){
+validate12.errors = [{instancePath:instancePath+"/session_id",schemaPath:"#/properties/session_id/pattern",keyword:"pattern",params:{pattern: "^ses_"},message:"must match pattern \""+"^ses_"+"\"",schema:"^ses_",parentSchema:schema13.properties.session_id,data:data4}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/session_id",schemaPath:"#/properties/session_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.session_id.type,parentSchema:schema13.properties.session_id,data:data4}];
+return false;
+}
+}
+var valid0 = _errs12 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.project !== undefined){
+let data5 = data.project;
+const _errs14 = errors;
+if(typeof data5 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/project",schemaPath:"#/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.project.type,parentSchema:schema13.properties.project,data:data5}];
+return false;
+}
+var valid0 = _errs14 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.cwd !== undefined){
+let data6 = data.cwd;
+const _errs16 = errors;
+if(typeof data6 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/cwd",schemaPath:"#/properties/cwd/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.cwd.type,parentSchema:schema13.properties.cwd,data:data6}];
+return false;
+}
+var valid0 = _errs16 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.policy_id !== undefined){
+let data7 = data.policy_id;
+const _errs18 = errors;
+if(typeof data7 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/policy_id",schemaPath:"#/properties/policy_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.policy_id.type,parentSchema:schema13.properties.policy_id,data:data7}];
+return false;
+}
+var valid0 = _errs18 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.policy_hash !== undefined){
+let data8 = data.policy_hash;
+const _errs20 = errors;
+if(errors === _errs20){
+if(typeof data8 === "string"){
+if(!pattern4.test(data8)){
+validate12.errors = [{instancePath:instancePath+"/policy_hash",schemaPath:"#/properties/policy_hash/pattern",keyword:"pattern",params:{pattern: "^sha256:"},message:"must match pattern \""+"^sha256:"+"\"",schema:"^sha256:",parentSchema:schema13.properties.policy_hash,data:data8}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/policy_hash",schemaPath:"#/properties/policy_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.policy_hash.type,parentSchema:schema13.properties.policy_hash,data:data8}];
+return false;
+}
+}
+var valid0 = _errs20 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.profile !== undefined){
+let data9 = data.profile;
+const _errs22 = errors;
+if((typeof data9 !== "string") && (data9 !== null)){
+validate12.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/properties/profile/type",keyword:"type",params:{type: schema13.properties.profile.type},message:"must be string,null",schema:schema13.properties.profile.type,parentSchema:schema13.properties.profile,data:data9}];
+return false;
+}
+var valid0 = _errs22 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.rule !== undefined){
+let data10 = data.rule;
+const _errs24 = errors;
+const _errs25 = errors;
+let valid3 = false;
+const _errs26 = errors;
+const _errs27 = errors;
+if(errors === _errs27){
+if(data10 && typeof data10 == "object" && !Array.isArray(data10)){
+let missing1;
+if(((((data10.list === undefined) && (missing1 = "list")) || ((data10.pattern === undefined) && (missing1 = "pattern"))) || ((data10.fragment === undefined) && (missing1 = "fragment"))) || ((data10.source === undefined) && (missing1 = "source"))){
+const err0 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema16.required,parentSchema:schema16,data:data10};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+else {
+const _errs29 = errors;
+for(const key1 in data10){
+if(!(((((key1 === "list") || (key1 === "pattern")) || (key1 === "fragment")) || (key1 === "source")) || (key1 === "reason"))){
+const err1 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema16,data:data10};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+break;
+}
+}
+if(_errs29 === errors){
+if(data10.list !== undefined){
+let data11 = data10.list;
+const _errs30 = errors;
+if(typeof data11 !== "string"){
+const err2 = {instancePath:instancePath+"/rule/list",schemaPath:"#/definitions/decision_rule/properties/list/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.list.type,parentSchema:schema16.properties.list,data:data11};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+var valid5 = _errs30 === errors;
+}
+else {
+var valid5 = true;
+}
+if(valid5){
+if(data10.pattern !== undefined){
+let data12 = data10.pattern;
+const _errs32 = errors;
+if(typeof data12 !== "string"){
+const err3 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/definitions/decision_rule/properties/pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.pattern.type,parentSchema:schema16.properties.pattern,data:data12};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+var valid5 = _errs32 === errors;
+}
+else {
+var valid5 = true;
+}
+if(valid5){
+if(data10.fragment !== undefined){
+let data13 = data10.fragment;
+const _errs34 = errors;
+if(typeof data13 !== "string"){
+const err4 = {instancePath:instancePath+"/rule/fragment",schemaPath:"#/definitions/decision_rule/properties/fragment/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.fragment.type,parentSchema:schema16.properties.fragment,data:data13};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+var valid5 = _errs34 === errors;
+}
+else {
+var valid5 = true;
+}
+if(valid5){
+if(data10.source !== undefined){
+let data14 = data10.source;
+const _errs36 = errors;
+if(typeof data14 !== "string"){
+const err5 = {instancePath:instancePath+"/rule/source",schemaPath:"#/definitions/decision_rule/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.source.type,parentSchema:schema16.properties.source,data:data14};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+var valid5 = _errs36 === errors;
+}
+else {
+var valid5 = true;
+}
+if(valid5){
+if(data10.reason !== undefined){
+let data15 = data10.reason;
+const _errs38 = errors;
+if(typeof data15 !== "string"){
+const err6 = {instancePath:instancePath+"/rule/reason",schemaPath:"#/definitions/decision_rule/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.reason.type,parentSchema:schema16.properties.reason,data:data15};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+var valid5 = _errs38 === errors;
+}
+else {
+var valid5 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err7 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema16.type,parentSchema:schema16,data:data10};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+}
+var _valid0 = _errs26 === errors;
+valid3 = valid3 || _valid0;
+if(!valid3){
+const _errs40 = errors;
+if(data10 !== null){
+const err8 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema13.properties.rule.anyOf[1].type,parentSchema:schema13.properties.rule.anyOf[1],data:data10};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+var _valid0 = _errs40 === errors;
+valid3 = valid3 || _valid0;
+}
+if(!valid3){
+const err9 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema13.properties.rule.anyOf,parentSchema:schema13.properties.rule,data:data10};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+validate12.errors = vErrors;
+return false;
+}
+else {
+errors = _errs25;
+if(vErrors !== null){
+if(_errs25){
+vErrors.length = _errs25;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs24 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.reason !== undefined){
+let data16 = data.reason;
+const _errs42 = errors;
+if((typeof data16 !== "string") && (data16 !== null)){
+validate12.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: schema13.properties.reason.type},message:"must be string,null",schema:schema13.properties.reason.type,parentSchema:schema13.properties.reason,data:data16}];
+return false;
+}
+var valid0 = _errs42 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.subject !== undefined){
+let data17 = data.subject;
+const _errs44 = errors;
+const _errs45 = errors;
+if(errors === _errs45){
+if(data17 && typeof data17 == "object" && !Array.isArray(data17)){
+const _errs47 = errors;
+for(const key2 in data17){
+if(!(((((((key2 === "cmd") || (key2 === "shell")) || (key2 === "argv")) || (key2 === "env")) || (key2 === "stdin_bytes")) || (key2 === "verdict")) || (key2 === "scopes"))){
+validate12.errors = [{instancePath:instancePath+"/subject",schemaPath:"#/definitions/approval_subject/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema17,data:data17}];
+return false;
+break;
+}
+}
+if(_errs47 === errors){
+if(data17.cmd !== undefined){
+let data18 = data17.cmd;
+const _errs48 = errors;
+if(typeof data18 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/subject/cmd",schemaPath:"#/definitions/approval_subject/properties/cmd/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.cmd.type,parentSchema:schema17.properties.cmd,data:data18}];
+return false;
+}
+var valid7 = _errs48 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data17.shell !== undefined){
+let data19 = data17.shell;
+const _errs50 = errors;
+if(typeof data19 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/subject/shell",schemaPath:"#/definitions/approval_subject/properties/shell/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.shell.type,parentSchema:schema17.properties.shell,data:data19}];
+return false;
+}
+if(!((data19 === "sh") || (data19 === "bash"))){
+validate12.errors = [{instancePath:instancePath+"/subject/shell",schemaPath:"#/definitions/approval_subject/properties/shell/enum",keyword:"enum",params:{allowedValues: schema17.properties.shell.enum},message:"must be equal to one of the allowed values",schema:schema17.properties.shell.enum,parentSchema:schema17.properties.shell,data:data19}];
+return false;
+}
+var valid7 = _errs50 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data17.argv !== undefined){
+let data20 = data17.argv;
+const _errs52 = errors;
+if(errors === _errs52){
+if(Array.isArray(data20)){
+var valid8 = true;
+const len0 = data20.length;
+for(let i0=0; i0<len0; i0++){
+let data21 = data20[i0];
+const _errs54 = errors;
+if(typeof data21 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/subject/argv/" + i0,schemaPath:"#/definitions/approval_subject/properties/argv/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.argv.items.type,parentSchema:schema17.properties.argv.items,data:data21}];
+return false;
+}
+var valid8 = _errs54 === errors;
+if(!valid8){
+break;
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/subject/argv",schemaPath:"#/definitions/approval_subject/properties/argv/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.argv.type,parentSchema:schema17.properties.argv,data:data20}];
+return false;
+}
+}
+var valid7 = _errs52 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data17.env !== undefined){
+let data22 = data17.env;
+const _errs56 = errors;
+if(errors === _errs56){
+if(Array.isArray(data22)){
+var valid9 = true;
+const len1 = data22.length;
+for(let i1=0; i1<len1; i1++){
+let data23 = data22[i1];
+const _errs58 = errors;
+if(typeof data23 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/subject/env/" + i1,schemaPath:"#/definitions/approval_subject/properties/env/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.env.items.type,parentSchema:schema17.properties.env.items,data:data23}];
+return false;
+}
+var valid9 = _errs58 === errors;
+if(!valid9){
+break;
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/subject/env",schemaPath:"#/definitions/approval_subject/properties/env/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.env.type,parentSchema:schema17.properties.env,data:data22}];
+return false;
+}
+}
+var valid7 = _errs56 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data17.stdin_bytes !== undefined){
+let data24 = data17.stdin_bytes;
+const _errs60 = errors;
+if(!(((typeof data24 == "number") && (!(data24 % 1) && !isNaN(data24))) && (isFinite(data24)))){
+validate12.errors = [{instancePath:instancePath+"/subject/stdin_bytes",schemaPath:"#/definitions/approval_subject/properties/stdin_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema17.properties.stdin_bytes.type,parentSchema:schema17.properties.stdin_bytes,data:data24}];
+return false;
+}
+if(errors === _errs60){
+if((typeof data24 == "number") && (isFinite(data24))){
+if(data24 < 0 || isNaN(data24)){
+validate12.errors = [{instancePath:instancePath+"/subject/stdin_bytes",schemaPath:"#/definitions/approval_subject/properties/stdin_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.stdin_bytes,data:data24}];
+return false;
+}
+}
+}
+var valid7 = _errs60 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data17.verdict !== undefined){
+let data25 = data17.verdict;
+const _errs62 = errors;
+if(typeof data25 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/subject/verdict",schemaPath:"#/definitions/approval_subject/properties/verdict/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.verdict.type,parentSchema:schema17.properties.verdict,data:data25}];
+return false;
+}
+if(!((data25 === "allow") || (data25 === "isolate"))){
+validate12.errors = [{instancePath:instancePath+"/subject/verdict",schemaPath:"#/definitions/approval_subject/properties/verdict/enum",keyword:"enum",params:{allowedValues: schema17.properties.verdict.enum},message:"must be equal to one of the allowed values",schema:schema17.properties.verdict.enum,parentSchema:schema17.properties.verdict,data:data25}];
+return false;
+}
+var valid7 = _errs62 === errors;
+}
+else {
+var valid7 = true;
+}
+if(valid7){
+if(data17.scopes !== undefined){
+let data26 = data17.scopes;
+const _errs64 = errors;
+if(errors === _errs64){
+if(Array.isArray(data26)){
+var valid10 = true;
+const len2 = data26.length;
+for(let i2=0; i2<len2; i2++){
+let data27 = data26[i2];
+const _errs66 = errors;
+if(typeof data27 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/subject/scopes/" + i2,schemaPath:"#/definitions/approval_subject/properties/scopes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.scopes.items.type,parentSchema:schema17.properties.scopes.items,data:data27}];
+return false;
+}
+var valid10 = _errs66 === errors;
+if(!valid10){
+break;
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/subject/scopes",schemaPath:"#/definitions/approval_subject/properties/scopes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.scopes.type,parentSchema:schema17.properties.scopes,data:data26}];
+return false;
+}
+}
+var valid7 = _errs64 === errors;
+}
+else {
+var valid7 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/subject",schemaPath:"#/definitions/approval_subject/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema17.type,parentSchema:schema17,data:data17}];
+return false;
+}
+}
+var valid0 = _errs44 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.offers !== undefined){
+let data28 = data.offers;
+const _errs68 = errors;
+if(errors === _errs68){
+if(Array.isArray(data28)){
+var valid11 = true;
+const len3 = data28.length;
+for(let i3=0; i3<len3; i3++){
+let data29 = data28[i3];
+const _errs70 = errors;
+if(typeof data29 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/offers/" + i3,schemaPath:"#/definitions/approval_decision/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.type,parentSchema:schema18,data:data29}];
+return false;
+}
+if(!((((data29 === "once") || (data29 === "session")) || (data29 === "always")) || (data29 === "deny"))){
+validate12.errors = [{instancePath:instancePath+"/offers/" + i3,schemaPath:"#/definitions/approval_decision/enum",keyword:"enum",params:{allowedValues: schema18.enum},message:"must be equal to one of the allowed values",schema:schema18.enum,parentSchema:schema18,data:data29}];
+return false;
+}
+var valid11 = _errs70 === errors;
+if(!valid11){
+break;
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/offers",schemaPath:"#/properties/offers/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema13.properties.offers.type,parentSchema:schema13.properties.offers,data:data28}];
+return false;
+}
+}
+var valid0 = _errs68 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.notes !== undefined){
+let data30 = data.notes;
+const _errs73 = errors;
+if(errors === _errs73){
+if(Array.isArray(data30)){
+var valid13 = true;
+const len4 = data30.length;
+for(let i4=0; i4<len4; i4++){
+let data31 = data30[i4];
+const _errs75 = errors;
+if(typeof data31 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/notes/" + i4,schemaPath:"#/properties/notes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.notes.items.type,parentSchema:schema13.properties.notes.items,data:data31}];
+return false;
+}
+var valid13 = _errs75 === errors;
+if(!valid13){
+break;
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/notes",schemaPath:"#/properties/notes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema13.properties.notes.type,parentSchema:schema13.properties.notes,data:data30}];
+return false;
+}
+}
+var valid0 = _errs73 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.asked_at !== undefined){
+let data32 = data.asked_at;
+const _errs77 = errors;
+if(typeof data32 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/asked_at",schemaPath:"#/properties/asked_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.asked_at.type,parentSchema:schema13.properties.asked_at,data:data32}];
+return false;
+}
+var valid0 = _errs77 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.expires_at !== undefined){
+let data33 = data.expires_at;
+const _errs79 = errors;
+if(typeof data33 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/expires_at",schemaPath:"#/properties/expires_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.expires_at.type,parentSchema:schema13.properties.expires_at,data:data33}];
+return false;
+}
+var valid0 = _errs79 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.waiting !== undefined){
+let data34 = data.waiting;
+const _errs81 = errors;
+if(!(((typeof data34 == "number") && (!(data34 % 1) && !isNaN(data34))) && (isFinite(data34)))){
+validate12.errors = [{instancePath:instancePath+"/waiting",schemaPath:"#/properties/waiting/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema13.properties.waiting.type,parentSchema:schema13.properties.waiting,data:data34}];
+return false;
+}
+if(errors === _errs81){
+if((typeof data34 == "number") && (isFinite(data34))){
+if(data34 < 0 || isNaN(data34)){
+validate12.errors = [{instancePath:instancePath+"/waiting",schemaPath:"#/properties/waiting/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema13.properties.waiting,data:data34}];
+return false;
+}
+}
+}
+var valid0 = _errs81 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.preview !== undefined){
+let data35 = data.preview;
+const _errs83 = errors;
+const _errs84 = errors;
+if(errors === _errs84){
+if(data35 && typeof data35 == "object" && !Array.isArray(data35)){
+let missing2;
+if((((((((((((((data35.state === undefined) && (missing2 = "state")) || ((data35.why === undefined) && (missing2 = "why"))) || ((data35.writes === undefined) && (missing2 = "writes"))) || ((data35.mods === undefined) && (missing2 = "mods"))) || ((data35.deletes === undefined) && (missing2 = "deletes"))) || ((data35.dirs === undefined) && (missing2 = "dirs"))) || ((data35.names === undefined) && (missing2 = "names"))) || ((data35.autorun === undefined) && (missing2 = "autorun"))) || ((data35.truncated === undefined) && (missing2 = "truncated"))) || ((data35.exit === undefined) && (missing2 = "exit"))) || ((data35.signal === undefined) && (missing2 = "signal"))) || ((data35.timed_out === undefined) && (missing2 = "timed_out"))) || ((data35.duration_ms === undefined) && (missing2 = "duration_ms"))){
+validate12.errors = [{instancePath:instancePath+"/preview",schemaPath:"#/definitions/approval_preview/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema19.required,parentSchema:schema19,data:data35}];
+return false;
+}
+else {
+const _errs86 = errors;
+for(const key3 in data35){
+if(!(func2.call(schema19.properties, key3))){
+validate12.errors = [{instancePath:instancePath+"/preview",schemaPath:"#/definitions/approval_preview/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema19,data:data35}];
+return false;
+break;
+}
+}
+if(_errs86 === errors){
+if(data35.state !== undefined){
+let data36 = data35.state;
+const _errs87 = errors;
+if(typeof data36 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/preview/state",schemaPath:"#/definitions/approval_preview/properties/state/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.state.type,parentSchema:schema19.properties.state,data:data36}];
+return false;
+}
+if(!((((data36 === "none") || (data36 === "running")) || (data36 === "done")) || (data36 === "failed"))){
+validate12.errors = [{instancePath:instancePath+"/preview/state",schemaPath:"#/definitions/approval_preview/properties/state/enum",keyword:"enum",params:{allowedValues: schema19.properties.state.enum},message:"must be equal to one of the allowed values",schema:schema19.properties.state.enum,parentSchema:schema19.properties.state,data:data36}];
+return false;
+}
+var valid15 = _errs87 === errors;
+}
+else {
+var valid15 = true;
+}
+if(valid15){
+if(data35.why !== undefined){
+let data37 = data35.why;
+const _errs89 = errors;
+if((typeof data37 !== "string") && (data37 !== null)){
+validate12.errors = [{instancePath:instancePath+"/preview/why",schemaPath:"#/definitions/approval_preview/properties/why/type",keyword:"type",params:{type: schema19.properties.why.type},message:"must be string,null",schema:schema19.properties.why.type,parentSchema:schema19.properties.why,data:data37}];
+return false;
+}
+var valid15 = _errs89 === errors;
+}
+else {
+var valid15 = true;
+}
+if(valid15){
+if(data35.writes !== undefined){
+let data38 = data35.writes;
+const _errs91 = errors;
+if(!(((typeof data38 == "number") && (!(data38 % 1) && !isNaN(data38))) && (isFinite(data38)))){
+validate12.errors = [{instancePath:instancePath+"/preview/writes",schemaPath:"#/definitions/approval_preview/properties/writes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.writes.type,parentSchema:schema19.properties.writes,data:data38}];
+return false;
+}
+if(errors === _errs91){
+if((typeof data38 == "number") && (isFinite(data38))){
+if(data38 < 0 || isNaN(data38)){
+validate12.errors = [{instancePath:instancePath+"/preview/writes",schemaPath:"#/definitions/approval_preview/properties/writes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.writes,data:data38}];
+return false;
+}
+}
+}
+var valid15 = _errs91 === errors;
+}
+else {
+var valid15 = true;
+}
+if(valid15){
+if(data35.mods !== undefined){
+let data39 = data35.mods;
+const _errs93 = errors;
+if(!(((typeof data39 == "number") && (!(data39 % 1) && !isNaN(data39))) && (isFinite(data39)))){
+validate12.errors = [{instancePath:instancePath+"/preview/mods",schemaPath:"#/definitions/approval_preview/properties/mods/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.mods.type,parentSchema:schema19.properties.mods,data:data39}];
+return false;
+}
+if(errors === _errs93){
+if((typeof data39 == "number") && (isFinite(data39))){
+if(data39 < 0 || isNaN(data39)){
+validate12.errors = [{instancePath:instancePath+"/preview/mods",schemaPath:"#/definitions/approval_preview/properties/mods/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.mods,data:data39}];
+return false;
+}
+}
+}
+var valid15 = _errs93 === errors;
+}
+else {
+var valid15 = true;
+}
+if(valid15){
+if(data35.deletes !== undefined){
+let data40 = data35.deletes;
+const _errs95 = errors;
+if(!(((typeof data40 == "number") && (!(data40 % 1) && !isNaN(data40))) && (isFinite(data40)))){
+validate12.errors = [{instancePath:instancePath+"/preview/deletes",schemaPath:"#/definitions/approval_preview/properties/deletes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.deletes.type,parentSchema:schema19.properties.deletes,data:data40}];
+return false;
+}
+if(errors === _errs95){
+if((typeof data40 == "number") && (isFinite(data40))){
+if(data40 < 0 || isNaN(data40)){
+validate12.errors = [{instancePath:instancePath+"/preview/deletes",schemaPath:"#/definitions/approval_preview/properties/deletes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.deletes,data:data40}];
+return false;
+}
+}
+}
+var valid15 = _errs95 === errors;
+}
+else {
+var valid15 = true;
+}
+if(valid15){
+if(data35.dirs !== undefined){
+let data41 = data35.dirs;
+const _errs97 = errors;
+if(!(((typeof data41 == "number") && (!(data41 % 1) && !isNaN(data41))) && (isFinite(data41)))){
+validate12.errors = [{instancePath:instancePath+"/preview/dirs",schemaPath:"#/definitions/approval_preview/properties/dirs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.dirs.type,parentSchema:schema19.properties.dirs,data:data41}];
+return false;
+}
+if(errors === _errs97){
+if((typeof data41 == "number") && (isFinite(data41))){
+if(data41 < 0 || isNaN(data41)){
+validate12.errors = [{instancePath:instancePath+"/preview/dirs",schemaPath:"#/definitions/approval_preview/properties/dirs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.dirs,data:data41}];
+return false;
+}
+}
+}
+var valid15 = _errs97 === errors;
+}
+else {
+var valid15 = true;
+}
+if(valid15){
+if(data35.names !== undefined){
+let data42 = data35.names;
+const _errs99 = errors;
+if(errors === _errs99){
+if(Array.isArray(data42)){
+if(data42.length > 20){
+validate12.errors = [{instancePath:instancePath+"/preview/names",schemaPath:"#/definitions/approval_preview/properties/names/maxItems",keyword:"maxItems",params:{limit: 20},message:"must NOT have more than 20 items",schema:20,parentSchema:schema19.properties.names,data:data42}];
+return false;
+}
+else {
+var valid16 = true;
+const len5 = data42.length;
+for(let i5=0; i5<len5; i5++){
+let data43 = data42[i5];
+const _errs101 = errors;
+if(typeof data43 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/preview/names/" + i5,schemaPath:"#/definitions/approval_preview/properties/names/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.names.items.type,parentSchema:schema19.properties.names.items,data:data43}];
+return false;
+}
+var valid16 = _errs101 === errors;
+if(!valid16){
+break;
+}
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/preview/names",schemaPath:"#/definitions/approval_preview/properties/names/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema19.properties.names.type,parentSchema:schema19.properties.names,data:data42}];
+return false;
+}
+}
+var valid15 = _errs99 === errors;
+}
+else {
+var valid15 = true;
+}
+if(valid15){
+if(data35.autorun !== undefined){
+let data44 = data35.autorun;
+const _errs103 = errors;
+if(errors === _errs103){
+if(Array.isArray(data44)){
+if(data44.length > 20){
+validate12.errors = [{instancePath:instancePath+"/preview/autorun",schemaPath:"#/definitions/approval_preview/properties/autorun/maxItems",keyword:"maxItems",params:{limit: 20},message:"must NOT have more than 20 items",schema:20,parentSchema:schema19.properties.autorun,data:data44}];
+return false;
+}
+else {
+var valid17 = true;
+const len6 = data44.length;
+for(let i6=0; i6<len6; i6++){
+let data45 = data44[i6];
+const _errs105 = errors;
+if(typeof data45 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/preview/autorun/" + i6,schemaPath:"#/definitions/approval_preview/properties/autorun/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.autorun.items.type,parentSchema:schema19.properties.autorun.items,data:data45}];
+return false;
+}
+var valid17 = _errs105 === errors;
+if(!valid17){
+break;
+}
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/preview/autorun",schemaPath:"#/definitions/approval_preview/properties/autorun/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema19.properties.autorun.type,parentSchema:schema19.properties.autorun,data:data44}];
+return false;
+}
+}
+var valid15 = _errs103 === errors;
+}
+else {
+var valid15 = true;
+}
+if(valid15){
+if(data35.truncated !== undefined){
+let data46 = data35.truncated;
+const _errs107 = errors;
+if(typeof data46 !== "boolean"){
+validate12.errors = [{instancePath:instancePath+"/preview/truncated",schemaPath:"#/definitions/approval_preview/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema19.properties.truncated.type,parentSchema:schema19.properties.truncated,data:data46}];
+return false;
+}
+var valid15 = _errs107 === errors;
+}
+else {
+var valid15 = true;
+}
+if(valid15){
+if(data35.exit !== undefined){
+let data47 = data35.exit;
+const _errs109 = errors;
+if((!(((typeof data47 == "number") && (!(data47 % 1) && !isNaN(data47))) && (isFinite(data47)))) && (data47 !== null)){
+validate12.errors = [{instancePath:instancePath+"/preview/exit",schemaPath:"#/definitions/approval_preview/properties/exit/type",keyword:"type",params:{type: schema19.properties.exit.type},message:"must be integer,null",schema:schema19.properties.exit.type,parentSchema:schema19.properties.exit,data:data47}];
+return false;
+}
+var valid15 = _errs109 === errors;
+}
+else {
+var valid15 = true;
+}
+if(valid15){
+if(data35.signal !== undefined){
+let data48 = data35.signal;
+const _errs111 = errors;
+if((typeof data48 !== "string") && (data48 !== null)){
+validate12.errors = [{instancePath:instancePath+"/preview/signal",schemaPath:"#/definitions/approval_preview/properties/signal/type",keyword:"type",params:{type: schema19.properties.signal.type},message:"must be string,null",schema:schema19.properties.signal.type,parentSchema:schema19.properties.signal,data:data48}];
+return false;
+}
+var valid15 = _errs111 === errors;
+}
+else {
+var valid15 = true;
+}
+if(valid15){
+if(data35.timed_out !== undefined){
+let data49 = data35.timed_out;
+const _errs113 = errors;
+if(typeof data49 !== "boolean"){
+validate12.errors = [{instancePath:instancePath+"/preview/timed_out",schemaPath:"#/definitions/approval_preview/properties/timed_out/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema19.properties.timed_out.type,parentSchema:schema19.properties.timed_out,data:data49}];
+return false;
+}
+var valid15 = _errs113 === errors;
+}
+else {
+var valid15 = true;
+}
+if(valid15){
+if(data35.duration_ms !== undefined){
+let data50 = data35.duration_ms;
+const _errs115 = errors;
+if(errors === _errs115){
+if((typeof data50 == "number") && (isFinite(data50))){
+if(data50 < 0 || isNaN(data50)){
+validate12.errors = [{instancePath:instancePath+"/preview/duration_ms",schemaPath:"#/definitions/approval_preview/properties/duration_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.duration_ms,data:data50}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/preview/duration_ms",schemaPath:"#/definitions/approval_preview/properties/duration_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema19.properties.duration_ms.type,parentSchema:schema19.properties.duration_ms,data:data50}];
+return false;
+}
+}
+var valid15 = _errs115 === errors;
+}
+else {
+var valid15 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/preview",schemaPath:"#/definitions/approval_preview/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema19.type,parentSchema:schema19,data:data35}];
+return false;
+}
+}
+var valid0 = _errs83 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate12.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema13.type,parentSchema:schema13,data}];
+return false;
+}
+}
+validate12.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="approvals-reply.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((data.approvals === undefined) && (missing0 = "approvals")) || ((data.problems === undefined) && (missing0 = "problems"))){
+validate10.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema11.required,parentSchema:schema11,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "approvals") || (key0 === "problems"))){
+validate10.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.approvals !== undefined){
+let data0 = data.approvals;
+const _errs2 = errors;
+if(errors === _errs2){
+if(Array.isArray(data0)){
+var valid1 = true;
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
+const _errs4 = errors;
+if(!(validate12(data0[i0], {instancePath:instancePath+"/approvals/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs4 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/approvals",schemaPath:"#/properties/approvals/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.properties.approvals.type,parentSchema:schema11.properties.approvals,data:data0}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.problems !== undefined){
+let data2 = data.problems;
+const _errs5 = errors;
+if(errors === _errs5){
+if(Array.isArray(data2)){
+var valid2 = true;
+const len1 = data2.length;
+for(let i1=0; i1<len1; i1++){
+let data3 = data2[i1];
+const _errs7 = errors;
+if(typeof data3 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/problems/" + i1,schemaPath:"#/properties/problems/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.problems.items.type,parentSchema:schema11.properties.problems.items,data:data3}];
+return false;
+}
+var valid2 = _errs7 === errors;
+if(!valid2){
+break;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/problems",schemaPath:"#/properties/problems/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.properties.problems.type,parentSchema:schema11.properties.problems,data:data2}];
+return false;
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
+return false;
+}
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
+export const validateApprovalsDocument = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"approvals.schema.json","title":"ApprovalsDocument","type":"object","additionalProperties":false,"required":["approvals"],"properties":{"approvals":{"type":["array","null"],"maxItems":4096,"items":{"$ref":"#/definitions/always_approval"}}},"definitions":{"always_approval":{"title":"AlwaysApproval","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["id","policy","agent","project","cwd","env_hash"],"properties":{"id":{"$ref":"shared.schema.json#/definitions/approval_id"},"policy":{"$ref":"shared.schema.json#/definitions/policy_name"},"profile":{"$ref":"shared.schema.json#/definitions/policy_name"},"agent":{"$ref":"shared.schema.json#/definitions/agent_id"},"project":{"$ref":"shared.schema.json#/definitions/working_directory"},"cwd":{"$ref":"shared.schema.json#/definitions/working_directory"},"cmd":{"$ref":"shared.schema.json#/definitions/command_line"},"shell":{"type":"string","enum":["sh","bash"]},"argv":{"$ref":"shared.schema.json#/definitions/argument_list"},"env_hash":{"type":"string","minLength":1,"pattern":"^sha256:[0-9a-f]{64}$","x-wanted":"sha256: and 64 hexadecimal digits"},"stdin_sha256":{"type":"string","minLength":1,"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"background":{"type":"string","enum":["kill","keep"]},"programs":{"type":"array","maxItems":1024,"items":{"$ref":"#/definitions/approved_program"}},"approved_at":{"type":"string","minLength":1},"note":{"type":"string","minLength":1}}},{"x-wanted":"exactly one of 'cmd' and 'argv'","oneOf":[{"required":["cmd"]},{"required":["argv"]}]}]},"approved_program":{"title":"ApprovedProgram","type":"object","additionalProperties":false,"required":["path","identity"],"properties":{"path":{"type":"string","minLength":1},"identity":{"type":"string","minLength":1}}}}};
+const schema12 = {"title":"AlwaysApproval","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["id","policy","agent","project","cwd","env_hash"],"properties":{"id":{"$ref":"shared.schema.json#/definitions/approval_id"},"policy":{"$ref":"shared.schema.json#/definitions/policy_name"},"profile":{"$ref":"shared.schema.json#/definitions/policy_name"},"agent":{"$ref":"shared.schema.json#/definitions/agent_id"},"project":{"$ref":"shared.schema.json#/definitions/working_directory"},"cwd":{"$ref":"shared.schema.json#/definitions/working_directory"},"cmd":{"$ref":"shared.schema.json#/definitions/command_line"},"shell":{"type":"string","enum":["sh","bash"]},"argv":{"$ref":"shared.schema.json#/definitions/argument_list"},"env_hash":{"type":"string","minLength":1,"pattern":"^sha256:[0-9a-f]{64}$","x-wanted":"sha256: and 64 hexadecimal digits"},"stdin_sha256":{"type":"string","minLength":1,"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"background":{"type":"string","enum":["kill","keep"]},"programs":{"type":"array","maxItems":1024,"items":{"$ref":"#/definitions/approved_program"}},"approved_at":{"type":"string","minLength":1},"note":{"type":"string","minLength":1}}},{"x-wanted":"exactly one of 'cmd' and 'argv'","oneOf":[{"required":["cmd"]},{"required":["argv"]}]}]};
+const schema14 = {"title":"ApprovalId","type":"string","pattern":"^apr_","maxLength":128};
+const schema15 = {"title":"PolicyName","type":"string","maxLength":128,"pattern":"^[a-z0-9-]+$","x-wanted":"lower-case letters, digits and '-'"};
+const schema17 = {"title":"AgentId","type":"string","pattern":"^[A-Za-z0-9._:@-]{1,128}$","x-wanted":"1 to 128 letters, digits or . _ : @ -"};
+const schema18 = {"title":"WorkingDirectory","type":"string","maxLength":4095,"pattern":"^/[^\\u0000]*$","x-wanted":"an absolute path (it starts with '/') without NUL"};
+const schema20 = {"title":"CommandLine","type":"string","minLength":1,"maxLength":10485760,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"};
+const schema21 = {"title":"ArgumentList","type":"array","minItems":1,"maxItems":65536,"items":{"type":"string","maxLength":10485760,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"}};
+const schema22 = {"title":"ApprovedProgram","type":"object","additionalProperties":false,"required":["path","identity"],"properties":{"path":{"type":"string","minLength":1},"identity":{"type":"string","minLength":1}}};
+const func2 = Object.prototype.hasOwnProperty;
+const func3 = codePointLength;
+const pattern0 = new RegExp("^apr_", "u");
+const pattern1 = new RegExp("^[a-z0-9-]+$", "u");
+const pattern3 = new RegExp("^[A-Za-z0-9._:@-]{1,128}$", "u");
+const pattern4 = new RegExp("^/[^\\u0000]*$", "u");
+const pattern6 = new RegExp("^[^\\u0000]*$", "u");
+const pattern8 = new RegExp("^sha256:[0-9a-f]{64}$", "u");
+const pattern9 = new RegExp("^[0-9a-f]{64}$", "u");
+
+function validate11(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(!(data && typeof data == "object" && !Array.isArray(data))){
+validate11.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema12.type,parentSchema:schema12,data}];
+return false;
+}
+const _errs1 = errors;
+if(errors === _errs1){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((((data.id === undefined) && (missing0 = "id")) || ((data.policy === undefined) && (missing0 = "policy"))) || ((data.agent === undefined) && (missing0 = "agent"))) || ((data.project === undefined) && (missing0 = "project"))) || ((data.cwd === undefined) && (missing0 = "cwd"))) || ((data.env_hash === undefined) && (missing0 = "env_hash"))){
+validate11.errors = [{instancePath,schemaPath:"#/allOf/0/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema12.allOf[0].required,parentSchema:schema12.allOf[0],data}];
+return false;
+}
+else {
+const _errs3 = errors;
+for(const key0 in data){
+if(!(func2.call(schema12.allOf[0].properties, key0))){
+validate11.errors = [{instancePath,schemaPath:"#/allOf/0/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema12.allOf[0],data}];
+return false;
+break;
+}
+}
+if(_errs3 === errors){
+if(data.id !== undefined){
+let data0 = data.id;
+const _errs4 = errors;
+const _errs5 = errors;
+if(errors === _errs5){
+if(typeof data0 === "string"){
+if(func3(data0) > 128){
+validate11.errors = [{instancePath:instancePath+"/id",schemaPath:"shared.schema.json#/definitions/approval_id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema14,data:data0}];
+return false;
+}
+else {
+if(!pattern0.test(data0)){
+validate11.errors = [{instancePath:instancePath+"/id",schemaPath:"shared.schema.json#/definitions/approval_id/pattern",keyword:"pattern",params:{pattern: "^apr_"},message:"must match pattern \""+"^apr_"+"\"",schema:"^apr_",parentSchema:schema14,data:data0}];
+return false;
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/id",schemaPath:"shared.schema.json#/definitions/approval_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema14.type,parentSchema:schema14,data:data0}];
+return false;
+}
+}
+var valid1 = _errs4 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.policy !== undefined){
+let data1 = data.policy;
+const _errs7 = errors;
+const _errs8 = errors;
+if(errors === _errs8){
+if(typeof data1 === "string"){
+if(func3(data1) > 128){
+validate11.errors = [{instancePath:instancePath+"/policy",schemaPath:"shared.schema.json#/definitions/policy_name/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema15,data:data1}];
+return false;
+}
+else {
+if(!pattern1.test(data1)){
+validate11.errors = [{instancePath:instancePath+"/policy",schemaPath:"shared.schema.json#/definitions/policy_name/pattern",keyword:"pattern",params:{pattern: "^[a-z0-9-]+$"},message:"must match pattern \""+"^[a-z0-9-]+$"+"\"",schema:"^[a-z0-9-]+$",parentSchema:schema15,data:data1}];
+return false;
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/policy",schemaPath:"shared.schema.json#/definitions/policy_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.type,parentSchema:schema15,data:data1}];
+return false;
+}
+}
+var valid1 = _errs7 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.profile !== undefined){
+let data2 = data.profile;
+const _errs10 = errors;
+const _errs11 = errors;
+if(errors === _errs11){
+if(typeof data2 === "string"){
+if(func3(data2) > 128){
+validate11.errors = [{instancePath:instancePath+"/profile",schemaPath:"shared.schema.json#/definitions/policy_name/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema15,data:data2}];
+return false;
+}
+else {
+if(!pattern1.test(data2)){
+validate11.errors = [{instancePath:instancePath+"/profile",schemaPath:"shared.schema.json#/definitions/policy_name/pattern",keyword:"pattern",params:{pattern: "^[a-z0-9-]+$"},message:"must match pattern \""+"^[a-z0-9-]+$"+"\"",schema:"^[a-z0-9-]+$",parentSchema:schema15,data:data2}];
+return false;
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/profile",schemaPath:"shared.schema.json#/definitions/policy_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.type,parentSchema:schema15,data:data2}];
+return false;
+}
+}
+var valid1 = _errs10 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.agent !== undefined){
+let data3 = data.agent;
+const _errs13 = errors;
+const _errs14 = errors;
+if(errors === _errs14){
+if(typeof data3 === "string"){
+if(!pattern3.test(data3)){
+validate11.errors = [{instancePath:instancePath+"/agent",schemaPath:"shared.schema.json#/definitions/agent_id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@-]{1,128}$"+"\"",schema:"^[A-Za-z0-9._:@-]{1,128}$",parentSchema:schema17,data:data3}];
+return false;
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/agent",schemaPath:"shared.schema.json#/definitions/agent_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.type,parentSchema:schema17,data:data3}];
+return false;
+}
+}
+var valid1 = _errs13 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.project !== undefined){
+let data4 = data.project;
+const _errs16 = errors;
+const _errs17 = errors;
+if(errors === _errs17){
+if(typeof data4 === "string"){
+if(func3(data4) > 4095){
+validate11.errors = [{instancePath:instancePath+"/project",schemaPath:"shared.schema.json#/definitions/working_directory/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema18,data:data4}];
+return false;
+}
+else {
+if(!pattern4.test(data4)){
+validate11.errors = [{instancePath:instancePath+"/project",schemaPath:"shared.schema.json#/definitions/working_directory/pattern",keyword:"pattern",params:{pattern: "^/[^\\u0000]*$"},message:"must match pattern \""+"^/[^\\u0000]*$"+"\"",schema:"^/[^\\u0000]*$",parentSchema:schema18,data:data4}];
+return false;
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/project",schemaPath:"shared.schema.json#/definitions/working_directory/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.type,parentSchema:schema18,data:data4}];
+return false;
+}
+}
+var valid1 = _errs16 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.cwd !== undefined){
+let data5 = data.cwd;
+const _errs19 = errors;
+const _errs20 = errors;
+if(errors === _errs20){
+if(typeof data5 === "string"){
+if(func3(data5) > 4095){
+validate11.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema18,data:data5}];
+return false;
+}
+else {
+if(!pattern4.test(data5)){
+validate11.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/pattern",keyword:"pattern",params:{pattern: "^/[^\\u0000]*$"},message:"must match pattern \""+"^/[^\\u0000]*$"+"\"",schema:"^/[^\\u0000]*$",parentSchema:schema18,data:data5}];
+return false;
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.type,parentSchema:schema18,data:data5}];
+return false;
+}
+}
+var valid1 = _errs19 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.cmd !== undefined){
+let data6 = data.cmd;
+const _errs22 = errors;
+const _errs23 = errors;
+if(errors === _errs23){
+if(typeof data6 === "string"){
+if(func3(data6) > 10485760){
+validate11.errors = [{instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/maxLength",keyword:"maxLength",params:{limit: 10485760},message:"must NOT have more than 10485760 characters",schema:10485760,parentSchema:schema20,data:data6}];
+return false;
+}
+else {
+if(func3(data6) < 1){
+validate11.errors = [{instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema20,data:data6}];
+return false;
+}
+else {
+if(!pattern6.test(data6)){
+validate11.errors = [{instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema20,data:data6}];
+return false;
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.type,parentSchema:schema20,data:data6}];
+return false;
+}
+}
+var valid1 = _errs22 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.shell !== undefined){
+let data7 = data.shell;
+const _errs25 = errors;
+if(typeof data7 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/shell",schemaPath:"#/allOf/0/properties/shell/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.shell.type,parentSchema:schema12.allOf[0].properties.shell,data:data7}];
+return false;
+}
+if(!((data7 === "sh") || (data7 === "bash"))){
+validate11.errors = [{instancePath:instancePath+"/shell",schemaPath:"#/allOf/0/properties/shell/enum",keyword:"enum",params:{allowedValues: schema12.allOf[0].properties.shell.enum},message:"must be equal to one of the allowed values",schema:schema12.allOf[0].properties.shell.enum,parentSchema:schema12.allOf[0].properties.shell,data:data7}];
+return false;
+}
+var valid1 = _errs25 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.argv !== undefined){
+let data8 = data.argv;
+const _errs27 = errors;
+const _errs28 = errors;
+if(errors === _errs28){
+if(Array.isArray(data8)){
+if(data8.length > 65536){
+validate11.errors = [{instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/maxItems",keyword:"maxItems",params:{limit: 65536},message:"must NOT have more than 65536 items",schema:65536,parentSchema:schema21,data:data8}];
+return false;
+}
+else {
+if(data8.length < 1){
+validate11.errors = [{instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema21,data:data8}];
+return false;
+}
+else {
+var valid10 = true;
+const len0 = data8.length;
+for(let i0=0; i0<len0; i0++){
+let data9 = data8[i0];
+const _errs30 = errors;
+if(errors === _errs30){
+if(typeof data9 === "string"){
+if(func3(data9) > 10485760){
+validate11.errors = [{instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/maxLength",keyword:"maxLength",params:{limit: 10485760},message:"must NOT have more than 10485760 characters",schema:10485760,parentSchema:schema21.items,data:data9}];
+return false;
+}
+else {
+if(!pattern6.test(data9)){
+validate11.errors = [{instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema21.items,data:data9}];
+return false;
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.items.type,parentSchema:schema21.items,data:data9}];
+return false;
+}
+}
+var valid10 = _errs30 === errors;
+if(!valid10){
+break;
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema21.type,parentSchema:schema21,data:data8}];
+return false;
+}
+}
+var valid1 = _errs27 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.env_hash !== undefined){
+let data10 = data.env_hash;
+const _errs32 = errors;
+if(errors === _errs32){
+if(typeof data10 === "string"){
+if(func3(data10) < 1){
+validate11.errors = [{instancePath:instancePath+"/env_hash",schemaPath:"#/allOf/0/properties/env_hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.env_hash,data:data10}];
+return false;
+}
+else {
+if(!pattern8.test(data10)){
+validate11.errors = [{instancePath:instancePath+"/env_hash",schemaPath:"#/allOf/0/properties/env_hash/pattern",keyword:"pattern",params:{pattern: "^sha256:[0-9a-f]{64}$"},message:"must match pattern \""+"^sha256:[0-9a-f]{64}$"+"\"",schema:"^sha256:[0-9a-f]{64}$",parentSchema:schema12.allOf[0].properties.env_hash,data:data10}];
+return false;
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/env_hash",schemaPath:"#/allOf/0/properties/env_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.env_hash.type,parentSchema:schema12.allOf[0].properties.env_hash,data:data10}];
+return false;
+}
+}
+var valid1 = _errs32 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.stdin_sha256 !== undefined){
+let data11 = data.stdin_sha256;
+const _errs34 = errors;
+if(errors === _errs34){
+if(typeof data11 === "string"){
+if(func3(data11) < 1){
+validate11.errors = [{instancePath:instancePath+"/stdin_sha256",schemaPath:"#/allOf/0/properties/stdin_sha256/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.stdin_sha256,data:data11}];
+return false;
+}
+else {
+if(!pattern9.test(data11)){
+validate11.errors = [{instancePath:instancePath+"/stdin_sha256",schemaPath:"#/allOf/0/properties/stdin_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.allOf[0].properties.stdin_sha256,data:data11}];
+return false;
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/stdin_sha256",schemaPath:"#/allOf/0/properties/stdin_sha256/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.stdin_sha256.type,parentSchema:schema12.allOf[0].properties.stdin_sha256,data:data11}];
+return false;
+}
+}
+var valid1 = _errs34 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.background !== undefined){
+let data12 = data.background;
+const _errs36 = errors;
+if(typeof data12 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/background",schemaPath:"#/allOf/0/properties/background/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.background.type,parentSchema:schema12.allOf[0].properties.background,data:data12}];
+return false;
+}
+if(!((data12 === "kill") || (data12 === "keep"))){
+validate11.errors = [{instancePath:instancePath+"/background",schemaPath:"#/allOf/0/properties/background/enum",keyword:"enum",params:{allowedValues: schema12.allOf[0].properties.background.enum},message:"must be equal to one of the allowed values",schema:schema12.allOf[0].properties.background.enum,parentSchema:schema12.allOf[0].properties.background,data:data12}];
+return false;
+}
+var valid1 = _errs36 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.programs !== undefined){
+let data13 = data.programs;
+const _errs38 = errors;
+if(errors === _errs38){
+if(Array.isArray(data13)){
+if(data13.length > 1024){
+validate11.errors = [{instancePath:instancePath+"/programs",schemaPath:"#/allOf/0/properties/programs/maxItems",keyword:"maxItems",params:{limit: 1024},message:"must NOT have more than 1024 items",schema:1024,parentSchema:schema12.allOf[0].properties.programs,data:data13}];
+return false;
+}
+else {
+var valid11 = true;
+const len1 = data13.length;
+for(let i1=0; i1<len1; i1++){
+let data14 = data13[i1];
+const _errs40 = errors;
+const _errs41 = errors;
+if(errors === _errs41){
+if(data14 && typeof data14 == "object" && !Array.isArray(data14)){
+let missing1;
+if(((data14.path === undefined) && (missing1 = "path")) || ((data14.identity === undefined) && (missing1 = "identity"))){
+validate11.errors = [{instancePath:instancePath+"/programs/" + i1,schemaPath:"#/definitions/approved_program/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema22.required,parentSchema:schema22,data:data14}];
+return false;
+}
+else {
+const _errs43 = errors;
+for(const key1 in data14){
+if(!((key1 === "path") || (key1 === "identity"))){
+validate11.errors = [{instancePath:instancePath+"/programs/" + i1,schemaPath:"#/definitions/approved_program/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema22,data:data14}];
+return false;
+break;
+}
+}
+if(_errs43 === errors){
+if(data14.path !== undefined){
+let data15 = data14.path;
+const _errs44 = errors;
+if(errors === _errs44){
+if(typeof data15 === "string"){
+if(func3(data15) < 1){
+validate11.errors = [{instancePath:instancePath+"/programs/" + i1+"/path",schemaPath:"#/definitions/approved_program/properties/path/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.path,data:data15}];
+return false;
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/programs/" + i1+"/path",schemaPath:"#/definitions/approved_program/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.path.type,parentSchema:schema22.properties.path,data:data15}];
+return false;
+}
+}
+var valid13 = _errs44 === errors;
+}
+else {
+var valid13 = true;
+}
+if(valid13){
+if(data14.identity !== undefined){
+let data16 = data14.identity;
+const _errs46 = errors;
+if(errors === _errs46){
+if(typeof data16 === "string"){
+if(func3(data16) < 1){
+validate11.errors = [{instancePath:instancePath+"/programs/" + i1+"/identity",schemaPath:"#/definitions/approved_program/properties/identity/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.identity,data:data16}];
+return false;
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/programs/" + i1+"/identity",schemaPath:"#/definitions/approved_program/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.identity.type,parentSchema:schema22.properties.identity,data:data16}];
+return false;
+}
+}
+var valid13 = _errs46 === errors;
+}
+else {
+var valid13 = true;
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/programs/" + i1,schemaPath:"#/definitions/approved_program/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema22.type,parentSchema:schema22,data:data14}];
+return false;
+}
+}
+var valid11 = _errs40 === errors;
+if(!valid11){
+break;
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/programs",schemaPath:"#/allOf/0/properties/programs/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.allOf[0].properties.programs.type,parentSchema:schema12.allOf[0].properties.programs,data:data13}];
+return false;
+}
+}
+var valid1 = _errs38 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.approved_at !== undefined){
+let data17 = data.approved_at;
+const _errs48 = errors;
+if(errors === _errs48){
+if(typeof data17 === "string"){
+if(func3(data17) < 1){
+validate11.errors = [{instancePath:instancePath+"/approved_at",schemaPath:"#/allOf/0/properties/approved_at/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.approved_at,data:data17}];
+return false;
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/approved_at",schemaPath:"#/allOf/0/properties/approved_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.approved_at.type,parentSchema:schema12.allOf[0].properties.approved_at,data:data17}];
+return false;
+}
+}
+var valid1 = _errs48 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.note !== undefined){
+let data18 = data.note;
+const _errs50 = errors;
+if(errors === _errs50){
+if(typeof data18 === "string"){
+if(func3(data18) < 1){
+validate11.errors = [{instancePath:instancePath+"/note",schemaPath:"#/allOf/0/properties/note/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.note,data:data18}];
+return false;
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/note",schemaPath:"#/allOf/0/properties/note/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.note.type,parentSchema:schema12.allOf[0].properties.note,data:data18}];
+return false;
+}
+}
+var valid1 = _errs50 === errors;
+}
+else {
+var valid1 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema12.allOf[0].type,parentSchema:schema12.allOf[0],data}];
+return false;
+}
+}
+var valid0 = _errs1 === errors;
+if(valid0){
+const _errs52 = errors;
+const _errs53 = errors;
+let valid14 = false;
+let passing0 = null;
+const _errs54 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing2;
+if((data.cmd === undefined) && (missing2 = "cmd")){
+const err0 = {instancePath,schemaPath:"#/allOf/1/oneOf/0/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema12.allOf[1].oneOf[0].required,parentSchema:schema12.allOf[1].oneOf[0],data};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+}
+var _valid0 = _errs54 === errors;
+if(_valid0){
+valid14 = true;
+passing0 = 0;
+}
+const _errs55 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing3;
+if((data.argv === undefined) && (missing3 = "argv")){
+const err1 = {instancePath,schemaPath:"#/allOf/1/oneOf/1/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'",schema:schema12.allOf[1].oneOf[1].required,parentSchema:schema12.allOf[1].oneOf[1],data};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+var _valid0 = _errs55 === errors;
+if(_valid0 && valid14){
+valid14 = false;
+passing0 = [passing0, 1];
+}
+else {
+if(_valid0){
+valid14 = true;
+passing0 = 1;
+}
+}
+if(!valid14){
+const err2 = {instancePath,schemaPath:"#/allOf/1/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf",schema:schema12.allOf[1].oneOf,parentSchema:schema12.allOf[1],data};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+validate11.errors = vErrors;
+return false;
+}
+else {
+errors = _errs53;
+if(vErrors !== null){
+if(_errs53){
+vErrors.length = _errs53;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs52 === errors;
+}
+validate11.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="approvals.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.approvals === undefined) && (missing0 = "approvals")){
+validate10.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema11.required,parentSchema:schema11,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(key0 === "approvals")){
+validate10.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.approvals !== undefined){
+let data0 = data.approvals;
+const _errs2 = errors;
+if((!(Array.isArray(data0))) && (data0 !== null)){
+validate10.errors = [{instancePath:instancePath+"/approvals",schemaPath:"#/properties/approvals/type",keyword:"type",params:{type: schema11.properties.approvals.type},message:"must be array,null",schema:schema11.properties.approvals.type,parentSchema:schema11.properties.approvals,data:data0}];
+return false;
+}
+if(errors === _errs2){
+if(Array.isArray(data0)){
+if(data0.length > 4096){
+validate10.errors = [{instancePath:instancePath+"/approvals",schemaPath:"#/properties/approvals/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.properties.approvals,data:data0}];
+return false;
+}
+else {
+var valid1 = true;
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
+const _errs4 = errors;
+if(!(validate11(data0[i0], {instancePath:instancePath+"/approvals/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate11.errors : vErrors.concat(validate11.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs4 === errors;
+if(!valid1){
+break;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
+return false;
+}
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
 export const validateBrokerFile = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"broker-file.schema.json","title":"BrokerFile","type":"object","additionalProperties":false,"required":["pid","version","sockets","started_at"],"properties":{"pid":{"type":"integer","minimum":1},"version":{"type":"string","minLength":1},"sockets":{"type":"object","additionalProperties":false,"required":["agent","control"],"properties":{"agent":{"type":"string","pattern":"^/"},"control":{"type":"string","pattern":"^/"},"agents":{"type":"object","additionalProperties":{"type":"string","pattern":"^/"}}}},"started_at":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"}}};
@@ -3961,7 +6366,7 @@ return validate10;
 
 export const validateExecuteRequest = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"execute-request.schema.json","title":"ExecuteRequest","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["agent_id"],"properties":{"agent_id":{"$ref":"shared.schema.json#/definitions/agent_id"},"cmd":{"$ref":"shared.schema.json#/definitions/command_line"},"shell":{"type":"string","enum":["sh","bash"]},"argv":{"$ref":"shared.schema.json#/definitions/argument_list"},"cwd":{"$ref":"shared.schema.json#/definitions/working_directory"},"env":{"$ref":"shared.schema.json#/definitions/environment"},"pty":{"type":"boolean"},"stdin_b64":{"type":"string","maxLength":10485760,"pattern":"^[A-Za-z0-9+/]*={0,2}$","x-wanted":"base64"},"profile":{"type":"string","minLength":1,"maxLength":128},"session_id":{"type":"string","minLength":1,"maxLength":128},"parent_span":{"type":"string","minLength":1,"maxLength":128},"scope_token":{"type":"string","minLength":1,"maxLength":4096},"timeout_ms":{"type":"integer","minimum":1,"maximum":86400000},"background":{"type":"string","enum":["kill","keep"]},"max_output_bytes":{"type":"integer","minimum":0,"maximum":16777216},"budget":{"$ref":"shared.schema.json#/definitions/budget_limits"},"approval_wait_ms":{"type":"integer","minimum":0,"maximum":86400000},"expect_policy":{"type":"string","minLength":1,"maxLength":128},"idempotency_key":{"type":"string","minLength":1,"maxLength":256}}},{"x-wanted":"exactly one of 'cmd' and 'argv'","oneOf":[{"required":["cmd"]},{"required":["argv"]}]}]};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"execute-request.schema.json","title":"ExecuteRequest","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["agent_id"],"properties":{"agent_id":{"$ref":"shared.schema.json#/definitions/agent_id"},"cmd":{"$ref":"shared.schema.json#/definitions/command_line"},"shell":{"type":"string","enum":["sh","bash"]},"argv":{"$ref":"shared.schema.json#/definitions/argument_list"},"cwd":{"$ref":"shared.schema.json#/definitions/working_directory"},"env":{"$ref":"shared.schema.json#/definitions/environment"},"pty":{"type":"boolean"},"stdin_b64":{"type":"string","maxLength":10485760,"pattern":"^[A-Za-z0-9+/]*={0,2}$","x-wanted":"base64"},"profile":{"type":"string","minLength":1,"maxLength":128},"session_id":{"type":"string","minLength":1,"maxLength":128},"parent_span":{"type":"string","minLength":1,"maxLength":128},"scope_token":{"type":"string","minLength":1,"maxLength":4096},"timeout_ms":{"type":"integer","minimum":1,"maximum":86400000},"background":{"type":"string","enum":["kill","keep"]},"max_output_bytes":{"type":"integer","minimum":0,"maximum":16777216},"budget":{"$ref":"shared.schema.json#/definitions/budget_limits"},"approval_wait_ms":{"type":"integer","minimum":0,"maximum":86400000},"require_approval":{"type":"boolean"},"expect_policy":{"type":"string","minLength":1,"maxLength":128},"idempotency_key":{"type":"string","minLength":1,"maxLength":256}}},{"x-wanted":"exactly one of 'cmd' and 'argv'","oneOf":[{"required":["cmd"]},{"required":["argv"]}]}]};
 const schema13 = {"title":"AgentId","type":"string","pattern":"^[A-Za-z0-9._:@-]{1,128}$","x-wanted":"1 to 128 letters, digits or . _ : @ -"};
 const schema14 = {"title":"CommandLine","type":"string","minLength":1,"maxLength":10485760,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"};
 const schema15 = {"title":"ArgumentList","type":"array","minItems":1,"maxItems":65536,"items":{"type":"string","maxLength":10485760,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"}};
@@ -4610,26 +7015,12 @@ else {
 var valid1 = true;
 }
 if(valid1){
-if(data.expect_policy !== undefined){
-let data22 = data.expect_policy;
+if(data.require_approval !== undefined){
+let data22 = data.require_approval;
 const _errs57 = errors;
-if(errors === _errs57){
-if(typeof data22 === "string"){
-if(func3(data22) > 128){
-validate10.errors = [{instancePath:instancePath+"/expect_policy",schemaPath:"#/allOf/0/properties/expect_policy/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema11.allOf[0].properties.expect_policy,data:data22}];
+if(typeof data22 !== "boolean"){
+validate10.errors = [{instancePath:instancePath+"/require_approval",schemaPath:"#/allOf/0/properties/require_approval/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.require_approval.type,parentSchema:schema11.allOf[0].properties.require_approval,data:data22}];
 return false;
-}
-else {
-if(func3(data22) < 1){
-validate10.errors = [{instancePath:instancePath+"/expect_policy",schemaPath:"#/allOf/0/properties/expect_policy/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.expect_policy,data:data22}];
-return false;
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/expect_policy",schemaPath:"#/allOf/0/properties/expect_policy/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.expect_policy.type,parentSchema:schema11.allOf[0].properties.expect_policy,data:data22}];
-return false;
-}
 }
 var valid1 = _errs57 === errors;
 }
@@ -4637,24 +7028,24 @@ else {
 var valid1 = true;
 }
 if(valid1){
-if(data.idempotency_key !== undefined){
-let data23 = data.idempotency_key;
+if(data.expect_policy !== undefined){
+let data23 = data.expect_policy;
 const _errs59 = errors;
 if(errors === _errs59){
 if(typeof data23 === "string"){
-if(func3(data23) > 256){
-validate10.errors = [{instancePath:instancePath+"/idempotency_key",schemaPath:"#/allOf/0/properties/idempotency_key/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters",schema:256,parentSchema:schema11.allOf[0].properties.idempotency_key,data:data23}];
+if(func3(data23) > 128){
+validate10.errors = [{instancePath:instancePath+"/expect_policy",schemaPath:"#/allOf/0/properties/expect_policy/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema11.allOf[0].properties.expect_policy,data:data23}];
 return false;
 }
 else {
 if(func3(data23) < 1){
-validate10.errors = [{instancePath:instancePath+"/idempotency_key",schemaPath:"#/allOf/0/properties/idempotency_key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.idempotency_key,data:data23}];
+validate10.errors = [{instancePath:instancePath+"/expect_policy",schemaPath:"#/allOf/0/properties/expect_policy/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.expect_policy,data:data23}];
 return false;
 }
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/idempotency_key",schemaPath:"#/allOf/0/properties/idempotency_key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.idempotency_key.type,parentSchema:schema11.allOf[0].properties.idempotency_key,data:data23}];
+validate10.errors = [{instancePath:instancePath+"/expect_policy",schemaPath:"#/allOf/0/properties/expect_policy/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.expect_policy.type,parentSchema:schema11.allOf[0].properties.expect_policy,data:data23}];
 return false;
 }
 }
@@ -4662,6 +7053,34 @@ var valid1 = _errs59 === errors;
 }
 else {
 var valid1 = true;
+}
+if(valid1){
+if(data.idempotency_key !== undefined){
+let data24 = data.idempotency_key;
+const _errs61 = errors;
+if(errors === _errs61){
+if(typeof data24 === "string"){
+if(func3(data24) > 256){
+validate10.errors = [{instancePath:instancePath+"/idempotency_key",schemaPath:"#/allOf/0/properties/idempotency_key/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters",schema:256,parentSchema:schema11.allOf[0].properties.idempotency_key,data:data24}];
+return false;
+}
+else {
+if(func3(data24) < 1){
+validate10.errors = [{instancePath:instancePath+"/idempotency_key",schemaPath:"#/allOf/0/properties/idempotency_key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.idempotency_key,data:data24}];
+return false;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/idempotency_key",schemaPath:"#/allOf/0/properties/idempotency_key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.idempotency_key.type,parentSchema:schema11.allOf[0].properties.idempotency_key,data:data24}];
+return false;
+}
+}
+var valid1 = _errs61 === errors;
+}
+else {
+var valid1 = true;
+}
 }
 }
 }
@@ -4691,11 +7110,11 @@ return false;
 }
 var valid0 = _errs1 === errors;
 if(valid0){
-const _errs61 = errors;
-const _errs62 = errors;
+const _errs63 = errors;
+const _errs64 = errors;
 let valid12 = false;
 let passing0 = null;
-const _errs63 = errors;
+const _errs65 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing1;
 if((data.cmd === undefined) && (missing1 = "cmd")){
@@ -4709,12 +7128,12 @@ vErrors.push(err3);
 errors++;
 }
 }
-var _valid0 = _errs63 === errors;
+var _valid0 = _errs65 === errors;
 if(_valid0){
 valid12 = true;
 passing0 = 0;
 }
-const _errs64 = errors;
+const _errs66 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing2;
 if((data.argv === undefined) && (missing2 = "argv")){
@@ -4728,7 +7147,7 @@ vErrors.push(err4);
 errors++;
 }
 }
-var _valid0 = _errs64 === errors;
+var _valid0 = _errs66 === errors;
 if(_valid0 && valid12){
 valid12 = false;
 passing0 = [passing0, 1];
@@ -4752,17 +7171,17 @@ validate10.errors = vErrors;
 return false;
 }
 else {
-errors = _errs62;
+errors = _errs64;
 if(vErrors !== null){
-if(_errs62){
-vErrors.length = _errs62;
+if(_errs64){
+vErrors.length = _errs64;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs61 === errors;
+var valid0 = _errs63 === errors;
 }
 validate10.errors = vErrors;
 return errors === 0;
@@ -9434,26 +11853,26 @@ return validate10;
 
 export const validateSpan = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
 const schema12 = {"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]};
 const schema14 = {"title":"ErrorCode","type":"string","enum":["invalid_request","agent_id_required","cwd_required","unknown_profile","policy_denied","approval_required","approval_denied","scope_denied","project_not_allowed","not_found","policy_changed","idempotency_conflict","apply_conflict","not_replayable","too_large","budget_exceeded","isolation_unavailable","busy","internal"]};
 const schema15 = {"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}};
-const schema16 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
-const schema17 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
-const schema18 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
-const schema23 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
+const schema16 = {"title":"ApprovalId","type":"string","pattern":"^apr_","maxLength":128};
+const schema19 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
+const schema20 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
+const schema21 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
+const schema26 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
 const func2 = Object.prototype.hasOwnProperty;
-const func5 = codePointLength;
+const func3 = codePointLength;
 const pattern0 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$", "u");
 const pattern1 = new RegExp("^ses_", "u");
 const pattern2 = new RegExp("^spn_", "u");
 const pattern3 = new RegExp("^wld_", "u");
 const pattern4 = new RegExp("^sha256:", "u");
-const pattern5 = new RegExp("^[0-9a-f]{64}$", "u");
-const schema19 = {"title":"Decision","type":"object","additionalProperties":false,"required":["verdict","mode","rule"],"properties":{"verdict":{"$ref":"#/definitions/verdict"},"mode":{"$ref":"#/definitions/policy_mode"},"rule":{"anyOf":[{"$ref":"#/definitions/decision_rule"},{"type":"null"}]}}};
-const schema20 = {"title":"Verdict","type":"string","enum":["allow","isolate","ask","deny","would_deny","would_ask","would_isolate"]};
-const schema21 = {"title":"PolicyMode","type":"string","enum":["observe","enforce"]};
-const schema22 = {"title":"DecisionRule","type":"object","additionalProperties":false,"required":["list","pattern","fragment","source"],"properties":{"list":{"type":"string"},"pattern":{"type":"string"},"fragment":{"type":"string"},"source":{"type":"string"},"reason":{"type":"string"}}};
+const pattern5 = new RegExp("^apr_", "u");
+const pattern6 = new RegExp("^[0-9a-f]{64}$", "u");
+const schema17 = {"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}};
+const schema18 = {"title":"ApprovalPreview","type":"object","additionalProperties":false,"required":["state","why","writes","mods","deletes","dirs","names","autorun","truncated","exit","signal","timed_out","duration_ms"],"properties":{"state":{"type":"string","enum":["none","running","done","failed"]},"why":{"type":["string","null"]},"writes":{"type":"integer","minimum":0},"mods":{"type":"integer","minimum":0},"deletes":{"type":"integer","minimum":0},"dirs":{"type":"integer","minimum":0},"names":{"type":"array","maxItems":20,"items":{"type":"string"}},"autorun":{"type":"array","maxItems":20,"items":{"type":"string"}},"truncated":{"type":"boolean"},"exit":{"type":["integer","null"]},"signal":{"type":["string","null"]},"timed_out":{"type":"boolean"},"duration_ms":{"type":"number","minimum":0}}};
 
 function validate12(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -9461,15 +11880,426 @@ let errors = 0;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
+if(((((data.kind === undefined) && (missing0 = "kind")) || ((data.event === undefined) && (missing0 = "event"))) || ((data.by === undefined) && (missing0 = "by"))) || ((data.subject === undefined) && (missing0 = "subject"))){
+validate12.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema17.required,parentSchema:schema17,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((key0 === "kind") || (key0 === "event")) || (key0 === "by")) || (key0 === "subject")) || (key0 === "preview"))){
+validate12.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema17,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.kind !== undefined){
+let data0 = data.kind;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.kind.type,parentSchema:schema17.properties.kind,data:data0}];
+return false;
+}
+if(!((data0 === "command") || (data0 === "scopes"))){
+validate12.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/enum",keyword:"enum",params:{allowedValues: schema17.properties.kind.enum},message:"must be equal to one of the allowed values",schema:schema17.properties.kind.enum,parentSchema:schema17.properties.kind,data:data0}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.event !== undefined){
+let data1 = data.event;
+const _errs4 = errors;
+if(typeof data1 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.event.type,parentSchema:schema17.properties.event,data:data1}];
+return false;
+}
+if(!((((((((((data1 === "asked") || (data1 === "previewed")) || (data1 === "once")) || (data1 === "session")) || (data1 === "always")) || (data1 === "deny")) || (data1 === "expired")) || (data1 === "dropped")) || (data1 === "policy_changed")) || (data1 === "broker_stopped"))){
+validate12.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/enum",keyword:"enum",params:{allowedValues: schema17.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema17.properties.event.enum,parentSchema:schema17.properties.event,data:data1}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.by !== undefined){
+let data2 = data.by;
+const _errs6 = errors;
+if((typeof data2 !== "string") && (data2 !== null)){
+validate12.errors = [{instancePath:instancePath+"/by",schemaPath:"#/properties/by/type",keyword:"type",params:{type: schema17.properties.by.type},message:"must be string,null",schema:schema17.properties.by.type,parentSchema:schema17.properties.by,data:data2}];
+return false;
+}
+if(!((data2 === "control.sock") || (data2 === null))){
+validate12.errors = [{instancePath:instancePath+"/by",schemaPath:"#/properties/by/enum",keyword:"enum",params:{allowedValues: schema17.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema17.properties.by.enum,parentSchema:schema17.properties.by,data:data2}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.subject !== undefined){
+let data3 = data.subject;
+const _errs8 = errors;
+if(typeof data3 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/subject",schemaPath:"#/properties/subject/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.subject.type,parentSchema:schema17.properties.subject,data:data3}];
+return false;
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.preview !== undefined){
+let data4 = data.preview;
+const _errs10 = errors;
+const _errs11 = errors;
+if(errors === _errs11){
+if(data4 && typeof data4 == "object" && !Array.isArray(data4)){
+let missing1;
+if((((((((((((((data4.state === undefined) && (missing1 = "state")) || ((data4.why === undefined) && (missing1 = "why"))) || ((data4.writes === undefined) && (missing1 = "writes"))) || ((data4.mods === undefined) && (missing1 = "mods"))) || ((data4.deletes === undefined) && (missing1 = "deletes"))) || ((data4.dirs === undefined) && (missing1 = "dirs"))) || ((data4.names === undefined) && (missing1 = "names"))) || ((data4.autorun === undefined) && (missing1 = "autorun"))) || ((data4.truncated === undefined) && (missing1 = "truncated"))) || ((data4.exit === undefined) && (missing1 = "exit"))) || ((data4.signal === undefined) && (missing1 = "signal"))) || ((data4.timed_out === undefined) && (missing1 = "timed_out"))) || ((data4.duration_ms === undefined) && (missing1 = "duration_ms"))){
+validate12.errors = [{instancePath:instancePath+"/preview",schemaPath:"shared.schema.json#/definitions/approval_preview/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema18.required,parentSchema:schema18,data:data4}];
+return false;
+}
+else {
+const _errs13 = errors;
+for(const key1 in data4){
+if(!(func2.call(schema18.properties, key1))){
+validate12.errors = [{instancePath:instancePath+"/preview",schemaPath:"shared.schema.json#/definitions/approval_preview/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema18,data:data4}];
+return false;
+break;
+}
+}
+if(_errs13 === errors){
+if(data4.state !== undefined){
+let data5 = data4.state;
+const _errs14 = errors;
+if(typeof data5 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/preview/state",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/state/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.state.type,parentSchema:schema18.properties.state,data:data5}];
+return false;
+}
+if(!((((data5 === "none") || (data5 === "running")) || (data5 === "done")) || (data5 === "failed"))){
+validate12.errors = [{instancePath:instancePath+"/preview/state",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/state/enum",keyword:"enum",params:{allowedValues: schema18.properties.state.enum},message:"must be equal to one of the allowed values",schema:schema18.properties.state.enum,parentSchema:schema18.properties.state,data:data5}];
+return false;
+}
+var valid2 = _errs14 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.why !== undefined){
+let data6 = data4.why;
+const _errs16 = errors;
+if((typeof data6 !== "string") && (data6 !== null)){
+validate12.errors = [{instancePath:instancePath+"/preview/why",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/why/type",keyword:"type",params:{type: schema18.properties.why.type},message:"must be string,null",schema:schema18.properties.why.type,parentSchema:schema18.properties.why,data:data6}];
+return false;
+}
+var valid2 = _errs16 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.writes !== undefined){
+let data7 = data4.writes;
+const _errs18 = errors;
+if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
+validate12.errors = [{instancePath:instancePath+"/preview/writes",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/writes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema18.properties.writes.type,parentSchema:schema18.properties.writes,data:data7}];
+return false;
+}
+if(errors === _errs18){
+if((typeof data7 == "number") && (isFinite(data7))){
+if(data7 < 0 || isNaN(data7)){
+validate12.errors = [{instancePath:instancePath+"/preview/writes",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/writes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.writes,data:data7}];
+return false;
+}
+}
+}
+var valid2 = _errs18 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.mods !== undefined){
+let data8 = data4.mods;
+const _errs20 = errors;
+if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
+validate12.errors = [{instancePath:instancePath+"/preview/mods",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/mods/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema18.properties.mods.type,parentSchema:schema18.properties.mods,data:data8}];
+return false;
+}
+if(errors === _errs20){
+if((typeof data8 == "number") && (isFinite(data8))){
+if(data8 < 0 || isNaN(data8)){
+validate12.errors = [{instancePath:instancePath+"/preview/mods",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/mods/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.mods,data:data8}];
+return false;
+}
+}
+}
+var valid2 = _errs20 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.deletes !== undefined){
+let data9 = data4.deletes;
+const _errs22 = errors;
+if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
+validate12.errors = [{instancePath:instancePath+"/preview/deletes",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/deletes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema18.properties.deletes.type,parentSchema:schema18.properties.deletes,data:data9}];
+return false;
+}
+if(errors === _errs22){
+if((typeof data9 == "number") && (isFinite(data9))){
+if(data9 < 0 || isNaN(data9)){
+validate12.errors = [{instancePath:instancePath+"/preview/deletes",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/deletes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.deletes,data:data9}];
+return false;
+}
+}
+}
+var valid2 = _errs22 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.dirs !== undefined){
+let data10 = data4.dirs;
+const _errs24 = errors;
+if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
+validate12.errors = [{instancePath:instancePath+"/preview/dirs",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/dirs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema18.properties.dirs.type,parentSchema:schema18.properties.dirs,data:data10}];
+return false;
+}
+if(errors === _errs24){
+if((typeof data10 == "number") && (isFinite(data10))){
+if(data10 < 0 || isNaN(data10)){
+validate12.errors = [{instancePath:instancePath+"/preview/dirs",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/dirs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.dirs,data:data10}];
+return false;
+}
+}
+}
+var valid2 = _errs24 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.names !== undefined){
+let data11 = data4.names;
+const _errs26 = errors;
+if(errors === _errs26){
+if(Array.isArray(data11)){
+if(data11.length > 20){
+validate12.errors = [{instancePath:instancePath+"/preview/names",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/names/maxItems",keyword:"maxItems",params:{limit: 20},message:"must NOT have more than 20 items",schema:20,parentSchema:schema18.properties.names,data:data11}];
+return false;
+}
+else {
+var valid3 = true;
+const len0 = data11.length;
+for(let i0=0; i0<len0; i0++){
+let data12 = data11[i0];
+const _errs28 = errors;
+if(typeof data12 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/preview/names/" + i0,schemaPath:"shared.schema.json#/definitions/approval_preview/properties/names/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.names.items.type,parentSchema:schema18.properties.names.items,data:data12}];
+return false;
+}
+var valid3 = _errs28 === errors;
+if(!valid3){
+break;
+}
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/preview/names",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/names/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema18.properties.names.type,parentSchema:schema18.properties.names,data:data11}];
+return false;
+}
+}
+var valid2 = _errs26 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.autorun !== undefined){
+let data13 = data4.autorun;
+const _errs30 = errors;
+if(errors === _errs30){
+if(Array.isArray(data13)){
+if(data13.length > 20){
+validate12.errors = [{instancePath:instancePath+"/preview/autorun",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/autorun/maxItems",keyword:"maxItems",params:{limit: 20},message:"must NOT have more than 20 items",schema:20,parentSchema:schema18.properties.autorun,data:data13}];
+return false;
+}
+else {
+var valid4 = true;
+const len1 = data13.length;
+for(let i1=0; i1<len1; i1++){
+let data14 = data13[i1];
+const _errs32 = errors;
+if(typeof data14 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/preview/autorun/" + i1,schemaPath:"shared.schema.json#/definitions/approval_preview/properties/autorun/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.autorun.items.type,parentSchema:schema18.properties.autorun.items,data:data14}];
+return false;
+}
+var valid4 = _errs32 === errors;
+if(!valid4){
+break;
+}
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/preview/autorun",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/autorun/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema18.properties.autorun.type,parentSchema:schema18.properties.autorun,data:data13}];
+return false;
+}
+}
+var valid2 = _errs30 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.truncated !== undefined){
+let data15 = data4.truncated;
+const _errs34 = errors;
+if(typeof data15 !== "boolean"){
+validate12.errors = [{instancePath:instancePath+"/preview/truncated",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema18.properties.truncated.type,parentSchema:schema18.properties.truncated,data:data15}];
+return false;
+}
+var valid2 = _errs34 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.exit !== undefined){
+let data16 = data4.exit;
+const _errs36 = errors;
+if((!(((typeof data16 == "number") && (!(data16 % 1) && !isNaN(data16))) && (isFinite(data16)))) && (data16 !== null)){
+validate12.errors = [{instancePath:instancePath+"/preview/exit",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/exit/type",keyword:"type",params:{type: schema18.properties.exit.type},message:"must be integer,null",schema:schema18.properties.exit.type,parentSchema:schema18.properties.exit,data:data16}];
+return false;
+}
+var valid2 = _errs36 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.signal !== undefined){
+let data17 = data4.signal;
+const _errs38 = errors;
+if((typeof data17 !== "string") && (data17 !== null)){
+validate12.errors = [{instancePath:instancePath+"/preview/signal",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/signal/type",keyword:"type",params:{type: schema18.properties.signal.type},message:"must be string,null",schema:schema18.properties.signal.type,parentSchema:schema18.properties.signal,data:data17}];
+return false;
+}
+var valid2 = _errs38 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.timed_out !== undefined){
+let data18 = data4.timed_out;
+const _errs40 = errors;
+if(typeof data18 !== "boolean"){
+validate12.errors = [{instancePath:instancePath+"/preview/timed_out",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/timed_out/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema18.properties.timed_out.type,parentSchema:schema18.properties.timed_out,data:data18}];
+return false;
+}
+var valid2 = _errs40 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.duration_ms !== undefined){
+let data19 = data4.duration_ms;
+const _errs42 = errors;
+if(errors === _errs42){
+if((typeof data19 == "number") && (isFinite(data19))){
+if(data19 < 0 || isNaN(data19)){
+validate12.errors = [{instancePath:instancePath+"/preview/duration_ms",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/duration_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.duration_ms,data:data19}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/preview/duration_ms",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/duration_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema18.properties.duration_ms.type,parentSchema:schema18.properties.duration_ms,data:data19}];
+return false;
+}
+}
+var valid2 = _errs42 === errors;
+}
+else {
+var valid2 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/preview",schemaPath:"shared.schema.json#/definitions/approval_preview/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema18.type,parentSchema:schema18,data:data4}];
+return false;
+}
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate12.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema17.type,parentSchema:schema17,data}];
+return false;
+}
+}
+validate12.errors = vErrors;
+return errors === 0;
+}
+
+const schema22 = {"title":"Decision","type":"object","additionalProperties":false,"required":["verdict","mode","rule"],"properties":{"verdict":{"$ref":"#/definitions/verdict"},"mode":{"$ref":"#/definitions/policy_mode"},"rule":{"anyOf":[{"$ref":"#/definitions/decision_rule"},{"type":"null"}]}}};
+const schema23 = {"title":"Verdict","type":"string","enum":["allow","isolate","ask","deny","would_deny","would_ask","would_isolate"]};
+const schema24 = {"title":"PolicyMode","type":"string","enum":["observe","enforce"]};
+const schema25 = {"title":"DecisionRule","type":"object","additionalProperties":false,"required":["list","pattern","fragment","source"],"properties":{"list":{"type":"string"},"pattern":{"type":"string"},"fragment":{"type":"string"},"source":{"type":"string"},"reason":{"type":"string"}}};
+
+function validate14(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
 if((((data.verdict === undefined) && (missing0 = "verdict")) || ((data.mode === undefined) && (missing0 = "mode"))) || ((data.rule === undefined) && (missing0 = "rule"))){
-validate12.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema19.required,parentSchema:schema19,data}];
+validate14.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema22.required,parentSchema:schema22,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "verdict") || (key0 === "mode")) || (key0 === "rule"))){
-validate12.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema19,data}];
+validate14.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema22,data}];
 return false;
 break;
 }
@@ -9479,11 +12309,11 @@ if(data.verdict !== undefined){
 let data0 = data.verdict;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate12.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.type,parentSchema:schema20,data:data0}];
+validate14.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.type,parentSchema:schema23,data:data0}];
 return false;
 }
 if(!(((((((data0 === "allow") || (data0 === "isolate")) || (data0 === "ask")) || (data0 === "deny")) || (data0 === "would_deny")) || (data0 === "would_ask")) || (data0 === "would_isolate"))){
-validate12.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/enum",keyword:"enum",params:{allowedValues: schema20.enum},message:"must be equal to one of the allowed values",schema:schema20.enum,parentSchema:schema20,data:data0}];
+validate14.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/enum",keyword:"enum",params:{allowedValues: schema23.enum},message:"must be equal to one of the allowed values",schema:schema23.enum,parentSchema:schema23,data:data0}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -9496,11 +12326,11 @@ if(data.mode !== undefined){
 let data1 = data.mode;
 const _errs5 = errors;
 if(typeof data1 !== "string"){
-validate12.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.type,parentSchema:schema21,data:data1}];
+validate14.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema24.type,parentSchema:schema24,data:data1}];
 return false;
 }
 if(!((data1 === "observe") || (data1 === "enforce"))){
-validate12.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/enum",keyword:"enum",params:{allowedValues: schema21.enum},message:"must be equal to one of the allowed values",schema:schema21.enum,parentSchema:schema21,data:data1}];
+validate14.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/enum",keyword:"enum",params:{allowedValues: schema24.enum},message:"must be equal to one of the allowed values",schema:schema24.enum,parentSchema:schema24,data:data1}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -9520,7 +12350,7 @@ if(errors === _errs11){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if(((((data2.list === undefined) && (missing1 = "list")) || ((data2.pattern === undefined) && (missing1 = "pattern"))) || ((data2.fragment === undefined) && (missing1 = "fragment"))) || ((data2.source === undefined) && (missing1 = "source"))){
-const err0 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema22.required,parentSchema:schema22,data:data2};
+const err0 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema25.required,parentSchema:schema25,data:data2};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -9533,7 +12363,7 @@ else {
 const _errs13 = errors;
 for(const key1 in data2){
 if(!(((((key1 === "list") || (key1 === "pattern")) || (key1 === "fragment")) || (key1 === "source")) || (key1 === "reason"))){
-const err1 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema22,data:data2};
+const err1 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema25,data:data2};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -9549,7 +12379,7 @@ if(data2.list !== undefined){
 let data3 = data2.list;
 const _errs14 = errors;
 if(typeof data3 !== "string"){
-const err2 = {instancePath:instancePath+"/rule/list",schemaPath:"#/definitions/decision_rule/properties/list/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.list.type,parentSchema:schema22.properties.list,data:data3};
+const err2 = {instancePath:instancePath+"/rule/list",schemaPath:"#/definitions/decision_rule/properties/list/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema25.properties.list.type,parentSchema:schema25.properties.list,data:data3};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -9568,7 +12398,7 @@ if(data2.pattern !== undefined){
 let data4 = data2.pattern;
 const _errs16 = errors;
 if(typeof data4 !== "string"){
-const err3 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/definitions/decision_rule/properties/pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.pattern.type,parentSchema:schema22.properties.pattern,data:data4};
+const err3 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/definitions/decision_rule/properties/pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema25.properties.pattern.type,parentSchema:schema25.properties.pattern,data:data4};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -9587,7 +12417,7 @@ if(data2.fragment !== undefined){
 let data5 = data2.fragment;
 const _errs18 = errors;
 if(typeof data5 !== "string"){
-const err4 = {instancePath:instancePath+"/rule/fragment",schemaPath:"#/definitions/decision_rule/properties/fragment/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.fragment.type,parentSchema:schema22.properties.fragment,data:data5};
+const err4 = {instancePath:instancePath+"/rule/fragment",schemaPath:"#/definitions/decision_rule/properties/fragment/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema25.properties.fragment.type,parentSchema:schema25.properties.fragment,data:data5};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -9606,7 +12436,7 @@ if(data2.source !== undefined){
 let data6 = data2.source;
 const _errs20 = errors;
 if(typeof data6 !== "string"){
-const err5 = {instancePath:instancePath+"/rule/source",schemaPath:"#/definitions/decision_rule/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.source.type,parentSchema:schema22.properties.source,data:data6};
+const err5 = {instancePath:instancePath+"/rule/source",schemaPath:"#/definitions/decision_rule/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema25.properties.source.type,parentSchema:schema25.properties.source,data:data6};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -9625,7 +12455,7 @@ if(data2.reason !== undefined){
 let data7 = data2.reason;
 const _errs22 = errors;
 if(typeof data7 !== "string"){
-const err6 = {instancePath:instancePath+"/rule/reason",schemaPath:"#/definitions/decision_rule/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.reason.type,parentSchema:schema22.properties.reason,data:data7};
+const err6 = {instancePath:instancePath+"/rule/reason",schemaPath:"#/definitions/decision_rule/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema25.properties.reason.type,parentSchema:schema25.properties.reason,data:data7};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -9647,7 +12477,7 @@ var valid5 = true;
 }
 }
 else {
-const err7 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema22.type,parentSchema:schema22,data:data2};
+const err7 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema25.type,parentSchema:schema25,data:data2};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -9662,7 +12492,7 @@ valid3 = valid3 || _valid0;
 if(!valid3){
 const _errs24 = errors;
 if(data2 !== null){
-const err8 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema19.properties.rule.anyOf[1].type,parentSchema:schema19.properties.rule.anyOf[1],data:data2};
+const err8 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema22.properties.rule.anyOf[1].type,parentSchema:schema22.properties.rule.anyOf[1],data:data2};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -9675,7 +12505,7 @@ var _valid0 = _errs24 === errors;
 valid3 = valid3 || _valid0;
 }
 if(!valid3){
-const err9 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema19.properties.rule.anyOf,parentSchema:schema19.properties.rule,data:data2};
+const err9 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema22.properties.rule.anyOf,parentSchema:schema22.properties.rule,data:data2};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -9683,7 +12513,7 @@ else {
 vErrors.push(err9);
 }
 errors++;
-validate12.errors = vErrors;
+validate14.errors = vErrors;
 return false;
 }
 else {
@@ -9708,33 +12538,33 @@ var valid0 = true;
 }
 }
 else {
-validate12.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema19.type,parentSchema:schema19,data}];
+validate14.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema22.type,parentSchema:schema22,data}];
 return false;
 }
 }
-validate12.errors = vErrors;
+validate14.errors = vErrors;
 return errors === 0;
 }
 
-const schema24 = {"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}};
-const schema25 = {"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}};
-const pattern7 = new RegExp("^[0-7]{4}$", "u");
+const schema27 = {"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}};
+const schema28 = {"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}};
+const pattern8 = new RegExp("^[0-7]{4}$", "u");
 
-function validate14(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate16(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((((((data.path === undefined) && (missing0 = "path")) || ((data.env_hash === undefined) && (missing0 = "env_hash"))) || ((data.umask === undefined) && (missing0 = "umask"))) || ((data.locale === undefined) && (missing0 = "locale"))) || ((data.cwd === undefined) && (missing0 = "cwd"))) || ((data.policy_id === undefined) && (missing0 = "policy_id"))) || ((data.policy_commit === undefined) && (missing0 = "policy_commit"))) || ((data.world_image === undefined) && (missing0 = "world_image"))) || ((data.project_commit === undefined) && (missing0 = "project_commit"))) || ((data.dirty_hash === undefined) && (missing0 = "dirty_hash"))){
-validate14.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema24.required,parentSchema:schema24,data}];
+validate16.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema27.required,parentSchema:schema27,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func2.call(schema24.properties, key0))){
-validate14.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema24,data}];
+if(!(func2.call(schema27.properties, key0))){
+validate16.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema27,data}];
 return false;
 break;
 }
@@ -9744,7 +12574,7 @@ if(data.path !== undefined){
 let data0 = data.path;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (data0 !== null)){
-validate14.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: schema24.properties.path.type},message:"must be string,null",schema:schema24.properties.path.type,parentSchema:schema24.properties.path,data:data0}];
+validate16.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: schema27.properties.path.type},message:"must be string,null",schema:schema27.properties.path.type,parentSchema:schema27.properties.path,data:data0}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -9757,7 +12587,7 @@ if(data.env_hash !== undefined){
 let data1 = data.env_hash;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate14.errors = [{instancePath:instancePath+"/env_hash",schemaPath:"#/properties/env_hash/type",keyword:"type",params:{type: schema24.properties.env_hash.type},message:"must be string,null",schema:schema24.properties.env_hash.type,parentSchema:schema24.properties.env_hash,data:data1}];
+validate16.errors = [{instancePath:instancePath+"/env_hash",schemaPath:"#/properties/env_hash/type",keyword:"type",params:{type: schema27.properties.env_hash.type},message:"must be string,null",schema:schema27.properties.env_hash.type,parentSchema:schema27.properties.env_hash,data:data1}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -9770,13 +12600,13 @@ if(data.umask !== undefined){
 let data2 = data.umask;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate14.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/type",keyword:"type",params:{type: schema24.properties.umask.type},message:"must be string,null",schema:schema24.properties.umask.type,parentSchema:schema24.properties.umask,data:data2}];
+validate16.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/type",keyword:"type",params:{type: schema27.properties.umask.type},message:"must be string,null",schema:schema27.properties.umask.type,parentSchema:schema27.properties.umask,data:data2}];
 return false;
 }
 if(errors === _errs6){
 if(typeof data2 === "string"){
-if(!pattern7.test(data2)){
-validate14.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/pattern",keyword:"pattern",params:{pattern: "^[0-7]{4}$"},message:"must match pattern \""+"^[0-7]{4}$"+"\"",schema:"^[0-7]{4}$",parentSchema:schema24.properties.umask,data:data2}];
+if(!pattern8.test(data2)){
+validate16.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/pattern",keyword:"pattern",params:{pattern: "^[0-7]{4}$"},message:"must match pattern \""+"^[0-7]{4}$"+"\"",schema:"^[0-7]{4}$",parentSchema:schema27.properties.umask,data:data2}];
 return false;
 }
 }
@@ -9791,7 +12621,7 @@ if(data.locale !== undefined){
 let data3 = data.locale;
 const _errs8 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate14.errors = [{instancePath:instancePath+"/locale",schemaPath:"#/properties/locale/type",keyword:"type",params:{type: schema24.properties.locale.type},message:"must be string,null",schema:schema24.properties.locale.type,parentSchema:schema24.properties.locale,data:data3}];
+validate16.errors = [{instancePath:instancePath+"/locale",schemaPath:"#/properties/locale/type",keyword:"type",params:{type: schema27.properties.locale.type},message:"must be string,null",schema:schema27.properties.locale.type,parentSchema:schema27.properties.locale,data:data3}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -9804,7 +12634,7 @@ if(data.cwd !== undefined){
 let data4 = data.cwd;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (data4 !== null)){
-validate14.errors = [{instancePath:instancePath+"/cwd",schemaPath:"#/properties/cwd/type",keyword:"type",params:{type: schema24.properties.cwd.type},message:"must be string,null",schema:schema24.properties.cwd.type,parentSchema:schema24.properties.cwd,data:data4}];
+validate16.errors = [{instancePath:instancePath+"/cwd",schemaPath:"#/properties/cwd/type",keyword:"type",params:{type: schema27.properties.cwd.type},message:"must be string,null",schema:schema27.properties.cwd.type,parentSchema:schema27.properties.cwd,data:data4}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -9817,7 +12647,7 @@ if(data.policy_id !== undefined){
 let data5 = data.policy_id;
 const _errs12 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate14.errors = [{instancePath:instancePath+"/policy_id",schemaPath:"#/properties/policy_id/type",keyword:"type",params:{type: schema24.properties.policy_id.type},message:"must be string,null",schema:schema24.properties.policy_id.type,parentSchema:schema24.properties.policy_id,data:data5}];
+validate16.errors = [{instancePath:instancePath+"/policy_id",schemaPath:"#/properties/policy_id/type",keyword:"type",params:{type: schema27.properties.policy_id.type},message:"must be string,null",schema:schema27.properties.policy_id.type,parentSchema:schema27.properties.policy_id,data:data5}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -9830,7 +12660,7 @@ if(data.policy_commit !== undefined){
 let data6 = data.policy_commit;
 const _errs14 = errors;
 if((typeof data6 !== "string") && (data6 !== null)){
-validate14.errors = [{instancePath:instancePath+"/policy_commit",schemaPath:"#/properties/policy_commit/type",keyword:"type",params:{type: schema24.properties.policy_commit.type},message:"must be string,null",schema:schema24.properties.policy_commit.type,parentSchema:schema24.properties.policy_commit,data:data6}];
+validate16.errors = [{instancePath:instancePath+"/policy_commit",schemaPath:"#/properties/policy_commit/type",keyword:"type",params:{type: schema27.properties.policy_commit.type},message:"must be string,null",schema:schema27.properties.policy_commit.type,parentSchema:schema27.properties.policy_commit,data:data6}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -9850,7 +12680,7 @@ if(errors === _errs19){
 if(data7 && typeof data7 == "object" && !Array.isArray(data7)){
 let missing1;
 if(((((data7.init_hash === undefined) && (missing1 = "init_hash")) || ((data7.filter_hash === undefined) && (missing1 = "filter_hash"))) || ((data7.os_release === undefined) && (missing1 = "os_release"))) || ((data7.kernel === undefined) && (missing1 = "kernel"))){
-const err0 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema25.required,parentSchema:schema25,data:data7};
+const err0 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema28.required,parentSchema:schema28,data:data7};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -9863,7 +12693,7 @@ else {
 const _errs21 = errors;
 for(const key1 in data7){
 if(!((((key1 === "init_hash") || (key1 === "filter_hash")) || (key1 === "os_release")) || (key1 === "kernel"))){
-const err1 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema25,data:data7};
+const err1 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema28,data:data7};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -9879,7 +12709,7 @@ if(data7.init_hash !== undefined){
 let data8 = data7.init_hash;
 const _errs22 = errors;
 if((typeof data8 !== "string") && (data8 !== null)){
-const err2 = {instancePath:instancePath+"/world_image/init_hash",schemaPath:"#/definitions/world_image/properties/init_hash/type",keyword:"type",params:{type: schema25.properties.init_hash.type},message:"must be string,null",schema:schema25.properties.init_hash.type,parentSchema:schema25.properties.init_hash,data:data8};
+const err2 = {instancePath:instancePath+"/world_image/init_hash",schemaPath:"#/definitions/world_image/properties/init_hash/type",keyword:"type",params:{type: schema28.properties.init_hash.type},message:"must be string,null",schema:schema28.properties.init_hash.type,parentSchema:schema28.properties.init_hash,data:data8};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -9898,7 +12728,7 @@ if(data7.filter_hash !== undefined){
 let data9 = data7.filter_hash;
 const _errs24 = errors;
 if((typeof data9 !== "string") && (data9 !== null)){
-const err3 = {instancePath:instancePath+"/world_image/filter_hash",schemaPath:"#/definitions/world_image/properties/filter_hash/type",keyword:"type",params:{type: schema25.properties.filter_hash.type},message:"must be string,null",schema:schema25.properties.filter_hash.type,parentSchema:schema25.properties.filter_hash,data:data9};
+const err3 = {instancePath:instancePath+"/world_image/filter_hash",schemaPath:"#/definitions/world_image/properties/filter_hash/type",keyword:"type",params:{type: schema28.properties.filter_hash.type},message:"must be string,null",schema:schema28.properties.filter_hash.type,parentSchema:schema28.properties.filter_hash,data:data9};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -9917,7 +12747,7 @@ if(data7.os_release !== undefined){
 let data10 = data7.os_release;
 const _errs26 = errors;
 if((typeof data10 !== "string") && (data10 !== null)){
-const err4 = {instancePath:instancePath+"/world_image/os_release",schemaPath:"#/definitions/world_image/properties/os_release/type",keyword:"type",params:{type: schema25.properties.os_release.type},message:"must be string,null",schema:schema25.properties.os_release.type,parentSchema:schema25.properties.os_release,data:data10};
+const err4 = {instancePath:instancePath+"/world_image/os_release",schemaPath:"#/definitions/world_image/properties/os_release/type",keyword:"type",params:{type: schema28.properties.os_release.type},message:"must be string,null",schema:schema28.properties.os_release.type,parentSchema:schema28.properties.os_release,data:data10};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -9936,7 +12766,7 @@ if(data7.kernel !== undefined){
 let data11 = data7.kernel;
 const _errs28 = errors;
 if((typeof data11 !== "string") && (data11 !== null)){
-const err5 = {instancePath:instancePath+"/world_image/kernel",schemaPath:"#/definitions/world_image/properties/kernel/type",keyword:"type",params:{type: schema25.properties.kernel.type},message:"must be string,null",schema:schema25.properties.kernel.type,parentSchema:schema25.properties.kernel,data:data11};
+const err5 = {instancePath:instancePath+"/world_image/kernel",schemaPath:"#/definitions/world_image/properties/kernel/type",keyword:"type",params:{type: schema28.properties.kernel.type},message:"must be string,null",schema:schema28.properties.kernel.type,parentSchema:schema28.properties.kernel,data:data11};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -9957,7 +12787,7 @@ var valid3 = true;
 }
 }
 else {
-const err6 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema25.type,parentSchema:schema25,data:data7};
+const err6 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema28.type,parentSchema:schema28,data:data7};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -9972,7 +12802,7 @@ valid1 = valid1 || _valid0;
 if(!valid1){
 const _errs30 = errors;
 if(data7 !== null){
-const err7 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema24.properties.world_image.anyOf[1].type,parentSchema:schema24.properties.world_image.anyOf[1],data:data7};
+const err7 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema27.properties.world_image.anyOf[1].type,parentSchema:schema27.properties.world_image.anyOf[1],data:data7};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -9985,7 +12815,7 @@ var _valid0 = _errs30 === errors;
 valid1 = valid1 || _valid0;
 }
 if(!valid1){
-const err8 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema24.properties.world_image.anyOf,parentSchema:schema24.properties.world_image,data:data7};
+const err8 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema27.properties.world_image.anyOf,parentSchema:schema27.properties.world_image,data:data7};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -9993,7 +12823,7 @@ else {
 vErrors.push(err8);
 }
 errors++;
-validate14.errors = vErrors;
+validate16.errors = vErrors;
 return false;
 }
 else {
@@ -10017,7 +12847,7 @@ if(data.project_commit !== undefined){
 let data12 = data.project_commit;
 const _errs32 = errors;
 if((typeof data12 !== "string") && (data12 !== null)){
-validate14.errors = [{instancePath:instancePath+"/project_commit",schemaPath:"#/properties/project_commit/type",keyword:"type",params:{type: schema24.properties.project_commit.type},message:"must be string,null",schema:schema24.properties.project_commit.type,parentSchema:schema24.properties.project_commit,data:data12}];
+validate16.errors = [{instancePath:instancePath+"/project_commit",schemaPath:"#/properties/project_commit/type",keyword:"type",params:{type: schema27.properties.project_commit.type},message:"must be string,null",schema:schema27.properties.project_commit.type,parentSchema:schema27.properties.project_commit,data:data12}];
 return false;
 }
 var valid0 = _errs32 === errors;
@@ -10030,7 +12860,7 @@ if(data.dirty_hash !== undefined){
 let data13 = data.dirty_hash;
 const _errs34 = errors;
 if((typeof data13 !== "string") && (data13 !== null)){
-validate14.errors = [{instancePath:instancePath+"/dirty_hash",schemaPath:"#/properties/dirty_hash/type",keyword:"type",params:{type: schema24.properties.dirty_hash.type},message:"must be string,null",schema:schema24.properties.dirty_hash.type,parentSchema:schema24.properties.dirty_hash,data:data13}];
+validate16.errors = [{instancePath:instancePath+"/dirty_hash",schemaPath:"#/properties/dirty_hash/type",keyword:"type",params:{type: schema27.properties.dirty_hash.type},message:"must be string,null",schema:schema27.properties.dirty_hash.type,parentSchema:schema27.properties.dirty_hash,data:data13}];
 return false;
 }
 var valid0 = _errs34 === errors;
@@ -10051,11 +12881,11 @@ var valid0 = true;
 }
 }
 else {
-validate14.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema24.type,parentSchema:schema24,data}];
+validate16.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema27.type,parentSchema:schema27,data}];
 return false;
 }
 }
-validate14.errors = vErrors;
+validate16.errors = vErrors;
 return errors === 0;
 }
 
@@ -10631,49 +13461,17 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.scopes_used !== undefined){
-let data24 = data.scopes_used;
+if(data.approval_id !== undefined){
+let data24 = data.approval_id;
 const _errs62 = errors;
-if((!(Array.isArray(data24))) && (data24 !== null)){
-validate10.errors = [{instancePath:instancePath+"/scopes_used",schemaPath:"#/properties/scopes_used/type",keyword:"type",params:{type: schema11.properties.scopes_used.type},message:"must be array,null",schema:schema11.properties.scopes_used.type,parentSchema:schema11.properties.scopes_used,data:data24}];
-return false;
-}
-if(errors === _errs62){
-if(Array.isArray(data24)){
-var valid7 = true;
-const len0 = data24.length;
-for(let i0=0; i0<len0; i0++){
-let data25 = data24[i0];
+const _errs63 = errors;
+let valid7 = false;
 const _errs64 = errors;
-if(typeof data25 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/scopes_used/" + i0,schemaPath:"#/properties/scopes_used/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.scopes_used.items.type,parentSchema:schema11.properties.scopes_used.items,data:data25}];
-return false;
-}
-var valid7 = _errs64 === errors;
-if(!valid7){
-break;
-}
-}
-}
-}
-var valid0 = _errs62 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.fs_diff !== undefined){
-let data26 = data.fs_diff;
-const _errs66 = errors;
-const _errs67 = errors;
-let valid8 = false;
-const _errs68 = errors;
-const _errs69 = errors;
-if(errors === _errs69){
-if(data26 && typeof data26 == "object" && !Array.isArray(data26)){
-let missing2;
-if(((((((((((data26.writes === undefined) && (missing2 = "writes")) || ((data26.mods === undefined) && (missing2 = "mods"))) || ((data26.deletes === undefined) && (missing2 = "deletes"))) || ((data26.dirs === undefined) && (missing2 = "dirs"))) || ((data26.autorun === undefined) && (missing2 = "autorun"))) || ((data26.world_only === undefined) && (missing2 = "world_only"))) || ((data26.held === undefined) && (missing2 = "held"))) || ((data26.truncated === undefined) && (missing2 = "truncated"))) || ((data26.summary === undefined) && (missing2 = "summary"))) || ((data26.tree_hash === undefined) && (missing2 = "tree_hash"))){
-const err12 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema16.required,parentSchema:schema16,data:data26};
+const _errs65 = errors;
+if(errors === _errs65){
+if(typeof data24 === "string"){
+if(func3(data24) > 128){
+const err12 = {instancePath:instancePath+"/approval_id",schemaPath:"shared.schema.json#/definitions/approval_id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema16,data:data24};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -10683,10 +13481,8 @@ vErrors.push(err12);
 errors++;
 }
 else {
-const _errs71 = errors;
-for(const key2 in data26){
-if(!(func2.call(schema16.properties, key2))){
-const err13 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema16,data:data26};
+if(!pattern5.test(data24)){
+const err13 = {instancePath:instancePath+"/approval_id",schemaPath:"shared.schema.json#/definitions/approval_id/pattern",keyword:"pattern",params:{pattern: "^apr_"},message:"must match pattern \""+"^apr_"+"\"",schema:"^apr_",parentSchema:schema16,data:data24};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -10694,22 +13490,11 @@ else {
 vErrors.push(err13);
 }
 errors++;
-break;
 }
 }
-if(_errs71 === errors){
-if(data26.writes !== undefined){
-let data27 = data26.writes;
-const _errs72 = errors;
-if(errors === _errs72){
-if(Array.isArray(data27)){
-var valid11 = true;
-const len1 = data27.length;
-for(let i1=0; i1<len1; i1++){
-let data28 = data27[i1];
-const _errs74 = errors;
-if(typeof data28 !== "string"){
-const err14 = {instancePath:instancePath+"/fs_diff/writes/" + i1,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.writes.items.type,parentSchema:schema16.properties.writes.items,data:data28};
+}
+else {
+const err14 = {instancePath:instancePath+"/approval_id",schemaPath:"shared.schema.json#/definitions/approval_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data24};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -10718,14 +13503,13 @@ vErrors.push(err14);
 }
 errors++;
 }
-var valid11 = _errs74 === errors;
-if(!valid11){
-break;
 }
-}
-}
-else {
-const err15 = {instancePath:instancePath+"/fs_diff/writes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.writes.type,parentSchema:schema16.properties.writes,data:data27};
+var _valid2 = _errs64 === errors;
+valid7 = valid7 || _valid2;
+if(!valid7){
+const _errs67 = errors;
+if(data24 !== null){
+const err15 = {instancePath:instancePath+"/approval_id",schemaPath:"#/properties/approval_id/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.approval_id.anyOf[1].type,parentSchema:schema11.properties.approval_id.anyOf[1],data:data24};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -10734,25 +13518,11 @@ vErrors.push(err15);
 }
 errors++;
 }
+var _valid2 = _errs67 === errors;
+valid7 = valid7 || _valid2;
 }
-var valid10 = _errs72 === errors;
-}
-else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.mods !== undefined){
-let data29 = data26.mods;
-const _errs76 = errors;
-if(errors === _errs76){
-if(Array.isArray(data29)){
-var valid12 = true;
-const len2 = data29.length;
-for(let i2=0; i2<len2; i2++){
-let data30 = data29[i2];
-const _errs78 = errors;
-if(typeof data30 !== "string"){
-const err16 = {instancePath:instancePath+"/fs_diff/mods/" + i2,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.mods.items.type,parentSchema:schema16.properties.mods.items,data:data30};
+if(!valid7){
+const err16 = {instancePath:instancePath+"/approval_id",schemaPath:"#/properties/approval_id/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.approval_id.anyOf,parentSchema:schema11.properties.approval_id,data:data24};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -10760,15 +13530,42 @@ else {
 vErrors.push(err16);
 }
 errors++;
-}
-var valid12 = _errs78 === errors;
-if(!valid12){
-break;
-}
-}
+validate10.errors = vErrors;
+return false;
 }
 else {
-const err17 = {instancePath:instancePath+"/fs_diff/mods",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.mods.type,parentSchema:schema16.properties.mods,data:data29};
+errors = _errs63;
+if(vErrors !== null){
+if(_errs63){
+vErrors.length = _errs63;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs62 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.approval !== undefined){
+let data25 = data.approval;
+const _errs69 = errors;
+const _errs70 = errors;
+let valid9 = false;
+const _errs71 = errors;
+if(!(validate12(data25, {instancePath:instancePath+"/approval",parentData:data,parentDataProperty:"approval",rootData}))){
+vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
+errors = vErrors.length;
+}
+var _valid3 = _errs71 === errors;
+valid9 = valid9 || _valid3;
+if(!valid9){
+const _errs72 = errors;
+if(data25 !== null){
+const err17 = {instancePath:instancePath+"/approval",schemaPath:"#/properties/approval/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.approval.anyOf[1].type,parentSchema:schema11.properties.approval.anyOf[1],data:data25};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -10777,25 +13574,11 @@ vErrors.push(err17);
 }
 errors++;
 }
+var _valid3 = _errs72 === errors;
+valid9 = valid9 || _valid3;
 }
-var valid10 = _errs76 === errors;
-}
-else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.deletes !== undefined){
-let data31 = data26.deletes;
-const _errs80 = errors;
-if(errors === _errs80){
-if(Array.isArray(data31)){
-var valid13 = true;
-const len3 = data31.length;
-for(let i3=0; i3<len3; i3++){
-let data32 = data31[i3];
-const _errs82 = errors;
-if(typeof data32 !== "string"){
-const err18 = {instancePath:instancePath+"/fs_diff/deletes/" + i3,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.deletes.items.type,parentSchema:schema16.properties.deletes.items,data:data32};
+if(!valid9){
+const err18 = {instancePath:instancePath+"/approval",schemaPath:"#/properties/approval/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.approval.anyOf,parentSchema:schema11.properties.approval,data:data25};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -10803,15 +13586,69 @@ else {
 vErrors.push(err18);
 }
 errors++;
+validate10.errors = vErrors;
+return false;
 }
-var valid13 = _errs82 === errors;
-if(!valid13){
+else {
+errors = _errs70;
+if(vErrors !== null){
+if(_errs70){
+vErrors.length = _errs70;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs69 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.scopes_used !== undefined){
+let data26 = data.scopes_used;
+const _errs74 = errors;
+if((!(Array.isArray(data26))) && (data26 !== null)){
+validate10.errors = [{instancePath:instancePath+"/scopes_used",schemaPath:"#/properties/scopes_used/type",keyword:"type",params:{type: schema11.properties.scopes_used.type},message:"must be array,null",schema:schema11.properties.scopes_used.type,parentSchema:schema11.properties.scopes_used,data:data26}];
+return false;
+}
+if(errors === _errs74){
+if(Array.isArray(data26)){
+var valid10 = true;
+const len0 = data26.length;
+for(let i0=0; i0<len0; i0++){
+let data27 = data26[i0];
+const _errs76 = errors;
+if(typeof data27 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/scopes_used/" + i0,schemaPath:"#/properties/scopes_used/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.scopes_used.items.type,parentSchema:schema11.properties.scopes_used.items,data:data27}];
+return false;
+}
+var valid10 = _errs76 === errors;
+if(!valid10){
 break;
 }
 }
 }
+}
+var valid0 = _errs74 === errors;
+}
 else {
-const err19 = {instancePath:instancePath+"/fs_diff/deletes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.deletes.type,parentSchema:schema16.properties.deletes,data:data31};
+var valid0 = true;
+}
+if(valid0){
+if(data.fs_diff !== undefined){
+let data28 = data.fs_diff;
+const _errs78 = errors;
+const _errs79 = errors;
+let valid11 = false;
+const _errs80 = errors;
+const _errs81 = errors;
+if(errors === _errs81){
+if(data28 && typeof data28 == "object" && !Array.isArray(data28)){
+let missing2;
+if(((((((((((data28.writes === undefined) && (missing2 = "writes")) || ((data28.mods === undefined) && (missing2 = "mods"))) || ((data28.deletes === undefined) && (missing2 = "deletes"))) || ((data28.dirs === undefined) && (missing2 = "dirs"))) || ((data28.autorun === undefined) && (missing2 = "autorun"))) || ((data28.world_only === undefined) && (missing2 = "world_only"))) || ((data28.held === undefined) && (missing2 = "held"))) || ((data28.truncated === undefined) && (missing2 = "truncated"))) || ((data28.summary === undefined) && (missing2 = "summary"))) || ((data28.tree_hash === undefined) && (missing2 = "tree_hash"))){
+const err19 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema19.required,parentSchema:schema19,data:data28};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -10820,30 +13657,39 @@ vErrors.push(err19);
 }
 errors++;
 }
-}
-var valid10 = _errs80 === errors;
-}
 else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.dirs !== undefined){
-let data33 = data26.dirs;
-const _errs84 = errors;
-if(errors === _errs84){
-if(Array.isArray(data33)){
-var valid14 = true;
-const len4 = data33.length;
-for(let i4=0; i4<len4; i4++){
-let data34 = data33[i4];
-const _errs86 = errors;
-if(typeof data34 !== "string"){
-const err20 = {instancePath:instancePath+"/fs_diff/dirs/" + i4,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.dirs.items.type,parentSchema:schema16.properties.dirs.items,data:data34};
+const _errs83 = errors;
+for(const key2 in data28){
+if(!(func2.call(schema19.properties, key2))){
+const err20 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema19,data:data28};
 if(vErrors === null){
 vErrors = [err20];
 }
 else {
 vErrors.push(err20);
+}
+errors++;
+break;
+}
+}
+if(_errs83 === errors){
+if(data28.writes !== undefined){
+let data29 = data28.writes;
+const _errs84 = errors;
+if(errors === _errs84){
+if(Array.isArray(data29)){
+var valid14 = true;
+const len1 = data29.length;
+for(let i1=0; i1<len1; i1++){
+let data30 = data29[i1];
+const _errs86 = errors;
+if(typeof data30 !== "string"){
+const err21 = {instancePath:instancePath+"/fs_diff/writes/" + i1,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.writes.items.type,parentSchema:schema19.properties.writes.items,data:data30};
+if(vErrors === null){
+vErrors = [err21];
+}
+else {
+vErrors.push(err21);
 }
 errors++;
 }
@@ -10854,39 +13700,39 @@ break;
 }
 }
 else {
-const err21 = {instancePath:instancePath+"/fs_diff/dirs",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.dirs.type,parentSchema:schema16.properties.dirs,data:data33};
-if(vErrors === null){
-vErrors = [err21];
-}
-else {
-vErrors.push(err21);
-}
-errors++;
-}
-}
-var valid10 = _errs84 === errors;
-}
-else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.autorun !== undefined){
-let data35 = data26.autorun;
-const _errs88 = errors;
-if(errors === _errs88){
-if(Array.isArray(data35)){
-var valid15 = true;
-const len5 = data35.length;
-for(let i5=0; i5<len5; i5++){
-let data36 = data35[i5];
-const _errs90 = errors;
-if(typeof data36 !== "string"){
-const err22 = {instancePath:instancePath+"/fs_diff/autorun/" + i5,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.autorun.items.type,parentSchema:schema16.properties.autorun.items,data:data36};
+const err22 = {instancePath:instancePath+"/fs_diff/writes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema19.properties.writes.type,parentSchema:schema19.properties.writes,data:data29};
 if(vErrors === null){
 vErrors = [err22];
 }
 else {
 vErrors.push(err22);
+}
+errors++;
+}
+}
+var valid13 = _errs84 === errors;
+}
+else {
+var valid13 = true;
+}
+if(valid13){
+if(data28.mods !== undefined){
+let data31 = data28.mods;
+const _errs88 = errors;
+if(errors === _errs88){
+if(Array.isArray(data31)){
+var valid15 = true;
+const len2 = data31.length;
+for(let i2=0; i2<len2; i2++){
+let data32 = data31[i2];
+const _errs90 = errors;
+if(typeof data32 !== "string"){
+const err23 = {instancePath:instancePath+"/fs_diff/mods/" + i2,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.mods.items.type,parentSchema:schema19.properties.mods.items,data:data32};
+if(vErrors === null){
+vErrors = [err23];
+}
+else {
+vErrors.push(err23);
 }
 errors++;
 }
@@ -10897,39 +13743,39 @@ break;
 }
 }
 else {
-const err23 = {instancePath:instancePath+"/fs_diff/autorun",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.autorun.type,parentSchema:schema16.properties.autorun,data:data35};
-if(vErrors === null){
-vErrors = [err23];
-}
-else {
-vErrors.push(err23);
-}
-errors++;
-}
-}
-var valid10 = _errs88 === errors;
-}
-else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.world_only !== undefined){
-let data37 = data26.world_only;
-const _errs92 = errors;
-if(errors === _errs92){
-if(Array.isArray(data37)){
-var valid16 = true;
-const len6 = data37.length;
-for(let i6=0; i6<len6; i6++){
-let data38 = data37[i6];
-const _errs94 = errors;
-if(typeof data38 !== "string"){
-const err24 = {instancePath:instancePath+"/fs_diff/world_only/" + i6,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.world_only.items.type,parentSchema:schema16.properties.world_only.items,data:data38};
+const err24 = {instancePath:instancePath+"/fs_diff/mods",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema19.properties.mods.type,parentSchema:schema19.properties.mods,data:data31};
 if(vErrors === null){
 vErrors = [err24];
 }
 else {
 vErrors.push(err24);
+}
+errors++;
+}
+}
+var valid13 = _errs88 === errors;
+}
+else {
+var valid13 = true;
+}
+if(valid13){
+if(data28.deletes !== undefined){
+let data33 = data28.deletes;
+const _errs92 = errors;
+if(errors === _errs92){
+if(Array.isArray(data33)){
+var valid16 = true;
+const len3 = data33.length;
+for(let i3=0; i3<len3; i3++){
+let data34 = data33[i3];
+const _errs94 = errors;
+if(typeof data34 !== "string"){
+const err25 = {instancePath:instancePath+"/fs_diff/deletes/" + i3,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.deletes.items.type,parentSchema:schema19.properties.deletes.items,data:data34};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
 }
 errors++;
 }
@@ -10940,27 +13786,7 @@ break;
 }
 }
 else {
-const err25 = {instancePath:instancePath+"/fs_diff/world_only",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema16.properties.world_only.type,parentSchema:schema16.properties.world_only,data:data37};
-if(vErrors === null){
-vErrors = [err25];
-}
-else {
-vErrors.push(err25);
-}
-errors++;
-}
-}
-var valid10 = _errs92 === errors;
-}
-else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.held !== undefined){
-let data39 = data26.held;
-const _errs96 = errors;
-if(typeof data39 !== "boolean"){
-const err26 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema16.properties.held.type,parentSchema:schema16.properties.held,data:data39};
+const err26 = {instancePath:instancePath+"/fs_diff/deletes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema19.properties.deletes.type,parentSchema:schema19.properties.deletes,data:data33};
 if(vErrors === null){
 vErrors = [err26];
 }
@@ -10969,17 +13795,25 @@ vErrors.push(err26);
 }
 errors++;
 }
-var valid10 = _errs96 === errors;
+}
+var valid13 = _errs92 === errors;
 }
 else {
-var valid10 = true;
+var valid13 = true;
 }
-if(valid10){
-if(data26.truncated !== undefined){
-let data40 = data26.truncated;
+if(valid13){
+if(data28.dirs !== undefined){
+let data35 = data28.dirs;
+const _errs96 = errors;
+if(errors === _errs96){
+if(Array.isArray(data35)){
+var valid17 = true;
+const len4 = data35.length;
+for(let i4=0; i4<len4; i4++){
+let data36 = data35[i4];
 const _errs98 = errors;
-if(typeof data40 !== "boolean"){
-const err27 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema16.properties.truncated.type,parentSchema:schema16.properties.truncated,data:data40};
+if(typeof data36 !== "string"){
+const err27 = {instancePath:instancePath+"/fs_diff/dirs/" + i4,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.dirs.items.type,parentSchema:schema19.properties.dirs.items,data:data36};
 if(vErrors === null){
 vErrors = [err27];
 }
@@ -10988,17 +13822,14 @@ vErrors.push(err27);
 }
 errors++;
 }
-var valid10 = _errs98 === errors;
+var valid17 = _errs98 === errors;
+if(!valid17){
+break;
+}
+}
 }
 else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.summary !== undefined){
-let data41 = data26.summary;
-const _errs100 = errors;
-if((typeof data41 !== "string") && (data41 !== null)){
-const err28 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema16.properties.summary.type},message:"must be string,null",schema:schema16.properties.summary.type,parentSchema:schema16.properties.summary,data:data41};
+const err28 = {instancePath:instancePath+"/fs_diff/dirs",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema19.properties.dirs.type,parentSchema:schema19.properties.dirs,data:data35};
 if(vErrors === null){
 vErrors = [err28];
 }
@@ -11007,17 +13838,25 @@ vErrors.push(err28);
 }
 errors++;
 }
-var valid10 = _errs100 === errors;
+}
+var valid13 = _errs96 === errors;
 }
 else {
-var valid10 = true;
+var valid13 = true;
 }
-if(valid10){
-if(data26.tree_hash !== undefined){
-let data42 = data26.tree_hash;
+if(valid13){
+if(data28.autorun !== undefined){
+let data37 = data28.autorun;
+const _errs100 = errors;
+if(errors === _errs100){
+if(Array.isArray(data37)){
+var valid18 = true;
+const len5 = data37.length;
+for(let i5=0; i5<len5; i5++){
+let data38 = data37[i5];
 const _errs102 = errors;
-if((typeof data42 !== "string") && (data42 !== null)){
-const err29 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema16.properties.tree_hash.type},message:"must be string,null",schema:schema16.properties.tree_hash.type,parentSchema:schema16.properties.tree_hash,data:data42};
+if(typeof data38 !== "string"){
+const err29 = {instancePath:instancePath+"/fs_diff/autorun/" + i5,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.autorun.items.type,parentSchema:schema19.properties.autorun.items,data:data38};
 if(vErrors === null){
 vErrors = [err29];
 }
@@ -11026,25 +13865,14 @@ vErrors.push(err29);
 }
 errors++;
 }
-var valid10 = _errs102 === errors;
-}
-else {
-var valid10 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
+var valid18 = _errs102 === errors;
+if(!valid18){
+break;
 }
 }
 }
 else {
-const err30 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema16.type,parentSchema:schema16,data:data26};
+const err30 = {instancePath:instancePath+"/fs_diff/autorun",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema19.properties.autorun.type,parentSchema:schema19.properties.autorun,data:data37};
 if(vErrors === null){
 vErrors = [err30];
 }
@@ -11054,12 +13882,24 @@ vErrors.push(err30);
 errors++;
 }
 }
-var _valid2 = _errs68 === errors;
-valid8 = valid8 || _valid2;
-if(!valid8){
+var valid13 = _errs100 === errors;
+}
+else {
+var valid13 = true;
+}
+if(valid13){
+if(data28.world_only !== undefined){
+let data39 = data28.world_only;
 const _errs104 = errors;
-if(data26 !== null){
-const err31 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.fs_diff.anyOf[1].type,parentSchema:schema11.properties.fs_diff.anyOf[1],data:data26};
+if(errors === _errs104){
+if(Array.isArray(data39)){
+var valid19 = true;
+const len6 = data39.length;
+for(let i6=0; i6<len6; i6++){
+let data40 = data39[i6];
+const _errs106 = errors;
+if(typeof data40 !== "string"){
+const err31 = {instancePath:instancePath+"/fs_diff/world_only/" + i6,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.world_only.items.type,parentSchema:schema19.properties.world_only.items,data:data40};
 if(vErrors === null){
 vErrors = [err31];
 }
@@ -11068,11 +13908,14 @@ vErrors.push(err31);
 }
 errors++;
 }
-var _valid2 = _errs104 === errors;
-valid8 = valid8 || _valid2;
+var valid19 = _errs106 === errors;
+if(!valid19){
+break;
 }
-if(!valid8){
-const err32 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.fs_diff.anyOf,parentSchema:schema11.properties.fs_diff,data:data26};
+}
+}
+else {
+const err32 = {instancePath:instancePath+"/fs_diff/world_only",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema19.properties.world_only.type,parentSchema:schema19.properties.world_only,data:data39};
 if(vErrors === null){
 vErrors = [err32];
 }
@@ -11080,38 +13923,19 @@ else {
 vErrors.push(err32);
 }
 errors++;
-validate10.errors = vErrors;
-return false;
+}
+}
+var valid13 = _errs104 === errors;
 }
 else {
-errors = _errs67;
-if(vErrors !== null){
-if(_errs67){
-vErrors.length = _errs67;
+var valid13 = true;
 }
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs66 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.usage !== undefined){
-let data43 = data.usage;
-const _errs106 = errors;
-const _errs107 = errors;
-let valid17 = false;
+if(valid13){
+if(data28.held !== undefined){
+let data41 = data28.held;
 const _errs108 = errors;
-const _errs109 = errors;
-if(errors === _errs109){
-if(data43 && typeof data43 == "object" && !Array.isArray(data43)){
-let missing3;
-if((((((data43.cpu_ms === undefined) && (missing3 = "cpu_ms")) || ((data43.memory_peak_bytes === undefined) && (missing3 = "memory_peak_bytes"))) || ((data43.egress_bytes === undefined) && (missing3 = "egress_bytes"))) || ((data43.ingress_bytes === undefined) && (missing3 = "ingress_bytes"))) || ((data43.processes === undefined) && (missing3 = "processes"))){
-const err33 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'",schema:schema17.required,parentSchema:schema17,data:data43};
+if(typeof data41 !== "boolean"){
+const err33 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema19.properties.held.type,parentSchema:schema19.properties.held,data:data41};
 if(vErrors === null){
 vErrors = [err33];
 }
@@ -11120,11 +13944,17 @@ vErrors.push(err33);
 }
 errors++;
 }
+var valid13 = _errs108 === errors;
+}
 else {
-const _errs111 = errors;
-for(const key3 in data43){
-if(!(((((key3 === "cpu_ms") || (key3 === "memory_peak_bytes")) || (key3 === "egress_bytes")) || (key3 === "ingress_bytes")) || (key3 === "processes"))){
-const err34 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema17,data:data43};
+var valid13 = true;
+}
+if(valid13){
+if(data28.truncated !== undefined){
+let data42 = data28.truncated;
+const _errs110 = errors;
+if(typeof data42 !== "boolean"){
+const err34 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema19.properties.truncated.type,parentSchema:schema19.properties.truncated,data:data42};
 if(vErrors === null){
 vErrors = [err34];
 }
@@ -11132,15 +13962,18 @@ else {
 vErrors.push(err34);
 }
 errors++;
-break;
 }
+var valid13 = _errs110 === errors;
 }
-if(_errs111 === errors){
-if(data43.cpu_ms !== undefined){
-let data44 = data43.cpu_ms;
+else {
+var valid13 = true;
+}
+if(valid13){
+if(data28.summary !== undefined){
+let data43 = data28.summary;
 const _errs112 = errors;
-if((!((typeof data44 == "number") && (isFinite(data44)))) && (data44 !== null)){
-const err35 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema17.properties.cpu_ms.type},message:"must be number,null",schema:schema17.properties.cpu_ms.type,parentSchema:schema17.properties.cpu_ms,data:data44};
+if((typeof data43 !== "string") && (data43 !== null)){
+const err35 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema19.properties.summary.type},message:"must be string,null",schema:schema19.properties.summary.type,parentSchema:schema19.properties.summary,data:data43};
 if(vErrors === null){
 vErrors = [err35];
 }
@@ -11149,10 +13982,17 @@ vErrors.push(err35);
 }
 errors++;
 }
-if(errors === _errs112){
-if((typeof data44 == "number") && (isFinite(data44))){
-if(data44 < 0 || isNaN(data44)){
-const err36 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.cpu_ms,data:data44};
+var valid13 = _errs112 === errors;
+}
+else {
+var valid13 = true;
+}
+if(valid13){
+if(data28.tree_hash !== undefined){
+let data44 = data28.tree_hash;
+const _errs114 = errors;
+if((typeof data44 !== "string") && (data44 !== null)){
+const err36 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema19.properties.tree_hash.type},message:"must be string,null",schema:schema19.properties.tree_hash.type,parentSchema:schema19.properties.tree_hash,data:data44};
 if(vErrors === null){
 vErrors = [err36];
 }
@@ -11161,19 +14001,25 @@ vErrors.push(err36);
 }
 errors++;
 }
-}
-}
-var valid19 = _errs112 === errors;
+var valid13 = _errs114 === errors;
 }
 else {
-var valid19 = true;
+var valid13 = true;
 }
-if(valid19){
-if(data43.memory_peak_bytes !== undefined){
-let data45 = data43.memory_peak_bytes;
-const _errs114 = errors;
-if((!(((typeof data45 == "number") && (!(data45 % 1) && !isNaN(data45))) && (isFinite(data45)))) && (data45 !== null)){
-const err37 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema17.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema17.properties.memory_peak_bytes.type,parentSchema:schema17.properties.memory_peak_bytes,data:data45};
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err37 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema19.type,parentSchema:schema19,data:data28};
 if(vErrors === null){
 vErrors = [err37];
 }
@@ -11182,10 +14028,13 @@ vErrors.push(err37);
 }
 errors++;
 }
-if(errors === _errs114){
-if((typeof data45 == "number") && (isFinite(data45))){
-if(data45 < 0 || isNaN(data45)){
-const err38 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.memory_peak_bytes,data:data45};
+}
+var _valid4 = _errs80 === errors;
+valid11 = valid11 || _valid4;
+if(!valid11){
+const _errs116 = errors;
+if(data28 !== null){
+const err38 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.fs_diff.anyOf[1].type,parentSchema:schema11.properties.fs_diff.anyOf[1],data:data28};
 if(vErrors === null){
 vErrors = [err38];
 }
@@ -11194,19 +14043,11 @@ vErrors.push(err38);
 }
 errors++;
 }
+var _valid4 = _errs116 === errors;
+valid11 = valid11 || _valid4;
 }
-}
-var valid19 = _errs114 === errors;
-}
-else {
-var valid19 = true;
-}
-if(valid19){
-if(data43.egress_bytes !== undefined){
-let data46 = data43.egress_bytes;
-const _errs116 = errors;
-if((!(((typeof data46 == "number") && (!(data46 % 1) && !isNaN(data46))) && (isFinite(data46)))) && (data46 !== null)){
-const err39 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema17.properties.egress_bytes.type},message:"must be integer,null",schema:schema17.properties.egress_bytes.type,parentSchema:schema17.properties.egress_bytes,data:data46};
+if(!valid11){
+const err39 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.fs_diff.anyOf,parentSchema:schema11.properties.fs_diff,data:data28};
 if(vErrors === null){
 vErrors = [err39];
 }
@@ -11214,11 +14055,38 @@ else {
 vErrors.push(err39);
 }
 errors++;
+validate10.errors = vErrors;
+return false;
 }
-if(errors === _errs116){
-if((typeof data46 == "number") && (isFinite(data46))){
-if(data46 < 0 || isNaN(data46)){
-const err40 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.egress_bytes,data:data46};
+else {
+errors = _errs79;
+if(vErrors !== null){
+if(_errs79){
+vErrors.length = _errs79;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs78 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.usage !== undefined){
+let data45 = data.usage;
+const _errs118 = errors;
+const _errs119 = errors;
+let valid20 = false;
+const _errs120 = errors;
+const _errs121 = errors;
+if(errors === _errs121){
+if(data45 && typeof data45 == "object" && !Array.isArray(data45)){
+let missing3;
+if((((((data45.cpu_ms === undefined) && (missing3 = "cpu_ms")) || ((data45.memory_peak_bytes === undefined) && (missing3 = "memory_peak_bytes"))) || ((data45.egress_bytes === undefined) && (missing3 = "egress_bytes"))) || ((data45.ingress_bytes === undefined) && (missing3 = "ingress_bytes"))) || ((data45.processes === undefined) && (missing3 = "processes"))){
+const err40 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'",schema:schema20.required,parentSchema:schema20,data:data45};
 if(vErrors === null){
 vErrors = [err40];
 }
@@ -11227,19 +14095,11 @@ vErrors.push(err40);
 }
 errors++;
 }
-}
-}
-var valid19 = _errs116 === errors;
-}
 else {
-var valid19 = true;
-}
-if(valid19){
-if(data43.ingress_bytes !== undefined){
-let data47 = data43.ingress_bytes;
-const _errs118 = errors;
-if((!(((typeof data47 == "number") && (!(data47 % 1) && !isNaN(data47))) && (isFinite(data47)))) && (data47 !== null)){
-const err41 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema17.properties.ingress_bytes.type},message:"must be integer,null",schema:schema17.properties.ingress_bytes.type,parentSchema:schema17.properties.ingress_bytes,data:data47};
+const _errs123 = errors;
+for(const key3 in data45){
+if(!(((((key3 === "cpu_ms") || (key3 === "memory_peak_bytes")) || (key3 === "egress_bytes")) || (key3 === "ingress_bytes")) || (key3 === "processes"))){
+const err41 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema20,data:data45};
 if(vErrors === null){
 vErrors = [err41];
 }
@@ -11247,11 +14107,15 @@ else {
 vErrors.push(err41);
 }
 errors++;
+break;
 }
-if(errors === _errs118){
-if((typeof data47 == "number") && (isFinite(data47))){
-if(data47 < 0 || isNaN(data47)){
-const err42 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.ingress_bytes,data:data47};
+}
+if(_errs123 === errors){
+if(data45.cpu_ms !== undefined){
+let data46 = data45.cpu_ms;
+const _errs124 = errors;
+if((!((typeof data46 == "number") && (isFinite(data46)))) && (data46 !== null)){
+const err42 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema20.properties.cpu_ms.type},message:"must be number,null",schema:schema20.properties.cpu_ms.type,parentSchema:schema20.properties.cpu_ms,data:data46};
 if(vErrors === null){
 vErrors = [err42];
 }
@@ -11260,19 +14124,10 @@ vErrors.push(err42);
 }
 errors++;
 }
-}
-}
-var valid19 = _errs118 === errors;
-}
-else {
-var valid19 = true;
-}
-if(valid19){
-if(data43.processes !== undefined){
-let data48 = data43.processes;
-const _errs120 = errors;
-if((!(((typeof data48 == "number") && (!(data48 % 1) && !isNaN(data48))) && (isFinite(data48)))) && (data48 !== null)){
-const err43 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema17.properties.processes.type},message:"must be integer,null",schema:schema17.properties.processes.type,parentSchema:schema17.properties.processes,data:data48};
+if(errors === _errs124){
+if((typeof data46 == "number") && (isFinite(data46))){
+if(data46 < 0 || isNaN(data46)){
+const err43 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema20.properties.cpu_ms,data:data46};
 if(vErrors === null){
 vErrors = [err43];
 }
@@ -11281,10 +14136,19 @@ vErrors.push(err43);
 }
 errors++;
 }
-if(errors === _errs120){
-if((typeof data48 == "number") && (isFinite(data48))){
-if(data48 < 0 || isNaN(data48)){
-const err44 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema17.properties.processes,data:data48};
+}
+}
+var valid22 = _errs124 === errors;
+}
+else {
+var valid22 = true;
+}
+if(valid22){
+if(data45.memory_peak_bytes !== undefined){
+let data47 = data45.memory_peak_bytes;
+const _errs126 = errors;
+if((!(((typeof data47 == "number") && (!(data47 % 1) && !isNaN(data47))) && (isFinite(data47)))) && (data47 !== null)){
+const err44 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema20.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema20.properties.memory_peak_bytes.type,parentSchema:schema20.properties.memory_peak_bytes,data:data47};
 if(vErrors === null){
 vErrors = [err44];
 }
@@ -11293,22 +14157,10 @@ vErrors.push(err44);
 }
 errors++;
 }
-}
-}
-var valid19 = _errs120 === errors;
-}
-else {
-var valid19 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-const err45 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema17.type,parentSchema:schema17,data:data43};
+if(errors === _errs126){
+if((typeof data47 == "number") && (isFinite(data47))){
+if(data47 < 0 || isNaN(data47)){
+const err45 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema20.properties.memory_peak_bytes,data:data47};
 if(vErrors === null){
 vErrors = [err45];
 }
@@ -11318,12 +14170,18 @@ vErrors.push(err45);
 errors++;
 }
 }
-var _valid3 = _errs108 === errors;
-valid17 = valid17 || _valid3;
-if(!valid17){
-const _errs122 = errors;
-if(data43 !== null){
-const err46 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.usage.anyOf[1].type,parentSchema:schema11.properties.usage.anyOf[1],data:data43};
+}
+var valid22 = _errs126 === errors;
+}
+else {
+var valid22 = true;
+}
+if(valid22){
+if(data45.egress_bytes !== undefined){
+let data48 = data45.egress_bytes;
+const _errs128 = errors;
+if((!(((typeof data48 == "number") && (!(data48 % 1) && !isNaN(data48))) && (isFinite(data48)))) && (data48 !== null)){
+const err46 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema20.properties.egress_bytes.type},message:"must be integer,null",schema:schema20.properties.egress_bytes.type,parentSchema:schema20.properties.egress_bytes,data:data48};
 if(vErrors === null){
 vErrors = [err46];
 }
@@ -11332,11 +14190,10 @@ vErrors.push(err46);
 }
 errors++;
 }
-var _valid3 = _errs122 === errors;
-valid17 = valid17 || _valid3;
-}
-if(!valid17){
-const err47 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.usage.anyOf,parentSchema:schema11.properties.usage,data:data43};
+if(errors === _errs128){
+if((typeof data48 == "number") && (isFinite(data48))){
+if(data48 < 0 || isNaN(data48)){
+const err47 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema20.properties.egress_bytes,data:data48};
 if(vErrors === null){
 vErrors = [err47];
 }
@@ -11344,38 +14201,20 @@ else {
 vErrors.push(err47);
 }
 errors++;
-validate10.errors = vErrors;
-return false;
+}
+}
+}
+var valid22 = _errs128 === errors;
 }
 else {
-errors = _errs107;
-if(vErrors !== null){
-if(_errs107){
-vErrors.length = _errs107;
+var valid22 = true;
 }
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs106 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.isolation !== undefined){
-let data49 = data.isolation;
-const _errs124 = errors;
-const _errs125 = errors;
-let valid20 = false;
-const _errs126 = errors;
-const _errs127 = errors;
-if(errors === _errs127){
-if(data49 && typeof data49 == "object" && !Array.isArray(data49)){
-let missing4;
-if((((((((((((((data49.backend === undefined) && (missing4 = "backend")) || ((data49.user === undefined) && (missing4 = "user"))) || ((data49.mount === undefined) && (missing4 = "mount"))) || ((data49.pid === undefined) && (missing4 = "pid"))) || ((data49.net === undefined) && (missing4 = "net"))) || ((data49.ipc === undefined) && (missing4 = "ipc"))) || ((data49.uts === undefined) && (missing4 = "uts"))) || ((data49.cgroup === undefined) && (missing4 = "cgroup"))) || ((data49.seccomp === undefined) && (missing4 = "seccomp"))) || ((data49.no_new_privs === undefined) && (missing4 = "no_new_privs"))) || ((data49.capabilities === undefined) && (missing4 = "capabilities"))) || ((data49.exec_gate === undefined) && (missing4 = "exec_gate"))) || ((data49.overlay === undefined) && (missing4 = "overlay"))){
-const err48 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing4},message:"must have required property '"+missing4+"'",schema:schema18.required,parentSchema:schema18,data:data49};
+if(valid22){
+if(data45.ingress_bytes !== undefined){
+let data49 = data45.ingress_bytes;
+const _errs130 = errors;
+if((!(((typeof data49 == "number") && (!(data49 % 1) && !isNaN(data49))) && (isFinite(data49)))) && (data49 !== null)){
+const err48 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema20.properties.ingress_bytes.type},message:"must be integer,null",schema:schema20.properties.ingress_bytes.type,parentSchema:schema20.properties.ingress_bytes,data:data49};
 if(vErrors === null){
 vErrors = [err48];
 }
@@ -11384,11 +14223,10 @@ vErrors.push(err48);
 }
 errors++;
 }
-else {
-const _errs129 = errors;
-for(const key4 in data49){
-if(!(func2.call(schema18.properties, key4))){
-const err49 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties",schema:false,parentSchema:schema18,data:data49};
+if(errors === _errs130){
+if((typeof data49 == "number") && (isFinite(data49))){
+if(data49 < 0 || isNaN(data49)){
+const err49 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema20.properties.ingress_bytes,data:data49};
 if(vErrors === null){
 vErrors = [err49];
 }
@@ -11396,17 +14234,20 @@ else {
 vErrors.push(err49);
 }
 errors++;
-break;
 }
 }
-if(_errs129 === errors){
-if(data49.backend !== undefined){
-let data50 = data49.backend;
-const _errs130 = errors;
-if(errors === _errs130){
-if(typeof data50 === "string"){
-if(func5(data50) < 1){
-const err50 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.backend,data:data50};
+}
+var valid22 = _errs130 === errors;
+}
+else {
+var valid22 = true;
+}
+if(valid22){
+if(data45.processes !== undefined){
+let data50 = data45.processes;
+const _errs132 = errors;
+if((!(((typeof data50 == "number") && (!(data50 % 1) && !isNaN(data50))) && (isFinite(data50)))) && (data50 !== null)){
+const err50 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema20.properties.processes.type},message:"must be integer,null",schema:schema20.properties.processes.type,parentSchema:schema20.properties.processes,data:data50};
 if(vErrors === null){
 vErrors = [err50];
 }
@@ -11415,9 +14256,10 @@ vErrors.push(err50);
 }
 errors++;
 }
-}
-else {
-const err51 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.backend.type,parentSchema:schema18.properties.backend,data:data50};
+if(errors === _errs132){
+if((typeof data50 == "number") && (isFinite(data50))){
+if(data50 < 0 || isNaN(data50)){
+const err51 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema20.properties.processes,data:data50};
 if(vErrors === null){
 vErrors = [err51];
 }
@@ -11427,19 +14269,21 @@ vErrors.push(err51);
 errors++;
 }
 }
-var valid22 = _errs130 === errors;
+}
+var valid22 = _errs132 === errors;
 }
 else {
 var valid22 = true;
 }
-if(valid22){
-if(data49.user !== undefined){
-let data51 = data49.user;
-const _errs132 = errors;
-if(errors === _errs132){
-if(typeof data51 === "string"){
-if(func5(data51) < 1){
-const err52 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.user,data:data51};
+}
+}
+}
+}
+}
+}
+}
+else {
+const err52 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema20.type,parentSchema:schema20,data:data45};
 if(vErrors === null){
 vErrors = [err52];
 }
@@ -11449,8 +14293,12 @@ vErrors.push(err52);
 errors++;
 }
 }
-else {
-const err53 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.user.type,parentSchema:schema18.properties.user,data:data51};
+var _valid5 = _errs120 === errors;
+valid20 = valid20 || _valid5;
+if(!valid20){
+const _errs134 = errors;
+if(data45 !== null){
+const err53 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.usage.anyOf[1].type,parentSchema:schema11.properties.usage.anyOf[1],data:data45};
 if(vErrors === null){
 vErrors = [err53];
 }
@@ -11459,20 +14307,11 @@ vErrors.push(err53);
 }
 errors++;
 }
+var _valid5 = _errs134 === errors;
+valid20 = valid20 || _valid5;
 }
-var valid22 = _errs132 === errors;
-}
-else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.mount !== undefined){
-let data52 = data49.mount;
-const _errs134 = errors;
-if(errors === _errs134){
-if(typeof data52 === "string"){
-if(func5(data52) < 1){
-const err54 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.mount,data:data52};
+if(!valid20){
+const err54 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.usage.anyOf,parentSchema:schema11.properties.usage,data:data45};
 if(vErrors === null){
 vErrors = [err54];
 }
@@ -11480,10 +14319,38 @@ else {
 vErrors.push(err54);
 }
 errors++;
-}
+validate10.errors = vErrors;
+return false;
 }
 else {
-const err55 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.mount.type,parentSchema:schema18.properties.mount,data:data52};
+errors = _errs119;
+if(vErrors !== null){
+if(_errs119){
+vErrors.length = _errs119;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs118 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.isolation !== undefined){
+let data51 = data.isolation;
+const _errs136 = errors;
+const _errs137 = errors;
+let valid23 = false;
+const _errs138 = errors;
+const _errs139 = errors;
+if(errors === _errs139){
+if(data51 && typeof data51 == "object" && !Array.isArray(data51)){
+let missing4;
+if((((((((((((((data51.backend === undefined) && (missing4 = "backend")) || ((data51.user === undefined) && (missing4 = "user"))) || ((data51.mount === undefined) && (missing4 = "mount"))) || ((data51.pid === undefined) && (missing4 = "pid"))) || ((data51.net === undefined) && (missing4 = "net"))) || ((data51.ipc === undefined) && (missing4 = "ipc"))) || ((data51.uts === undefined) && (missing4 = "uts"))) || ((data51.cgroup === undefined) && (missing4 = "cgroup"))) || ((data51.seccomp === undefined) && (missing4 = "seccomp"))) || ((data51.no_new_privs === undefined) && (missing4 = "no_new_privs"))) || ((data51.capabilities === undefined) && (missing4 = "capabilities"))) || ((data51.exec_gate === undefined) && (missing4 = "exec_gate"))) || ((data51.overlay === undefined) && (missing4 = "overlay"))){
+const err55 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing4},message:"must have required property '"+missing4+"'",schema:schema21.required,parentSchema:schema21,data:data51};
 if(vErrors === null){
 vErrors = [err55];
 }
@@ -11492,20 +14359,11 @@ vErrors.push(err55);
 }
 errors++;
 }
-}
-var valid22 = _errs134 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.pid !== undefined){
-let data53 = data49.pid;
-const _errs136 = errors;
-if(errors === _errs136){
-if(typeof data53 === "string"){
-if(func5(data53) < 1){
-const err56 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.pid,data:data53};
+const _errs141 = errors;
+for(const key4 in data51){
+if(!(func2.call(schema21.properties, key4))){
+const err56 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties",schema:false,parentSchema:schema21,data:data51};
 if(vErrors === null){
 vErrors = [err56];
 }
@@ -11513,10 +14371,17 @@ else {
 vErrors.push(err56);
 }
 errors++;
+break;
 }
 }
-else {
-const err57 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.pid.type,parentSchema:schema18.properties.pid,data:data53};
+if(_errs141 === errors){
+if(data51.backend !== undefined){
+let data52 = data51.backend;
+const _errs142 = errors;
+if(errors === _errs142){
+if(typeof data52 === "string"){
+if(func3(data52) < 1){
+const err57 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema21.properties.backend,data:data52};
 if(vErrors === null){
 vErrors = [err57];
 }
@@ -11526,19 +14391,8 @@ vErrors.push(err57);
 errors++;
 }
 }
-var valid22 = _errs136 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.net !== undefined){
-let data54 = data49.net;
-const _errs138 = errors;
-if(errors === _errs138){
-if(typeof data54 === "string"){
-if(func5(data54) < 1){
-const err58 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.net,data:data54};
+const err58 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.properties.backend.type,parentSchema:schema21.properties.backend,data:data52};
 if(vErrors === null){
 vErrors = [err58];
 }
@@ -11548,8 +14402,19 @@ vErrors.push(err58);
 errors++;
 }
 }
+var valid25 = _errs142 === errors;
+}
 else {
-const err59 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.net.type,parentSchema:schema18.properties.net,data:data54};
+var valid25 = true;
+}
+if(valid25){
+if(data51.user !== undefined){
+let data53 = data51.user;
+const _errs144 = errors;
+if(errors === _errs144){
+if(typeof data53 === "string"){
+if(func3(data53) < 1){
+const err59 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema21.properties.user,data:data53};
 if(vErrors === null){
 vErrors = [err59];
 }
@@ -11559,19 +14424,8 @@ vErrors.push(err59);
 errors++;
 }
 }
-var valid22 = _errs138 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.ipc !== undefined){
-let data55 = data49.ipc;
-const _errs140 = errors;
-if(errors === _errs140){
-if(typeof data55 === "string"){
-if(func5(data55) < 1){
-const err60 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.ipc,data:data55};
+const err60 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.properties.user.type,parentSchema:schema21.properties.user,data:data53};
 if(vErrors === null){
 vErrors = [err60];
 }
@@ -11581,8 +14435,19 @@ vErrors.push(err60);
 errors++;
 }
 }
+var valid25 = _errs144 === errors;
+}
 else {
-const err61 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.ipc.type,parentSchema:schema18.properties.ipc,data:data55};
+var valid25 = true;
+}
+if(valid25){
+if(data51.mount !== undefined){
+let data54 = data51.mount;
+const _errs146 = errors;
+if(errors === _errs146){
+if(typeof data54 === "string"){
+if(func3(data54) < 1){
+const err61 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema21.properties.mount,data:data54};
 if(vErrors === null){
 vErrors = [err61];
 }
@@ -11592,19 +14457,8 @@ vErrors.push(err61);
 errors++;
 }
 }
-var valid22 = _errs140 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.uts !== undefined){
-let data56 = data49.uts;
-const _errs142 = errors;
-if(errors === _errs142){
-if(typeof data56 === "string"){
-if(func5(data56) < 1){
-const err62 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.uts,data:data56};
+const err62 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.properties.mount.type,parentSchema:schema21.properties.mount,data:data54};
 if(vErrors === null){
 vErrors = [err62];
 }
@@ -11614,8 +14468,19 @@ vErrors.push(err62);
 errors++;
 }
 }
+var valid25 = _errs146 === errors;
+}
 else {
-const err63 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.uts.type,parentSchema:schema18.properties.uts,data:data56};
+var valid25 = true;
+}
+if(valid25){
+if(data51.pid !== undefined){
+let data55 = data51.pid;
+const _errs148 = errors;
+if(errors === _errs148){
+if(typeof data55 === "string"){
+if(func3(data55) < 1){
+const err63 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema21.properties.pid,data:data55};
 if(vErrors === null){
 vErrors = [err63];
 }
@@ -11625,19 +14490,8 @@ vErrors.push(err63);
 errors++;
 }
 }
-var valid22 = _errs142 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.cgroup !== undefined){
-let data57 = data49.cgroup;
-const _errs144 = errors;
-if(errors === _errs144){
-if(typeof data57 === "string"){
-if(func5(data57) < 1){
-const err64 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.cgroup,data:data57};
+const err64 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.properties.pid.type,parentSchema:schema21.properties.pid,data:data55};
 if(vErrors === null){
 vErrors = [err64];
 }
@@ -11647,8 +14501,19 @@ vErrors.push(err64);
 errors++;
 }
 }
+var valid25 = _errs148 === errors;
+}
 else {
-const err65 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.cgroup.type,parentSchema:schema18.properties.cgroup,data:data57};
+var valid25 = true;
+}
+if(valid25){
+if(data51.net !== undefined){
+let data56 = data51.net;
+const _errs150 = errors;
+if(errors === _errs150){
+if(typeof data56 === "string"){
+if(func3(data56) < 1){
+const err65 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema21.properties.net,data:data56};
 if(vErrors === null){
 vErrors = [err65];
 }
@@ -11658,19 +14523,8 @@ vErrors.push(err65);
 errors++;
 }
 }
-var valid22 = _errs144 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.seccomp !== undefined){
-let data58 = data49.seccomp;
-const _errs146 = errors;
-if(errors === _errs146){
-if(typeof data58 === "string"){
-if(func5(data58) < 1){
-const err66 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.seccomp,data:data58};
+const err66 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.properties.net.type,parentSchema:schema21.properties.net,data:data56};
 if(vErrors === null){
 vErrors = [err66];
 }
@@ -11680,8 +14534,19 @@ vErrors.push(err66);
 errors++;
 }
 }
+var valid25 = _errs150 === errors;
+}
 else {
-const err67 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.seccomp.type,parentSchema:schema18.properties.seccomp,data:data58};
+var valid25 = true;
+}
+if(valid25){
+if(data51.ipc !== undefined){
+let data57 = data51.ipc;
+const _errs152 = errors;
+if(errors === _errs152){
+if(typeof data57 === "string"){
+if(func3(data57) < 1){
+const err67 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema21.properties.ipc,data:data57};
 if(vErrors === null){
 vErrors = [err67];
 }
@@ -11691,19 +14556,8 @@ vErrors.push(err67);
 errors++;
 }
 }
-var valid22 = _errs146 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.no_new_privs !== undefined){
-let data59 = data49.no_new_privs;
-const _errs148 = errors;
-if(errors === _errs148){
-if(typeof data59 === "string"){
-if(func5(data59) < 1){
-const err68 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.no_new_privs,data:data59};
+const err68 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.properties.ipc.type,parentSchema:schema21.properties.ipc,data:data57};
 if(vErrors === null){
 vErrors = [err68];
 }
@@ -11713,8 +14567,19 @@ vErrors.push(err68);
 errors++;
 }
 }
+var valid25 = _errs152 === errors;
+}
 else {
-const err69 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.no_new_privs.type,parentSchema:schema18.properties.no_new_privs,data:data59};
+var valid25 = true;
+}
+if(valid25){
+if(data51.uts !== undefined){
+let data58 = data51.uts;
+const _errs154 = errors;
+if(errors === _errs154){
+if(typeof data58 === "string"){
+if(func3(data58) < 1){
+const err69 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema21.properties.uts,data:data58};
 if(vErrors === null){
 vErrors = [err69];
 }
@@ -11724,19 +14589,8 @@ vErrors.push(err69);
 errors++;
 }
 }
-var valid22 = _errs148 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.capabilities !== undefined){
-let data60 = data49.capabilities;
-const _errs150 = errors;
-if(errors === _errs150){
-if(typeof data60 === "string"){
-if(func5(data60) < 1){
-const err70 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.capabilities,data:data60};
+const err70 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.properties.uts.type,parentSchema:schema21.properties.uts,data:data58};
 if(vErrors === null){
 vErrors = [err70];
 }
@@ -11746,8 +14600,19 @@ vErrors.push(err70);
 errors++;
 }
 }
+var valid25 = _errs154 === errors;
+}
 else {
-const err71 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.capabilities.type,parentSchema:schema18.properties.capabilities,data:data60};
+var valid25 = true;
+}
+if(valid25){
+if(data51.cgroup !== undefined){
+let data59 = data51.cgroup;
+const _errs156 = errors;
+if(errors === _errs156){
+if(typeof data59 === "string"){
+if(func3(data59) < 1){
+const err71 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema21.properties.cgroup,data:data59};
 if(vErrors === null){
 vErrors = [err71];
 }
@@ -11757,19 +14622,8 @@ vErrors.push(err71);
 errors++;
 }
 }
-var valid22 = _errs150 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.exec_gate !== undefined){
-let data61 = data49.exec_gate;
-const _errs152 = errors;
-if(errors === _errs152){
-if(typeof data61 === "string"){
-if(func5(data61) < 1){
-const err72 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.exec_gate,data:data61};
+const err72 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.properties.cgroup.type,parentSchema:schema21.properties.cgroup,data:data59};
 if(vErrors === null){
 vErrors = [err72];
 }
@@ -11779,8 +14633,19 @@ vErrors.push(err72);
 errors++;
 }
 }
+var valid25 = _errs156 === errors;
+}
 else {
-const err73 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.exec_gate.type,parentSchema:schema18.properties.exec_gate,data:data61};
+var valid25 = true;
+}
+if(valid25){
+if(data51.seccomp !== undefined){
+let data60 = data51.seccomp;
+const _errs158 = errors;
+if(errors === _errs158){
+if(typeof data60 === "string"){
+if(func3(data60) < 1){
+const err73 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema21.properties.seccomp,data:data60};
 if(vErrors === null){
 vErrors = [err73];
 }
@@ -11790,19 +14655,8 @@ vErrors.push(err73);
 errors++;
 }
 }
-var valid22 = _errs152 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.overlay !== undefined){
-let data62 = data49.overlay;
-const _errs154 = errors;
-if(errors === _errs154){
-if(typeof data62 === "string"){
-if(func5(data62) < 1){
-const err74 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema18.properties.overlay,data:data62};
+const err74 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.properties.seccomp.type,parentSchema:schema21.properties.seccomp,data:data60};
 if(vErrors === null){
 vErrors = [err74];
 }
@@ -11812,8 +14666,19 @@ vErrors.push(err74);
 errors++;
 }
 }
+var valid25 = _errs158 === errors;
+}
 else {
-const err75 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.overlay.type,parentSchema:schema18.properties.overlay,data:data62};
+var valid25 = true;
+}
+if(valid25){
+if(data51.no_new_privs !== undefined){
+let data61 = data51.no_new_privs;
+const _errs160 = errors;
+if(errors === _errs160){
+if(typeof data61 === "string"){
+if(func3(data61) < 1){
+const err75 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema21.properties.no_new_privs,data:data61};
 if(vErrors === null){
 vErrors = [err75];
 }
@@ -11823,28 +14688,8 @@ vErrors.push(err75);
 errors++;
 }
 }
-var valid22 = _errs154 === errors;
-}
 else {
-var valid22 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-const err76 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema18.type,parentSchema:schema18,data:data49};
+const err76 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.properties.no_new_privs.type,parentSchema:schema21.properties.no_new_privs,data:data61};
 if(vErrors === null){
 vErrors = [err76];
 }
@@ -11854,12 +14699,19 @@ vErrors.push(err76);
 errors++;
 }
 }
-var _valid4 = _errs126 === errors;
-valid20 = valid20 || _valid4;
-if(!valid20){
-const _errs156 = errors;
-if(data49 !== null){
-const err77 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.isolation.anyOf[1].type,parentSchema:schema11.properties.isolation.anyOf[1],data:data49};
+var valid25 = _errs160 === errors;
+}
+else {
+var valid25 = true;
+}
+if(valid25){
+if(data51.capabilities !== undefined){
+let data62 = data51.capabilities;
+const _errs162 = errors;
+if(errors === _errs162){
+if(typeof data62 === "string"){
+if(func3(data62) < 1){
+const err77 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema21.properties.capabilities,data:data62};
 if(vErrors === null){
 vErrors = [err77];
 }
@@ -11868,11 +14720,9 @@ vErrors.push(err77);
 }
 errors++;
 }
-var _valid4 = _errs156 === errors;
-valid20 = valid20 || _valid4;
 }
-if(!valid20){
-const err78 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.isolation.anyOf,parentSchema:schema11.properties.isolation,data:data49};
+else {
+const err78 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.properties.capabilities.type,parentSchema:schema21.properties.capabilities,data:data62};
 if(vErrors === null){
 vErrors = [err78];
 }
@@ -11880,42 +14730,21 @@ else {
 vErrors.push(err78);
 }
 errors++;
-validate10.errors = vErrors;
-return false;
+}
+}
+var valid25 = _errs162 === errors;
 }
 else {
-errors = _errs125;
-if(vErrors !== null){
-if(_errs125){
-vErrors.length = _errs125;
+var valid25 = true;
 }
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs124 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.decision !== undefined){
-let data63 = data.decision;
-const _errs158 = errors;
-const _errs159 = errors;
-let valid23 = false;
-const _errs160 = errors;
-if(!(validate12(data63, {instancePath:instancePath+"/decision",parentData:data,parentDataProperty:"decision",rootData}))){
-vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
-errors = vErrors.length;
-}
-var _valid5 = _errs160 === errors;
-valid23 = valid23 || _valid5;
-if(!valid23){
-const _errs161 = errors;
-if(data63 !== null){
-const err79 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.decision.anyOf[1].type,parentSchema:schema11.properties.decision.anyOf[1],data:data63};
+if(valid25){
+if(data51.exec_gate !== undefined){
+let data63 = data51.exec_gate;
+const _errs164 = errors;
+if(errors === _errs164){
+if(typeof data63 === "string"){
+if(func3(data63) < 1){
+const err79 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema21.properties.exec_gate,data:data63};
 if(vErrors === null){
 vErrors = [err79];
 }
@@ -11924,11 +14753,9 @@ vErrors.push(err79);
 }
 errors++;
 }
-var _valid5 = _errs161 === errors;
-valid23 = valid23 || _valid5;
 }
-if(!valid23){
-const err80 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.decision.anyOf,parentSchema:schema11.properties.decision,data:data63};
+else {
+const err80 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.properties.exec_gate.type,parentSchema:schema21.properties.exec_gate,data:data63};
 if(vErrors === null){
 vErrors = [err80];
 }
@@ -11936,176 +14763,21 @@ else {
 vErrors.push(err80);
 }
 errors++;
-validate10.errors = vErrors;
-return false;
+}
+}
+var valid25 = _errs164 === errors;
 }
 else {
-errors = _errs159;
-if(vErrors !== null){
-if(_errs159){
-vErrors.length = _errs159;
+var valid25 = true;
 }
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs158 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.stdout_sha256 !== undefined){
-let data64 = data.stdout_sha256;
-const _errs163 = errors;
-if((typeof data64 !== "string") && (data64 !== null)){
-validate10.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/type",keyword:"type",params:{type: schema11.properties.stdout_sha256.type},message:"must be string,null",schema:schema11.properties.stdout_sha256.type,parentSchema:schema11.properties.stdout_sha256,data:data64}];
-return false;
-}
-if(errors === _errs163){
+if(valid25){
+if(data51.overlay !== undefined){
+let data64 = data51.overlay;
+const _errs166 = errors;
+if(errors === _errs166){
 if(typeof data64 === "string"){
-if(!pattern5.test(data64)){
-validate10.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema11.properties.stdout_sha256,data:data64}];
-return false;
-}
-}
-}
-var valid0 = _errs163 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.stderr_sha256 !== undefined){
-let data65 = data.stderr_sha256;
-const _errs165 = errors;
-if((typeof data65 !== "string") && (data65 !== null)){
-validate10.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/type",keyword:"type",params:{type: schema11.properties.stderr_sha256.type},message:"must be string,null",schema:schema11.properties.stderr_sha256.type,parentSchema:schema11.properties.stderr_sha256,data:data65}];
-return false;
-}
-if(errors === _errs165){
-if(typeof data65 === "string"){
-if(!pattern5.test(data65)){
-validate10.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema11.properties.stderr_sha256,data:data65}];
-return false;
-}
-}
-}
-var valid0 = _errs165 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.redacted !== undefined){
-let data66 = data.redacted;
-const _errs167 = errors;
-if(errors === _errs167){
-if(Array.isArray(data66)){
-var valid24 = true;
-const len7 = data66.length;
-for(let i7=0; i7<len7; i7++){
-let data67 = data66[i7];
-const _errs169 = errors;
-const _errs170 = errors;
-if(errors === _errs170){
-if(data67 && typeof data67 == "object" && !Array.isArray(data67)){
-let missing5;
-if(((data67.kind === undefined) && (missing5 = "kind")) || ((data67.place === undefined) && (missing5 = "place"))){
-validate10.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/required",keyword:"required",params:{missingProperty: missing5},message:"must have required property '"+missing5+"'",schema:schema23.required,parentSchema:schema23,data:data67}];
-return false;
-}
-else {
-const _errs172 = errors;
-for(const key5 in data67){
-if(!((key5 === "kind") || (key5 === "place"))){
-validate10.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key5},message:"must NOT have additional properties",schema:false,parentSchema:schema23,data:data67}];
-return false;
-break;
-}
-}
-if(_errs172 === errors){
-if(data67.kind !== undefined){
-let data68 = data67.kind;
-const _errs173 = errors;
-if(typeof data68 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/redacted/" + i7+"/kind",schemaPath:"#/definitions/redaction/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.kind.type,parentSchema:schema23.properties.kind,data:data68}];
-return false;
-}
-var valid26 = _errs173 === errors;
-}
-else {
-var valid26 = true;
-}
-if(valid26){
-if(data67.place !== undefined){
-let data69 = data67.place;
-const _errs175 = errors;
-if(typeof data69 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/redacted/" + i7+"/place",schemaPath:"#/definitions/redaction/properties/place/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.place.type,parentSchema:schema23.properties.place,data:data69}];
-return false;
-}
-var valid26 = _errs175 === errors;
-}
-else {
-var valid26 = true;
-}
-}
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema23.type,parentSchema:schema23,data:data67}];
-return false;
-}
-}
-var valid24 = _errs169 === errors;
-if(!valid24){
-break;
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/redacted",schemaPath:"#/properties/redacted/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.properties.redacted.type,parentSchema:schema11.properties.redacted,data:data66}];
-return false;
-}
-}
-var valid0 = _errs167 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replayable !== undefined){
-let data70 = data.replayable;
-const _errs177 = errors;
-if(typeof data70 !== "boolean"){
-validate10.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.properties.replayable.type,parentSchema:schema11.properties.replayable,data:data70}];
-return false;
-}
-var valid0 = _errs177 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replay_context !== undefined){
-let data71 = data.replay_context;
-const _errs179 = errors;
-const _errs180 = errors;
-let valid27 = false;
-const _errs181 = errors;
-if(!(validate14(data71, {instancePath:instancePath+"/replay_context",parentData:data,parentDataProperty:"replay_context",rootData}))){
-vErrors = vErrors === null ? validate14.errors : vErrors.concat(validate14.errors);
-errors = vErrors.length;
-}
-var _valid6 = _errs181 === errors;
-valid27 = valid27 || _valid6;
-if(!valid27){
-const _errs182 = errors;
-if(data71 !== null){
-const err81 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.replay_context.anyOf[1].type,parentSchema:schema11.properties.replay_context.anyOf[1],data:data71};
+if(func3(data64) < 1){
+const err81 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema21.properties.overlay,data:data64};
 if(vErrors === null){
 vErrors = [err81];
 }
@@ -12114,11 +14786,9 @@ vErrors.push(err81);
 }
 errors++;
 }
-var _valid6 = _errs182 === errors;
-valid27 = valid27 || _valid6;
 }
-if(!valid27){
-const err82 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.replay_context.anyOf,parentSchema:schema11.properties.replay_context,data:data71};
+else {
+const err82 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.properties.overlay.type,parentSchema:schema21.properties.overlay,data:data64};
 if(vErrors === null){
 vErrors = [err82];
 }
@@ -12126,18 +14796,254 @@ else {
 vErrors.push(err82);
 }
 errors++;
+}
+}
+var valid25 = _errs166 === errors;
+}
+else {
+var valid25 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err83 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema21.type,parentSchema:schema21,data:data51};
+if(vErrors === null){
+vErrors = [err83];
+}
+else {
+vErrors.push(err83);
+}
+errors++;
+}
+}
+var _valid6 = _errs138 === errors;
+valid23 = valid23 || _valid6;
+if(!valid23){
+const _errs168 = errors;
+if(data51 !== null){
+const err84 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.isolation.anyOf[1].type,parentSchema:schema11.properties.isolation.anyOf[1],data:data51};
+if(vErrors === null){
+vErrors = [err84];
+}
+else {
+vErrors.push(err84);
+}
+errors++;
+}
+var _valid6 = _errs168 === errors;
+valid23 = valid23 || _valid6;
+}
+if(!valid23){
+const err85 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.isolation.anyOf,parentSchema:schema11.properties.isolation,data:data51};
+if(vErrors === null){
+vErrors = [err85];
+}
+else {
+vErrors.push(err85);
+}
+errors++;
 validate10.errors = vErrors;
 return false;
 }
 else {
-errors = _errs180;
+errors = _errs137;
 if(vErrors !== null){
-if(_errs180){
-vErrors.length = _errs180;
+if(_errs137){
+vErrors.length = _errs137;
 }
 else {
 vErrors = null;
 }
+}
+}
+var valid0 = _errs136 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.decision !== undefined){
+let data65 = data.decision;
+const _errs170 = errors;
+const _errs171 = errors;
+let valid26 = false;
+const _errs172 = errors;
+if(!(validate14(data65, {instancePath:instancePath+"/decision",parentData:data,parentDataProperty:"decision",rootData}))){
+vErrors = vErrors === null ? validate14.errors : vErrors.concat(validate14.errors);
+errors = vErrors.length;
+}
+var _valid7 = _errs172 === errors;
+valid26 = valid26 || _valid7;
+if(!valid26){
+const _errs173 = errors;
+if(data65 !== null){
+const err86 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.decision.anyOf[1].type,parentSchema:schema11.properties.decision.anyOf[1],data:data65};
+if(vErrors === null){
+vErrors = [err86];
+}
+else {
+vErrors.push(err86);
+}
+errors++;
+}
+var _valid7 = _errs173 === errors;
+valid26 = valid26 || _valid7;
+}
+if(!valid26){
+const err87 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.decision.anyOf,parentSchema:schema11.properties.decision,data:data65};
+if(vErrors === null){
+vErrors = [err87];
+}
+else {
+vErrors.push(err87);
+}
+errors++;
+validate10.errors = vErrors;
+return false;
+}
+else {
+errors = _errs171;
+if(vErrors !== null){
+if(_errs171){
+vErrors.length = _errs171;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs170 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stdout_sha256 !== undefined){
+let data66 = data.stdout_sha256;
+const _errs175 = errors;
+if((typeof data66 !== "string") && (data66 !== null)){
+validate10.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/type",keyword:"type",params:{type: schema11.properties.stdout_sha256.type},message:"must be string,null",schema:schema11.properties.stdout_sha256.type,parentSchema:schema11.properties.stdout_sha256,data:data66}];
+return false;
+}
+if(errors === _errs175){
+if(typeof data66 === "string"){
+if(!pattern6.test(data66)){
+validate10.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema11.properties.stdout_sha256,data:data66}];
+return false;
+}
+}
+}
+var valid0 = _errs175 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stderr_sha256 !== undefined){
+let data67 = data.stderr_sha256;
+const _errs177 = errors;
+if((typeof data67 !== "string") && (data67 !== null)){
+validate10.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/type",keyword:"type",params:{type: schema11.properties.stderr_sha256.type},message:"must be string,null",schema:schema11.properties.stderr_sha256.type,parentSchema:schema11.properties.stderr_sha256,data:data67}];
+return false;
+}
+if(errors === _errs177){
+if(typeof data67 === "string"){
+if(!pattern6.test(data67)){
+validate10.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema11.properties.stderr_sha256,data:data67}];
+return false;
+}
+}
+}
+var valid0 = _errs177 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.redacted !== undefined){
+let data68 = data.redacted;
+const _errs179 = errors;
+if(errors === _errs179){
+if(Array.isArray(data68)){
+var valid27 = true;
+const len7 = data68.length;
+for(let i7=0; i7<len7; i7++){
+let data69 = data68[i7];
+const _errs181 = errors;
+const _errs182 = errors;
+if(errors === _errs182){
+if(data69 && typeof data69 == "object" && !Array.isArray(data69)){
+let missing5;
+if(((data69.kind === undefined) && (missing5 = "kind")) || ((data69.place === undefined) && (missing5 = "place"))){
+validate10.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/required",keyword:"required",params:{missingProperty: missing5},message:"must have required property '"+missing5+"'",schema:schema26.required,parentSchema:schema26,data:data69}];
+return false;
+}
+else {
+const _errs184 = errors;
+for(const key5 in data69){
+if(!((key5 === "kind") || (key5 === "place"))){
+validate10.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key5},message:"must NOT have additional properties",schema:false,parentSchema:schema26,data:data69}];
+return false;
+break;
+}
+}
+if(_errs184 === errors){
+if(data69.kind !== undefined){
+let data70 = data69.kind;
+const _errs185 = errors;
+if(typeof data70 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/redacted/" + i7+"/kind",schemaPath:"#/definitions/redaction/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema26.properties.kind.type,parentSchema:schema26.properties.kind,data:data70}];
+return false;
+}
+var valid29 = _errs185 === errors;
+}
+else {
+var valid29 = true;
+}
+if(valid29){
+if(data69.place !== undefined){
+let data71 = data69.place;
+const _errs187 = errors;
+if(typeof data71 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/redacted/" + i7+"/place",schemaPath:"#/definitions/redaction/properties/place/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema26.properties.place.type,parentSchema:schema26.properties.place,data:data71}];
+return false;
+}
+var valid29 = _errs187 === errors;
+}
+else {
+var valid29 = true;
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema26.type,parentSchema:schema26,data:data69}];
+return false;
+}
+}
+var valid27 = _errs181 === errors;
+if(!valid27){
+break;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/redacted",schemaPath:"#/properties/redacted/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.properties.redacted.type,parentSchema:schema11.properties.redacted,data:data68}];
+return false;
 }
 }
 var valid0 = _errs179 === errors;
@@ -12146,59 +15052,130 @@ else {
 var valid0 = true;
 }
 if(valid0){
+if(data.replayable !== undefined){
+let data72 = data.replayable;
+const _errs189 = errors;
+if(typeof data72 !== "boolean"){
+validate10.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.properties.replayable.type,parentSchema:schema11.properties.replayable,data:data72}];
+return false;
+}
+var valid0 = _errs189 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replay_context !== undefined){
+let data73 = data.replay_context;
+const _errs191 = errors;
+const _errs192 = errors;
+let valid30 = false;
+const _errs193 = errors;
+if(!(validate16(data73, {instancePath:instancePath+"/replay_context",parentData:data,parentDataProperty:"replay_context",rootData}))){
+vErrors = vErrors === null ? validate16.errors : vErrors.concat(validate16.errors);
+errors = vErrors.length;
+}
+var _valid8 = _errs193 === errors;
+valid30 = valid30 || _valid8;
+if(!valid30){
+const _errs194 = errors;
+if(data73 !== null){
+const err88 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.replay_context.anyOf[1].type,parentSchema:schema11.properties.replay_context.anyOf[1],data:data73};
+if(vErrors === null){
+vErrors = [err88];
+}
+else {
+vErrors.push(err88);
+}
+errors++;
+}
+var _valid8 = _errs194 === errors;
+valid30 = valid30 || _valid8;
+}
+if(!valid30){
+const err89 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.replay_context.anyOf,parentSchema:schema11.properties.replay_context,data:data73};
+if(vErrors === null){
+vErrors = [err89];
+}
+else {
+vErrors.push(err89);
+}
+errors++;
+validate10.errors = vErrors;
+return false;
+}
+else {
+errors = _errs192;
+if(vErrors !== null){
+if(_errs192){
+vErrors.length = _errs192;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs191 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
 if(data.seq !== undefined){
-let data72 = data.seq;
-const _errs184 = errors;
-if(!(((typeof data72 == "number") && (!(data72 % 1) && !isNaN(data72))) && (isFinite(data72)))){
-validate10.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.seq.type,parentSchema:schema11.properties.seq,data:data72}];
+let data74 = data.seq;
+const _errs196 = errors;
+if(!(((typeof data74 == "number") && (!(data74 % 1) && !isNaN(data74))) && (isFinite(data74)))){
+validate10.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.seq.type,parentSchema:schema11.properties.seq,data:data74}];
 return false;
 }
-if(errors === _errs184){
-if((typeof data72 == "number") && (isFinite(data72))){
-if(data72 < 0 || isNaN(data72)){
-validate10.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.properties.seq,data:data72}];
+if(errors === _errs196){
+if((typeof data74 == "number") && (isFinite(data74))){
+if(data74 < 0 || isNaN(data74)){
+validate10.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.properties.seq,data:data74}];
 return false;
 }
 }
 }
-var valid0 = _errs184 === errors;
+var valid0 = _errs196 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.prev !== undefined){
-let data73 = data.prev;
-const _errs186 = errors;
-if((typeof data73 !== "string") && (data73 !== null)){
-validate10.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema11.properties.prev.type},message:"must be string,null",schema:schema11.properties.prev.type,parentSchema:schema11.properties.prev,data:data73}];
+let data75 = data.prev;
+const _errs198 = errors;
+if((typeof data75 !== "string") && (data75 !== null)){
+validate10.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema11.properties.prev.type},message:"must be string,null",schema:schema11.properties.prev.type,parentSchema:schema11.properties.prev,data:data75}];
 return false;
 }
-var valid0 = _errs186 === errors;
+var valid0 = _errs198 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.hash !== undefined){
-let data74 = data.hash;
-const _errs188 = errors;
-if(errors === _errs188){
-if(typeof data74 === "string"){
-if(func5(data74) < 1){
-validate10.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.properties.hash,data:data74}];
+let data76 = data.hash;
+const _errs200 = errors;
+if(errors === _errs200){
+if(typeof data76 === "string"){
+if(func3(data76) < 1){
+validate10.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.properties.hash,data:data76}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.hash.type,parentSchema:schema11.properties.hash,data:data74}];
+validate10.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.hash.type,parentSchema:schema11.properties.hash,data:data76}];
 return false;
 }
 }
-var valid0 = _errs188 === errors;
+var valid0 = _errs200 === errors;
 }
 else {
 var valid0 = true;
+}
+}
 }
 }
 }
@@ -12251,26 +15228,26 @@ return validate10;
 export const validateSpansReply = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"spans-reply.schema.json","title":"SpansReply","type":"object","additionalProperties":false,"required":["spans","next_cursor"],"properties":{"spans":{"type":"array","items":{"$ref":"span.schema.json"}},"next_cursor":{"type":["string","null"]}}};
-const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
+const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
 const schema13 = {"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]};
 const schema15 = {"title":"ErrorCode","type":"string","enum":["invalid_request","agent_id_required","cwd_required","unknown_profile","policy_denied","approval_required","approval_denied","scope_denied","project_not_allowed","not_found","policy_changed","idempotency_conflict","apply_conflict","not_replayable","too_large","budget_exceeded","isolation_unavailable","busy","internal"]};
 const schema16 = {"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}};
-const schema17 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
-const schema18 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
-const schema19 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
-const schema24 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
+const schema17 = {"title":"ApprovalId","type":"string","pattern":"^apr_","maxLength":128};
+const schema20 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
+const schema21 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
+const schema22 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
+const schema27 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
 const func2 = Object.prototype.hasOwnProperty;
-const func5 = codePointLength;
+const func3 = codePointLength;
 const pattern0 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$", "u");
 const pattern1 = new RegExp("^ses_", "u");
 const pattern2 = new RegExp("^spn_", "u");
 const pattern3 = new RegExp("^wld_", "u");
 const pattern4 = new RegExp("^sha256:", "u");
-const pattern5 = new RegExp("^[0-9a-f]{64}$", "u");
-const schema20 = {"title":"Decision","type":"object","additionalProperties":false,"required":["verdict","mode","rule"],"properties":{"verdict":{"$ref":"#/definitions/verdict"},"mode":{"$ref":"#/definitions/policy_mode"},"rule":{"anyOf":[{"$ref":"#/definitions/decision_rule"},{"type":"null"}]}}};
-const schema21 = {"title":"Verdict","type":"string","enum":["allow","isolate","ask","deny","would_deny","would_ask","would_isolate"]};
-const schema22 = {"title":"PolicyMode","type":"string","enum":["observe","enforce"]};
-const schema23 = {"title":"DecisionRule","type":"object","additionalProperties":false,"required":["list","pattern","fragment","source"],"properties":{"list":{"type":"string"},"pattern":{"type":"string"},"fragment":{"type":"string"},"source":{"type":"string"},"reason":{"type":"string"}}};
+const pattern5 = new RegExp("^apr_", "u");
+const pattern6 = new RegExp("^[0-9a-f]{64}$", "u");
+const schema18 = {"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}};
+const schema19 = {"title":"ApprovalPreview","type":"object","additionalProperties":false,"required":["state","why","writes","mods","deletes","dirs","names","autorun","truncated","exit","signal","timed_out","duration_ms"],"properties":{"state":{"type":"string","enum":["none","running","done","failed"]},"why":{"type":["string","null"]},"writes":{"type":"integer","minimum":0},"mods":{"type":"integer","minimum":0},"deletes":{"type":"integer","minimum":0},"dirs":{"type":"integer","minimum":0},"names":{"type":"array","maxItems":20,"items":{"type":"string"}},"autorun":{"type":"array","maxItems":20,"items":{"type":"string"}},"truncated":{"type":"boolean"},"exit":{"type":["integer","null"]},"signal":{"type":["string","null"]},"timed_out":{"type":"boolean"},"duration_ms":{"type":"number","minimum":0}}};
 
 function validate13(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -12278,15 +15255,426 @@ let errors = 0;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
+if(((((data.kind === undefined) && (missing0 = "kind")) || ((data.event === undefined) && (missing0 = "event"))) || ((data.by === undefined) && (missing0 = "by"))) || ((data.subject === undefined) && (missing0 = "subject"))){
+validate13.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema18.required,parentSchema:schema18,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((key0 === "kind") || (key0 === "event")) || (key0 === "by")) || (key0 === "subject")) || (key0 === "preview"))){
+validate13.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema18,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.kind !== undefined){
+let data0 = data.kind;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate13.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.kind.type,parentSchema:schema18.properties.kind,data:data0}];
+return false;
+}
+if(!((data0 === "command") || (data0 === "scopes"))){
+validate13.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/enum",keyword:"enum",params:{allowedValues: schema18.properties.kind.enum},message:"must be equal to one of the allowed values",schema:schema18.properties.kind.enum,parentSchema:schema18.properties.kind,data:data0}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.event !== undefined){
+let data1 = data.event;
+const _errs4 = errors;
+if(typeof data1 !== "string"){
+validate13.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.event.type,parentSchema:schema18.properties.event,data:data1}];
+return false;
+}
+if(!((((((((((data1 === "asked") || (data1 === "previewed")) || (data1 === "once")) || (data1 === "session")) || (data1 === "always")) || (data1 === "deny")) || (data1 === "expired")) || (data1 === "dropped")) || (data1 === "policy_changed")) || (data1 === "broker_stopped"))){
+validate13.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/enum",keyword:"enum",params:{allowedValues: schema18.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema18.properties.event.enum,parentSchema:schema18.properties.event,data:data1}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.by !== undefined){
+let data2 = data.by;
+const _errs6 = errors;
+if((typeof data2 !== "string") && (data2 !== null)){
+validate13.errors = [{instancePath:instancePath+"/by",schemaPath:"#/properties/by/type",keyword:"type",params:{type: schema18.properties.by.type},message:"must be string,null",schema:schema18.properties.by.type,parentSchema:schema18.properties.by,data:data2}];
+return false;
+}
+if(!((data2 === "control.sock") || (data2 === null))){
+validate13.errors = [{instancePath:instancePath+"/by",schemaPath:"#/properties/by/enum",keyword:"enum",params:{allowedValues: schema18.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema18.properties.by.enum,parentSchema:schema18.properties.by,data:data2}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.subject !== undefined){
+let data3 = data.subject;
+const _errs8 = errors;
+if(typeof data3 !== "string"){
+validate13.errors = [{instancePath:instancePath+"/subject",schemaPath:"#/properties/subject/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.subject.type,parentSchema:schema18.properties.subject,data:data3}];
+return false;
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.preview !== undefined){
+let data4 = data.preview;
+const _errs10 = errors;
+const _errs11 = errors;
+if(errors === _errs11){
+if(data4 && typeof data4 == "object" && !Array.isArray(data4)){
+let missing1;
+if((((((((((((((data4.state === undefined) && (missing1 = "state")) || ((data4.why === undefined) && (missing1 = "why"))) || ((data4.writes === undefined) && (missing1 = "writes"))) || ((data4.mods === undefined) && (missing1 = "mods"))) || ((data4.deletes === undefined) && (missing1 = "deletes"))) || ((data4.dirs === undefined) && (missing1 = "dirs"))) || ((data4.names === undefined) && (missing1 = "names"))) || ((data4.autorun === undefined) && (missing1 = "autorun"))) || ((data4.truncated === undefined) && (missing1 = "truncated"))) || ((data4.exit === undefined) && (missing1 = "exit"))) || ((data4.signal === undefined) && (missing1 = "signal"))) || ((data4.timed_out === undefined) && (missing1 = "timed_out"))) || ((data4.duration_ms === undefined) && (missing1 = "duration_ms"))){
+validate13.errors = [{instancePath:instancePath+"/preview",schemaPath:"shared.schema.json#/definitions/approval_preview/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema19.required,parentSchema:schema19,data:data4}];
+return false;
+}
+else {
+const _errs13 = errors;
+for(const key1 in data4){
+if(!(func2.call(schema19.properties, key1))){
+validate13.errors = [{instancePath:instancePath+"/preview",schemaPath:"shared.schema.json#/definitions/approval_preview/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema19,data:data4}];
+return false;
+break;
+}
+}
+if(_errs13 === errors){
+if(data4.state !== undefined){
+let data5 = data4.state;
+const _errs14 = errors;
+if(typeof data5 !== "string"){
+validate13.errors = [{instancePath:instancePath+"/preview/state",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/state/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.state.type,parentSchema:schema19.properties.state,data:data5}];
+return false;
+}
+if(!((((data5 === "none") || (data5 === "running")) || (data5 === "done")) || (data5 === "failed"))){
+validate13.errors = [{instancePath:instancePath+"/preview/state",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/state/enum",keyword:"enum",params:{allowedValues: schema19.properties.state.enum},message:"must be equal to one of the allowed values",schema:schema19.properties.state.enum,parentSchema:schema19.properties.state,data:data5}];
+return false;
+}
+var valid2 = _errs14 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.why !== undefined){
+let data6 = data4.why;
+const _errs16 = errors;
+if((typeof data6 !== "string") && (data6 !== null)){
+validate13.errors = [{instancePath:instancePath+"/preview/why",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/why/type",keyword:"type",params:{type: schema19.properties.why.type},message:"must be string,null",schema:schema19.properties.why.type,parentSchema:schema19.properties.why,data:data6}];
+return false;
+}
+var valid2 = _errs16 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.writes !== undefined){
+let data7 = data4.writes;
+const _errs18 = errors;
+if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
+validate13.errors = [{instancePath:instancePath+"/preview/writes",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/writes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.writes.type,parentSchema:schema19.properties.writes,data:data7}];
+return false;
+}
+if(errors === _errs18){
+if((typeof data7 == "number") && (isFinite(data7))){
+if(data7 < 0 || isNaN(data7)){
+validate13.errors = [{instancePath:instancePath+"/preview/writes",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/writes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.writes,data:data7}];
+return false;
+}
+}
+}
+var valid2 = _errs18 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.mods !== undefined){
+let data8 = data4.mods;
+const _errs20 = errors;
+if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
+validate13.errors = [{instancePath:instancePath+"/preview/mods",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/mods/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.mods.type,parentSchema:schema19.properties.mods,data:data8}];
+return false;
+}
+if(errors === _errs20){
+if((typeof data8 == "number") && (isFinite(data8))){
+if(data8 < 0 || isNaN(data8)){
+validate13.errors = [{instancePath:instancePath+"/preview/mods",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/mods/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.mods,data:data8}];
+return false;
+}
+}
+}
+var valid2 = _errs20 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.deletes !== undefined){
+let data9 = data4.deletes;
+const _errs22 = errors;
+if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
+validate13.errors = [{instancePath:instancePath+"/preview/deletes",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/deletes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.deletes.type,parentSchema:schema19.properties.deletes,data:data9}];
+return false;
+}
+if(errors === _errs22){
+if((typeof data9 == "number") && (isFinite(data9))){
+if(data9 < 0 || isNaN(data9)){
+validate13.errors = [{instancePath:instancePath+"/preview/deletes",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/deletes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.deletes,data:data9}];
+return false;
+}
+}
+}
+var valid2 = _errs22 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.dirs !== undefined){
+let data10 = data4.dirs;
+const _errs24 = errors;
+if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
+validate13.errors = [{instancePath:instancePath+"/preview/dirs",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/dirs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.dirs.type,parentSchema:schema19.properties.dirs,data:data10}];
+return false;
+}
+if(errors === _errs24){
+if((typeof data10 == "number") && (isFinite(data10))){
+if(data10 < 0 || isNaN(data10)){
+validate13.errors = [{instancePath:instancePath+"/preview/dirs",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/dirs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.dirs,data:data10}];
+return false;
+}
+}
+}
+var valid2 = _errs24 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.names !== undefined){
+let data11 = data4.names;
+const _errs26 = errors;
+if(errors === _errs26){
+if(Array.isArray(data11)){
+if(data11.length > 20){
+validate13.errors = [{instancePath:instancePath+"/preview/names",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/names/maxItems",keyword:"maxItems",params:{limit: 20},message:"must NOT have more than 20 items",schema:20,parentSchema:schema19.properties.names,data:data11}];
+return false;
+}
+else {
+var valid3 = true;
+const len0 = data11.length;
+for(let i0=0; i0<len0; i0++){
+let data12 = data11[i0];
+const _errs28 = errors;
+if(typeof data12 !== "string"){
+validate13.errors = [{instancePath:instancePath+"/preview/names/" + i0,schemaPath:"shared.schema.json#/definitions/approval_preview/properties/names/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.names.items.type,parentSchema:schema19.properties.names.items,data:data12}];
+return false;
+}
+var valid3 = _errs28 === errors;
+if(!valid3){
+break;
+}
+}
+}
+}
+else {
+validate13.errors = [{instancePath:instancePath+"/preview/names",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/names/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema19.properties.names.type,parentSchema:schema19.properties.names,data:data11}];
+return false;
+}
+}
+var valid2 = _errs26 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.autorun !== undefined){
+let data13 = data4.autorun;
+const _errs30 = errors;
+if(errors === _errs30){
+if(Array.isArray(data13)){
+if(data13.length > 20){
+validate13.errors = [{instancePath:instancePath+"/preview/autorun",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/autorun/maxItems",keyword:"maxItems",params:{limit: 20},message:"must NOT have more than 20 items",schema:20,parentSchema:schema19.properties.autorun,data:data13}];
+return false;
+}
+else {
+var valid4 = true;
+const len1 = data13.length;
+for(let i1=0; i1<len1; i1++){
+let data14 = data13[i1];
+const _errs32 = errors;
+if(typeof data14 !== "string"){
+validate13.errors = [{instancePath:instancePath+"/preview/autorun/" + i1,schemaPath:"shared.schema.json#/definitions/approval_preview/properties/autorun/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.autorun.items.type,parentSchema:schema19.properties.autorun.items,data:data14}];
+return false;
+}
+var valid4 = _errs32 === errors;
+if(!valid4){
+break;
+}
+}
+}
+}
+else {
+validate13.errors = [{instancePath:instancePath+"/preview/autorun",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/autorun/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema19.properties.autorun.type,parentSchema:schema19.properties.autorun,data:data13}];
+return false;
+}
+}
+var valid2 = _errs30 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.truncated !== undefined){
+let data15 = data4.truncated;
+const _errs34 = errors;
+if(typeof data15 !== "boolean"){
+validate13.errors = [{instancePath:instancePath+"/preview/truncated",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema19.properties.truncated.type,parentSchema:schema19.properties.truncated,data:data15}];
+return false;
+}
+var valid2 = _errs34 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.exit !== undefined){
+let data16 = data4.exit;
+const _errs36 = errors;
+if((!(((typeof data16 == "number") && (!(data16 % 1) && !isNaN(data16))) && (isFinite(data16)))) && (data16 !== null)){
+validate13.errors = [{instancePath:instancePath+"/preview/exit",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/exit/type",keyword:"type",params:{type: schema19.properties.exit.type},message:"must be integer,null",schema:schema19.properties.exit.type,parentSchema:schema19.properties.exit,data:data16}];
+return false;
+}
+var valid2 = _errs36 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.signal !== undefined){
+let data17 = data4.signal;
+const _errs38 = errors;
+if((typeof data17 !== "string") && (data17 !== null)){
+validate13.errors = [{instancePath:instancePath+"/preview/signal",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/signal/type",keyword:"type",params:{type: schema19.properties.signal.type},message:"must be string,null",schema:schema19.properties.signal.type,parentSchema:schema19.properties.signal,data:data17}];
+return false;
+}
+var valid2 = _errs38 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.timed_out !== undefined){
+let data18 = data4.timed_out;
+const _errs40 = errors;
+if(typeof data18 !== "boolean"){
+validate13.errors = [{instancePath:instancePath+"/preview/timed_out",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/timed_out/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema19.properties.timed_out.type,parentSchema:schema19.properties.timed_out,data:data18}];
+return false;
+}
+var valid2 = _errs40 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.duration_ms !== undefined){
+let data19 = data4.duration_ms;
+const _errs42 = errors;
+if(errors === _errs42){
+if((typeof data19 == "number") && (isFinite(data19))){
+if(data19 < 0 || isNaN(data19)){
+validate13.errors = [{instancePath:instancePath+"/preview/duration_ms",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/duration_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.duration_ms,data:data19}];
+return false;
+}
+}
+else {
+validate13.errors = [{instancePath:instancePath+"/preview/duration_ms",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/duration_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema19.properties.duration_ms.type,parentSchema:schema19.properties.duration_ms,data:data19}];
+return false;
+}
+}
+var valid2 = _errs42 === errors;
+}
+else {
+var valid2 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate13.errors = [{instancePath:instancePath+"/preview",schemaPath:"shared.schema.json#/definitions/approval_preview/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema19.type,parentSchema:schema19,data:data4}];
+return false;
+}
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate13.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema18.type,parentSchema:schema18,data}];
+return false;
+}
+}
+validate13.errors = vErrors;
+return errors === 0;
+}
+
+const schema23 = {"title":"Decision","type":"object","additionalProperties":false,"required":["verdict","mode","rule"],"properties":{"verdict":{"$ref":"#/definitions/verdict"},"mode":{"$ref":"#/definitions/policy_mode"},"rule":{"anyOf":[{"$ref":"#/definitions/decision_rule"},{"type":"null"}]}}};
+const schema24 = {"title":"Verdict","type":"string","enum":["allow","isolate","ask","deny","would_deny","would_ask","would_isolate"]};
+const schema25 = {"title":"PolicyMode","type":"string","enum":["observe","enforce"]};
+const schema26 = {"title":"DecisionRule","type":"object","additionalProperties":false,"required":["list","pattern","fragment","source"],"properties":{"list":{"type":"string"},"pattern":{"type":"string"},"fragment":{"type":"string"},"source":{"type":"string"},"reason":{"type":"string"}}};
+
+function validate15(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
 if((((data.verdict === undefined) && (missing0 = "verdict")) || ((data.mode === undefined) && (missing0 = "mode"))) || ((data.rule === undefined) && (missing0 = "rule"))){
-validate13.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema20.required,parentSchema:schema20,data}];
+validate15.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema23.required,parentSchema:schema23,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "verdict") || (key0 === "mode")) || (key0 === "rule"))){
-validate13.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema20,data}];
+validate15.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema23,data}];
 return false;
 break;
 }
@@ -12296,11 +15684,11 @@ if(data.verdict !== undefined){
 let data0 = data.verdict;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate13.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.type,parentSchema:schema21,data:data0}];
+validate15.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema24.type,parentSchema:schema24,data:data0}];
 return false;
 }
 if(!(((((((data0 === "allow") || (data0 === "isolate")) || (data0 === "ask")) || (data0 === "deny")) || (data0 === "would_deny")) || (data0 === "would_ask")) || (data0 === "would_isolate"))){
-validate13.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/enum",keyword:"enum",params:{allowedValues: schema21.enum},message:"must be equal to one of the allowed values",schema:schema21.enum,parentSchema:schema21,data:data0}];
+validate15.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/enum",keyword:"enum",params:{allowedValues: schema24.enum},message:"must be equal to one of the allowed values",schema:schema24.enum,parentSchema:schema24,data:data0}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -12313,11 +15701,11 @@ if(data.mode !== undefined){
 let data1 = data.mode;
 const _errs5 = errors;
 if(typeof data1 !== "string"){
-validate13.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.type,parentSchema:schema22,data:data1}];
+validate15.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema25.type,parentSchema:schema25,data:data1}];
 return false;
 }
 if(!((data1 === "observe") || (data1 === "enforce"))){
-validate13.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/enum",keyword:"enum",params:{allowedValues: schema22.enum},message:"must be equal to one of the allowed values",schema:schema22.enum,parentSchema:schema22,data:data1}];
+validate15.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/enum",keyword:"enum",params:{allowedValues: schema25.enum},message:"must be equal to one of the allowed values",schema:schema25.enum,parentSchema:schema25,data:data1}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -12337,7 +15725,7 @@ if(errors === _errs11){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if(((((data2.list === undefined) && (missing1 = "list")) || ((data2.pattern === undefined) && (missing1 = "pattern"))) || ((data2.fragment === undefined) && (missing1 = "fragment"))) || ((data2.source === undefined) && (missing1 = "source"))){
-const err0 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema23.required,parentSchema:schema23,data:data2};
+const err0 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema26.required,parentSchema:schema26,data:data2};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -12350,7 +15738,7 @@ else {
 const _errs13 = errors;
 for(const key1 in data2){
 if(!(((((key1 === "list") || (key1 === "pattern")) || (key1 === "fragment")) || (key1 === "source")) || (key1 === "reason"))){
-const err1 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema23,data:data2};
+const err1 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema26,data:data2};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -12366,7 +15754,7 @@ if(data2.list !== undefined){
 let data3 = data2.list;
 const _errs14 = errors;
 if(typeof data3 !== "string"){
-const err2 = {instancePath:instancePath+"/rule/list",schemaPath:"#/definitions/decision_rule/properties/list/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.list.type,parentSchema:schema23.properties.list,data:data3};
+const err2 = {instancePath:instancePath+"/rule/list",schemaPath:"#/definitions/decision_rule/properties/list/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema26.properties.list.type,parentSchema:schema26.properties.list,data:data3};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -12385,7 +15773,7 @@ if(data2.pattern !== undefined){
 let data4 = data2.pattern;
 const _errs16 = errors;
 if(typeof data4 !== "string"){
-const err3 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/definitions/decision_rule/properties/pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.pattern.type,parentSchema:schema23.properties.pattern,data:data4};
+const err3 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/definitions/decision_rule/properties/pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema26.properties.pattern.type,parentSchema:schema26.properties.pattern,data:data4};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -12404,7 +15792,7 @@ if(data2.fragment !== undefined){
 let data5 = data2.fragment;
 const _errs18 = errors;
 if(typeof data5 !== "string"){
-const err4 = {instancePath:instancePath+"/rule/fragment",schemaPath:"#/definitions/decision_rule/properties/fragment/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.fragment.type,parentSchema:schema23.properties.fragment,data:data5};
+const err4 = {instancePath:instancePath+"/rule/fragment",schemaPath:"#/definitions/decision_rule/properties/fragment/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema26.properties.fragment.type,parentSchema:schema26.properties.fragment,data:data5};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -12423,7 +15811,7 @@ if(data2.source !== undefined){
 let data6 = data2.source;
 const _errs20 = errors;
 if(typeof data6 !== "string"){
-const err5 = {instancePath:instancePath+"/rule/source",schemaPath:"#/definitions/decision_rule/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.source.type,parentSchema:schema23.properties.source,data:data6};
+const err5 = {instancePath:instancePath+"/rule/source",schemaPath:"#/definitions/decision_rule/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema26.properties.source.type,parentSchema:schema26.properties.source,data:data6};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -12442,7 +15830,7 @@ if(data2.reason !== undefined){
 let data7 = data2.reason;
 const _errs22 = errors;
 if(typeof data7 !== "string"){
-const err6 = {instancePath:instancePath+"/rule/reason",schemaPath:"#/definitions/decision_rule/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.reason.type,parentSchema:schema23.properties.reason,data:data7};
+const err6 = {instancePath:instancePath+"/rule/reason",schemaPath:"#/definitions/decision_rule/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema26.properties.reason.type,parentSchema:schema26.properties.reason,data:data7};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -12464,7 +15852,7 @@ var valid5 = true;
 }
 }
 else {
-const err7 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema23.type,parentSchema:schema23,data:data2};
+const err7 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema26.type,parentSchema:schema26,data:data2};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -12479,7 +15867,7 @@ valid3 = valid3 || _valid0;
 if(!valid3){
 const _errs24 = errors;
 if(data2 !== null){
-const err8 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema20.properties.rule.anyOf[1].type,parentSchema:schema20.properties.rule.anyOf[1],data:data2};
+const err8 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema23.properties.rule.anyOf[1].type,parentSchema:schema23.properties.rule.anyOf[1],data:data2};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -12492,7 +15880,7 @@ var _valid0 = _errs24 === errors;
 valid3 = valid3 || _valid0;
 }
 if(!valid3){
-const err9 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema20.properties.rule.anyOf,parentSchema:schema20.properties.rule,data:data2};
+const err9 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema23.properties.rule.anyOf,parentSchema:schema23.properties.rule,data:data2};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -12500,7 +15888,7 @@ else {
 vErrors.push(err9);
 }
 errors++;
-validate13.errors = vErrors;
+validate15.errors = vErrors;
 return false;
 }
 else {
@@ -12525,33 +15913,33 @@ var valid0 = true;
 }
 }
 else {
-validate13.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema20.type,parentSchema:schema20,data}];
+validate15.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema23.type,parentSchema:schema23,data}];
 return false;
 }
 }
-validate13.errors = vErrors;
+validate15.errors = vErrors;
 return errors === 0;
 }
 
-const schema25 = {"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}};
-const schema26 = {"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}};
-const pattern7 = new RegExp("^[0-7]{4}$", "u");
+const schema28 = {"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}};
+const schema29 = {"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}};
+const pattern8 = new RegExp("^[0-7]{4}$", "u");
 
-function validate15(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate17(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((((((data.path === undefined) && (missing0 = "path")) || ((data.env_hash === undefined) && (missing0 = "env_hash"))) || ((data.umask === undefined) && (missing0 = "umask"))) || ((data.locale === undefined) && (missing0 = "locale"))) || ((data.cwd === undefined) && (missing0 = "cwd"))) || ((data.policy_id === undefined) && (missing0 = "policy_id"))) || ((data.policy_commit === undefined) && (missing0 = "policy_commit"))) || ((data.world_image === undefined) && (missing0 = "world_image"))) || ((data.project_commit === undefined) && (missing0 = "project_commit"))) || ((data.dirty_hash === undefined) && (missing0 = "dirty_hash"))){
-validate15.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema25.required,parentSchema:schema25,data}];
+validate17.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema28.required,parentSchema:schema28,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func2.call(schema25.properties, key0))){
-validate15.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema25,data}];
+if(!(func2.call(schema28.properties, key0))){
+validate17.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema28,data}];
 return false;
 break;
 }
@@ -12561,7 +15949,7 @@ if(data.path !== undefined){
 let data0 = data.path;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (data0 !== null)){
-validate15.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: schema25.properties.path.type},message:"must be string,null",schema:schema25.properties.path.type,parentSchema:schema25.properties.path,data:data0}];
+validate17.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: schema28.properties.path.type},message:"must be string,null",schema:schema28.properties.path.type,parentSchema:schema28.properties.path,data:data0}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -12574,7 +15962,7 @@ if(data.env_hash !== undefined){
 let data1 = data.env_hash;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate15.errors = [{instancePath:instancePath+"/env_hash",schemaPath:"#/properties/env_hash/type",keyword:"type",params:{type: schema25.properties.env_hash.type},message:"must be string,null",schema:schema25.properties.env_hash.type,parentSchema:schema25.properties.env_hash,data:data1}];
+validate17.errors = [{instancePath:instancePath+"/env_hash",schemaPath:"#/properties/env_hash/type",keyword:"type",params:{type: schema28.properties.env_hash.type},message:"must be string,null",schema:schema28.properties.env_hash.type,parentSchema:schema28.properties.env_hash,data:data1}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -12587,13 +15975,13 @@ if(data.umask !== undefined){
 let data2 = data.umask;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate15.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/type",keyword:"type",params:{type: schema25.properties.umask.type},message:"must be string,null",schema:schema25.properties.umask.type,parentSchema:schema25.properties.umask,data:data2}];
+validate17.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/type",keyword:"type",params:{type: schema28.properties.umask.type},message:"must be string,null",schema:schema28.properties.umask.type,parentSchema:schema28.properties.umask,data:data2}];
 return false;
 }
 if(errors === _errs6){
 if(typeof data2 === "string"){
-if(!pattern7.test(data2)){
-validate15.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/pattern",keyword:"pattern",params:{pattern: "^[0-7]{4}$"},message:"must match pattern \""+"^[0-7]{4}$"+"\"",schema:"^[0-7]{4}$",parentSchema:schema25.properties.umask,data:data2}];
+if(!pattern8.test(data2)){
+validate17.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/pattern",keyword:"pattern",params:{pattern: "^[0-7]{4}$"},message:"must match pattern \""+"^[0-7]{4}$"+"\"",schema:"^[0-7]{4}$",parentSchema:schema28.properties.umask,data:data2}];
 return false;
 }
 }
@@ -12608,7 +15996,7 @@ if(data.locale !== undefined){
 let data3 = data.locale;
 const _errs8 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate15.errors = [{instancePath:instancePath+"/locale",schemaPath:"#/properties/locale/type",keyword:"type",params:{type: schema25.properties.locale.type},message:"must be string,null",schema:schema25.properties.locale.type,parentSchema:schema25.properties.locale,data:data3}];
+validate17.errors = [{instancePath:instancePath+"/locale",schemaPath:"#/properties/locale/type",keyword:"type",params:{type: schema28.properties.locale.type},message:"must be string,null",schema:schema28.properties.locale.type,parentSchema:schema28.properties.locale,data:data3}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -12621,7 +16009,7 @@ if(data.cwd !== undefined){
 let data4 = data.cwd;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (data4 !== null)){
-validate15.errors = [{instancePath:instancePath+"/cwd",schemaPath:"#/properties/cwd/type",keyword:"type",params:{type: schema25.properties.cwd.type},message:"must be string,null",schema:schema25.properties.cwd.type,parentSchema:schema25.properties.cwd,data:data4}];
+validate17.errors = [{instancePath:instancePath+"/cwd",schemaPath:"#/properties/cwd/type",keyword:"type",params:{type: schema28.properties.cwd.type},message:"must be string,null",schema:schema28.properties.cwd.type,parentSchema:schema28.properties.cwd,data:data4}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -12634,7 +16022,7 @@ if(data.policy_id !== undefined){
 let data5 = data.policy_id;
 const _errs12 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate15.errors = [{instancePath:instancePath+"/policy_id",schemaPath:"#/properties/policy_id/type",keyword:"type",params:{type: schema25.properties.policy_id.type},message:"must be string,null",schema:schema25.properties.policy_id.type,parentSchema:schema25.properties.policy_id,data:data5}];
+validate17.errors = [{instancePath:instancePath+"/policy_id",schemaPath:"#/properties/policy_id/type",keyword:"type",params:{type: schema28.properties.policy_id.type},message:"must be string,null",schema:schema28.properties.policy_id.type,parentSchema:schema28.properties.policy_id,data:data5}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -12647,7 +16035,7 @@ if(data.policy_commit !== undefined){
 let data6 = data.policy_commit;
 const _errs14 = errors;
 if((typeof data6 !== "string") && (data6 !== null)){
-validate15.errors = [{instancePath:instancePath+"/policy_commit",schemaPath:"#/properties/policy_commit/type",keyword:"type",params:{type: schema25.properties.policy_commit.type},message:"must be string,null",schema:schema25.properties.policy_commit.type,parentSchema:schema25.properties.policy_commit,data:data6}];
+validate17.errors = [{instancePath:instancePath+"/policy_commit",schemaPath:"#/properties/policy_commit/type",keyword:"type",params:{type: schema28.properties.policy_commit.type},message:"must be string,null",schema:schema28.properties.policy_commit.type,parentSchema:schema28.properties.policy_commit,data:data6}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -12667,7 +16055,7 @@ if(errors === _errs19){
 if(data7 && typeof data7 == "object" && !Array.isArray(data7)){
 let missing1;
 if(((((data7.init_hash === undefined) && (missing1 = "init_hash")) || ((data7.filter_hash === undefined) && (missing1 = "filter_hash"))) || ((data7.os_release === undefined) && (missing1 = "os_release"))) || ((data7.kernel === undefined) && (missing1 = "kernel"))){
-const err0 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema26.required,parentSchema:schema26,data:data7};
+const err0 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema29.required,parentSchema:schema29,data:data7};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -12680,7 +16068,7 @@ else {
 const _errs21 = errors;
 for(const key1 in data7){
 if(!((((key1 === "init_hash") || (key1 === "filter_hash")) || (key1 === "os_release")) || (key1 === "kernel"))){
-const err1 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema26,data:data7};
+const err1 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema29,data:data7};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -12696,7 +16084,7 @@ if(data7.init_hash !== undefined){
 let data8 = data7.init_hash;
 const _errs22 = errors;
 if((typeof data8 !== "string") && (data8 !== null)){
-const err2 = {instancePath:instancePath+"/world_image/init_hash",schemaPath:"#/definitions/world_image/properties/init_hash/type",keyword:"type",params:{type: schema26.properties.init_hash.type},message:"must be string,null",schema:schema26.properties.init_hash.type,parentSchema:schema26.properties.init_hash,data:data8};
+const err2 = {instancePath:instancePath+"/world_image/init_hash",schemaPath:"#/definitions/world_image/properties/init_hash/type",keyword:"type",params:{type: schema29.properties.init_hash.type},message:"must be string,null",schema:schema29.properties.init_hash.type,parentSchema:schema29.properties.init_hash,data:data8};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -12715,7 +16103,7 @@ if(data7.filter_hash !== undefined){
 let data9 = data7.filter_hash;
 const _errs24 = errors;
 if((typeof data9 !== "string") && (data9 !== null)){
-const err3 = {instancePath:instancePath+"/world_image/filter_hash",schemaPath:"#/definitions/world_image/properties/filter_hash/type",keyword:"type",params:{type: schema26.properties.filter_hash.type},message:"must be string,null",schema:schema26.properties.filter_hash.type,parentSchema:schema26.properties.filter_hash,data:data9};
+const err3 = {instancePath:instancePath+"/world_image/filter_hash",schemaPath:"#/definitions/world_image/properties/filter_hash/type",keyword:"type",params:{type: schema29.properties.filter_hash.type},message:"must be string,null",schema:schema29.properties.filter_hash.type,parentSchema:schema29.properties.filter_hash,data:data9};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -12734,7 +16122,7 @@ if(data7.os_release !== undefined){
 let data10 = data7.os_release;
 const _errs26 = errors;
 if((typeof data10 !== "string") && (data10 !== null)){
-const err4 = {instancePath:instancePath+"/world_image/os_release",schemaPath:"#/definitions/world_image/properties/os_release/type",keyword:"type",params:{type: schema26.properties.os_release.type},message:"must be string,null",schema:schema26.properties.os_release.type,parentSchema:schema26.properties.os_release,data:data10};
+const err4 = {instancePath:instancePath+"/world_image/os_release",schemaPath:"#/definitions/world_image/properties/os_release/type",keyword:"type",params:{type: schema29.properties.os_release.type},message:"must be string,null",schema:schema29.properties.os_release.type,parentSchema:schema29.properties.os_release,data:data10};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -12753,7 +16141,7 @@ if(data7.kernel !== undefined){
 let data11 = data7.kernel;
 const _errs28 = errors;
 if((typeof data11 !== "string") && (data11 !== null)){
-const err5 = {instancePath:instancePath+"/world_image/kernel",schemaPath:"#/definitions/world_image/properties/kernel/type",keyword:"type",params:{type: schema26.properties.kernel.type},message:"must be string,null",schema:schema26.properties.kernel.type,parentSchema:schema26.properties.kernel,data:data11};
+const err5 = {instancePath:instancePath+"/world_image/kernel",schemaPath:"#/definitions/world_image/properties/kernel/type",keyword:"type",params:{type: schema29.properties.kernel.type},message:"must be string,null",schema:schema29.properties.kernel.type,parentSchema:schema29.properties.kernel,data:data11};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -12774,7 +16162,7 @@ var valid3 = true;
 }
 }
 else {
-const err6 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema26.type,parentSchema:schema26,data:data7};
+const err6 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema29.type,parentSchema:schema29,data:data7};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -12789,7 +16177,7 @@ valid1 = valid1 || _valid0;
 if(!valid1){
 const _errs30 = errors;
 if(data7 !== null){
-const err7 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema25.properties.world_image.anyOf[1].type,parentSchema:schema25.properties.world_image.anyOf[1],data:data7};
+const err7 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema28.properties.world_image.anyOf[1].type,parentSchema:schema28.properties.world_image.anyOf[1],data:data7};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -12802,7 +16190,7 @@ var _valid0 = _errs30 === errors;
 valid1 = valid1 || _valid0;
 }
 if(!valid1){
-const err8 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema25.properties.world_image.anyOf,parentSchema:schema25.properties.world_image,data:data7};
+const err8 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema28.properties.world_image.anyOf,parentSchema:schema28.properties.world_image,data:data7};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -12810,7 +16198,7 @@ else {
 vErrors.push(err8);
 }
 errors++;
-validate15.errors = vErrors;
+validate17.errors = vErrors;
 return false;
 }
 else {
@@ -12834,7 +16222,7 @@ if(data.project_commit !== undefined){
 let data12 = data.project_commit;
 const _errs32 = errors;
 if((typeof data12 !== "string") && (data12 !== null)){
-validate15.errors = [{instancePath:instancePath+"/project_commit",schemaPath:"#/properties/project_commit/type",keyword:"type",params:{type: schema25.properties.project_commit.type},message:"must be string,null",schema:schema25.properties.project_commit.type,parentSchema:schema25.properties.project_commit,data:data12}];
+validate17.errors = [{instancePath:instancePath+"/project_commit",schemaPath:"#/properties/project_commit/type",keyword:"type",params:{type: schema28.properties.project_commit.type},message:"must be string,null",schema:schema28.properties.project_commit.type,parentSchema:schema28.properties.project_commit,data:data12}];
 return false;
 }
 var valid0 = _errs32 === errors;
@@ -12847,7 +16235,7 @@ if(data.dirty_hash !== undefined){
 let data13 = data.dirty_hash;
 const _errs34 = errors;
 if((typeof data13 !== "string") && (data13 !== null)){
-validate15.errors = [{instancePath:instancePath+"/dirty_hash",schemaPath:"#/properties/dirty_hash/type",keyword:"type",params:{type: schema25.properties.dirty_hash.type},message:"must be string,null",schema:schema25.properties.dirty_hash.type,parentSchema:schema25.properties.dirty_hash,data:data13}];
+validate17.errors = [{instancePath:instancePath+"/dirty_hash",schemaPath:"#/properties/dirty_hash/type",keyword:"type",params:{type: schema28.properties.dirty_hash.type},message:"must be string,null",schema:schema28.properties.dirty_hash.type,parentSchema:schema28.properties.dirty_hash,data:data13}];
 return false;
 }
 var valid0 = _errs34 === errors;
@@ -12868,11 +16256,11 @@ var valid0 = true;
 }
 }
 else {
-validate15.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema25.type,parentSchema:schema25,data}];
+validate17.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema28.type,parentSchema:schema28,data}];
 return false;
 }
 }
-validate15.errors = vErrors;
+validate17.errors = vErrors;
 return errors === 0;
 }
 
@@ -13448,49 +16836,17 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.scopes_used !== undefined){
-let data24 = data.scopes_used;
+if(data.approval_id !== undefined){
+let data24 = data.approval_id;
 const _errs62 = errors;
-if((!(Array.isArray(data24))) && (data24 !== null)){
-validate11.errors = [{instancePath:instancePath+"/scopes_used",schemaPath:"#/properties/scopes_used/type",keyword:"type",params:{type: schema12.properties.scopes_used.type},message:"must be array,null",schema:schema12.properties.scopes_used.type,parentSchema:schema12.properties.scopes_used,data:data24}];
-return false;
-}
-if(errors === _errs62){
-if(Array.isArray(data24)){
-var valid7 = true;
-const len0 = data24.length;
-for(let i0=0; i0<len0; i0++){
-let data25 = data24[i0];
+const _errs63 = errors;
+let valid7 = false;
 const _errs64 = errors;
-if(typeof data25 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/scopes_used/" + i0,schemaPath:"#/properties/scopes_used/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.scopes_used.items.type,parentSchema:schema12.properties.scopes_used.items,data:data25}];
-return false;
-}
-var valid7 = _errs64 === errors;
-if(!valid7){
-break;
-}
-}
-}
-}
-var valid0 = _errs62 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.fs_diff !== undefined){
-let data26 = data.fs_diff;
-const _errs66 = errors;
-const _errs67 = errors;
-let valid8 = false;
-const _errs68 = errors;
-const _errs69 = errors;
-if(errors === _errs69){
-if(data26 && typeof data26 == "object" && !Array.isArray(data26)){
-let missing2;
-if(((((((((((data26.writes === undefined) && (missing2 = "writes")) || ((data26.mods === undefined) && (missing2 = "mods"))) || ((data26.deletes === undefined) && (missing2 = "deletes"))) || ((data26.dirs === undefined) && (missing2 = "dirs"))) || ((data26.autorun === undefined) && (missing2 = "autorun"))) || ((data26.world_only === undefined) && (missing2 = "world_only"))) || ((data26.held === undefined) && (missing2 = "held"))) || ((data26.truncated === undefined) && (missing2 = "truncated"))) || ((data26.summary === undefined) && (missing2 = "summary"))) || ((data26.tree_hash === undefined) && (missing2 = "tree_hash"))){
-const err12 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema17.required,parentSchema:schema17,data:data26};
+const _errs65 = errors;
+if(errors === _errs65){
+if(typeof data24 === "string"){
+if(func3(data24) > 128){
+const err12 = {instancePath:instancePath+"/approval_id",schemaPath:"shared.schema.json#/definitions/approval_id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema17,data:data24};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -13500,10 +16856,8 @@ vErrors.push(err12);
 errors++;
 }
 else {
-const _errs71 = errors;
-for(const key2 in data26){
-if(!(func2.call(schema17.properties, key2))){
-const err13 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema17,data:data26};
+if(!pattern5.test(data24)){
+const err13 = {instancePath:instancePath+"/approval_id",schemaPath:"shared.schema.json#/definitions/approval_id/pattern",keyword:"pattern",params:{pattern: "^apr_"},message:"must match pattern \""+"^apr_"+"\"",schema:"^apr_",parentSchema:schema17,data:data24};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -13511,22 +16865,11 @@ else {
 vErrors.push(err13);
 }
 errors++;
-break;
 }
 }
-if(_errs71 === errors){
-if(data26.writes !== undefined){
-let data27 = data26.writes;
-const _errs72 = errors;
-if(errors === _errs72){
-if(Array.isArray(data27)){
-var valid11 = true;
-const len1 = data27.length;
-for(let i1=0; i1<len1; i1++){
-let data28 = data27[i1];
-const _errs74 = errors;
-if(typeof data28 !== "string"){
-const err14 = {instancePath:instancePath+"/fs_diff/writes/" + i1,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.writes.items.type,parentSchema:schema17.properties.writes.items,data:data28};
+}
+else {
+const err14 = {instancePath:instancePath+"/approval_id",schemaPath:"shared.schema.json#/definitions/approval_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.type,parentSchema:schema17,data:data24};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -13535,14 +16878,13 @@ vErrors.push(err14);
 }
 errors++;
 }
-var valid11 = _errs74 === errors;
-if(!valid11){
-break;
 }
-}
-}
-else {
-const err15 = {instancePath:instancePath+"/fs_diff/writes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.writes.type,parentSchema:schema17.properties.writes,data:data27};
+var _valid2 = _errs64 === errors;
+valid7 = valid7 || _valid2;
+if(!valid7){
+const _errs67 = errors;
+if(data24 !== null){
+const err15 = {instancePath:instancePath+"/approval_id",schemaPath:"#/properties/approval_id/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.approval_id.anyOf[1].type,parentSchema:schema12.properties.approval_id.anyOf[1],data:data24};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -13551,25 +16893,11 @@ vErrors.push(err15);
 }
 errors++;
 }
+var _valid2 = _errs67 === errors;
+valid7 = valid7 || _valid2;
 }
-var valid10 = _errs72 === errors;
-}
-else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.mods !== undefined){
-let data29 = data26.mods;
-const _errs76 = errors;
-if(errors === _errs76){
-if(Array.isArray(data29)){
-var valid12 = true;
-const len2 = data29.length;
-for(let i2=0; i2<len2; i2++){
-let data30 = data29[i2];
-const _errs78 = errors;
-if(typeof data30 !== "string"){
-const err16 = {instancePath:instancePath+"/fs_diff/mods/" + i2,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.mods.items.type,parentSchema:schema17.properties.mods.items,data:data30};
+if(!valid7){
+const err16 = {instancePath:instancePath+"/approval_id",schemaPath:"#/properties/approval_id/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.approval_id.anyOf,parentSchema:schema12.properties.approval_id,data:data24};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -13577,15 +16905,42 @@ else {
 vErrors.push(err16);
 }
 errors++;
-}
-var valid12 = _errs78 === errors;
-if(!valid12){
-break;
-}
-}
+validate11.errors = vErrors;
+return false;
 }
 else {
-const err17 = {instancePath:instancePath+"/fs_diff/mods",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.mods.type,parentSchema:schema17.properties.mods,data:data29};
+errors = _errs63;
+if(vErrors !== null){
+if(_errs63){
+vErrors.length = _errs63;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs62 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.approval !== undefined){
+let data25 = data.approval;
+const _errs69 = errors;
+const _errs70 = errors;
+let valid9 = false;
+const _errs71 = errors;
+if(!(validate13(data25, {instancePath:instancePath+"/approval",parentData:data,parentDataProperty:"approval",rootData}))){
+vErrors = vErrors === null ? validate13.errors : vErrors.concat(validate13.errors);
+errors = vErrors.length;
+}
+var _valid3 = _errs71 === errors;
+valid9 = valid9 || _valid3;
+if(!valid9){
+const _errs72 = errors;
+if(data25 !== null){
+const err17 = {instancePath:instancePath+"/approval",schemaPath:"#/properties/approval/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.approval.anyOf[1].type,parentSchema:schema12.properties.approval.anyOf[1],data:data25};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -13594,25 +16949,11 @@ vErrors.push(err17);
 }
 errors++;
 }
+var _valid3 = _errs72 === errors;
+valid9 = valid9 || _valid3;
 }
-var valid10 = _errs76 === errors;
-}
-else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.deletes !== undefined){
-let data31 = data26.deletes;
-const _errs80 = errors;
-if(errors === _errs80){
-if(Array.isArray(data31)){
-var valid13 = true;
-const len3 = data31.length;
-for(let i3=0; i3<len3; i3++){
-let data32 = data31[i3];
-const _errs82 = errors;
-if(typeof data32 !== "string"){
-const err18 = {instancePath:instancePath+"/fs_diff/deletes/" + i3,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.deletes.items.type,parentSchema:schema17.properties.deletes.items,data:data32};
+if(!valid9){
+const err18 = {instancePath:instancePath+"/approval",schemaPath:"#/properties/approval/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.approval.anyOf,parentSchema:schema12.properties.approval,data:data25};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -13620,15 +16961,69 @@ else {
 vErrors.push(err18);
 }
 errors++;
+validate11.errors = vErrors;
+return false;
 }
-var valid13 = _errs82 === errors;
-if(!valid13){
+else {
+errors = _errs70;
+if(vErrors !== null){
+if(_errs70){
+vErrors.length = _errs70;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs69 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.scopes_used !== undefined){
+let data26 = data.scopes_used;
+const _errs74 = errors;
+if((!(Array.isArray(data26))) && (data26 !== null)){
+validate11.errors = [{instancePath:instancePath+"/scopes_used",schemaPath:"#/properties/scopes_used/type",keyword:"type",params:{type: schema12.properties.scopes_used.type},message:"must be array,null",schema:schema12.properties.scopes_used.type,parentSchema:schema12.properties.scopes_used,data:data26}];
+return false;
+}
+if(errors === _errs74){
+if(Array.isArray(data26)){
+var valid10 = true;
+const len0 = data26.length;
+for(let i0=0; i0<len0; i0++){
+let data27 = data26[i0];
+const _errs76 = errors;
+if(typeof data27 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/scopes_used/" + i0,schemaPath:"#/properties/scopes_used/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.scopes_used.items.type,parentSchema:schema12.properties.scopes_used.items,data:data27}];
+return false;
+}
+var valid10 = _errs76 === errors;
+if(!valid10){
 break;
 }
 }
 }
+}
+var valid0 = _errs74 === errors;
+}
 else {
-const err19 = {instancePath:instancePath+"/fs_diff/deletes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.deletes.type,parentSchema:schema17.properties.deletes,data:data31};
+var valid0 = true;
+}
+if(valid0){
+if(data.fs_diff !== undefined){
+let data28 = data.fs_diff;
+const _errs78 = errors;
+const _errs79 = errors;
+let valid11 = false;
+const _errs80 = errors;
+const _errs81 = errors;
+if(errors === _errs81){
+if(data28 && typeof data28 == "object" && !Array.isArray(data28)){
+let missing2;
+if(((((((((((data28.writes === undefined) && (missing2 = "writes")) || ((data28.mods === undefined) && (missing2 = "mods"))) || ((data28.deletes === undefined) && (missing2 = "deletes"))) || ((data28.dirs === undefined) && (missing2 = "dirs"))) || ((data28.autorun === undefined) && (missing2 = "autorun"))) || ((data28.world_only === undefined) && (missing2 = "world_only"))) || ((data28.held === undefined) && (missing2 = "held"))) || ((data28.truncated === undefined) && (missing2 = "truncated"))) || ((data28.summary === undefined) && (missing2 = "summary"))) || ((data28.tree_hash === undefined) && (missing2 = "tree_hash"))){
+const err19 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema20.required,parentSchema:schema20,data:data28};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -13637,30 +17032,39 @@ vErrors.push(err19);
 }
 errors++;
 }
-}
-var valid10 = _errs80 === errors;
-}
 else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.dirs !== undefined){
-let data33 = data26.dirs;
-const _errs84 = errors;
-if(errors === _errs84){
-if(Array.isArray(data33)){
-var valid14 = true;
-const len4 = data33.length;
-for(let i4=0; i4<len4; i4++){
-let data34 = data33[i4];
-const _errs86 = errors;
-if(typeof data34 !== "string"){
-const err20 = {instancePath:instancePath+"/fs_diff/dirs/" + i4,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.dirs.items.type,parentSchema:schema17.properties.dirs.items,data:data34};
+const _errs83 = errors;
+for(const key2 in data28){
+if(!(func2.call(schema20.properties, key2))){
+const err20 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema20,data:data28};
 if(vErrors === null){
 vErrors = [err20];
 }
 else {
 vErrors.push(err20);
+}
+errors++;
+break;
+}
+}
+if(_errs83 === errors){
+if(data28.writes !== undefined){
+let data29 = data28.writes;
+const _errs84 = errors;
+if(errors === _errs84){
+if(Array.isArray(data29)){
+var valid14 = true;
+const len1 = data29.length;
+for(let i1=0; i1<len1; i1++){
+let data30 = data29[i1];
+const _errs86 = errors;
+if(typeof data30 !== "string"){
+const err21 = {instancePath:instancePath+"/fs_diff/writes/" + i1,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.writes.items.type,parentSchema:schema20.properties.writes.items,data:data30};
+if(vErrors === null){
+vErrors = [err21];
+}
+else {
+vErrors.push(err21);
 }
 errors++;
 }
@@ -13671,39 +17075,39 @@ break;
 }
 }
 else {
-const err21 = {instancePath:instancePath+"/fs_diff/dirs",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.dirs.type,parentSchema:schema17.properties.dirs,data:data33};
-if(vErrors === null){
-vErrors = [err21];
-}
-else {
-vErrors.push(err21);
-}
-errors++;
-}
-}
-var valid10 = _errs84 === errors;
-}
-else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.autorun !== undefined){
-let data35 = data26.autorun;
-const _errs88 = errors;
-if(errors === _errs88){
-if(Array.isArray(data35)){
-var valid15 = true;
-const len5 = data35.length;
-for(let i5=0; i5<len5; i5++){
-let data36 = data35[i5];
-const _errs90 = errors;
-if(typeof data36 !== "string"){
-const err22 = {instancePath:instancePath+"/fs_diff/autorun/" + i5,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.autorun.items.type,parentSchema:schema17.properties.autorun.items,data:data36};
+const err22 = {instancePath:instancePath+"/fs_diff/writes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema20.properties.writes.type,parentSchema:schema20.properties.writes,data:data29};
 if(vErrors === null){
 vErrors = [err22];
 }
 else {
 vErrors.push(err22);
+}
+errors++;
+}
+}
+var valid13 = _errs84 === errors;
+}
+else {
+var valid13 = true;
+}
+if(valid13){
+if(data28.mods !== undefined){
+let data31 = data28.mods;
+const _errs88 = errors;
+if(errors === _errs88){
+if(Array.isArray(data31)){
+var valid15 = true;
+const len2 = data31.length;
+for(let i2=0; i2<len2; i2++){
+let data32 = data31[i2];
+const _errs90 = errors;
+if(typeof data32 !== "string"){
+const err23 = {instancePath:instancePath+"/fs_diff/mods/" + i2,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.mods.items.type,parentSchema:schema20.properties.mods.items,data:data32};
+if(vErrors === null){
+vErrors = [err23];
+}
+else {
+vErrors.push(err23);
 }
 errors++;
 }
@@ -13714,39 +17118,39 @@ break;
 }
 }
 else {
-const err23 = {instancePath:instancePath+"/fs_diff/autorun",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.autorun.type,parentSchema:schema17.properties.autorun,data:data35};
-if(vErrors === null){
-vErrors = [err23];
-}
-else {
-vErrors.push(err23);
-}
-errors++;
-}
-}
-var valid10 = _errs88 === errors;
-}
-else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.world_only !== undefined){
-let data37 = data26.world_only;
-const _errs92 = errors;
-if(errors === _errs92){
-if(Array.isArray(data37)){
-var valid16 = true;
-const len6 = data37.length;
-for(let i6=0; i6<len6; i6++){
-let data38 = data37[i6];
-const _errs94 = errors;
-if(typeof data38 !== "string"){
-const err24 = {instancePath:instancePath+"/fs_diff/world_only/" + i6,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.world_only.items.type,parentSchema:schema17.properties.world_only.items,data:data38};
+const err24 = {instancePath:instancePath+"/fs_diff/mods",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema20.properties.mods.type,parentSchema:schema20.properties.mods,data:data31};
 if(vErrors === null){
 vErrors = [err24];
 }
 else {
 vErrors.push(err24);
+}
+errors++;
+}
+}
+var valid13 = _errs88 === errors;
+}
+else {
+var valid13 = true;
+}
+if(valid13){
+if(data28.deletes !== undefined){
+let data33 = data28.deletes;
+const _errs92 = errors;
+if(errors === _errs92){
+if(Array.isArray(data33)){
+var valid16 = true;
+const len3 = data33.length;
+for(let i3=0; i3<len3; i3++){
+let data34 = data33[i3];
+const _errs94 = errors;
+if(typeof data34 !== "string"){
+const err25 = {instancePath:instancePath+"/fs_diff/deletes/" + i3,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.deletes.items.type,parentSchema:schema20.properties.deletes.items,data:data34};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
 }
 errors++;
 }
@@ -13757,27 +17161,7 @@ break;
 }
 }
 else {
-const err25 = {instancePath:instancePath+"/fs_diff/world_only",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.world_only.type,parentSchema:schema17.properties.world_only,data:data37};
-if(vErrors === null){
-vErrors = [err25];
-}
-else {
-vErrors.push(err25);
-}
-errors++;
-}
-}
-var valid10 = _errs92 === errors;
-}
-else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.held !== undefined){
-let data39 = data26.held;
-const _errs96 = errors;
-if(typeof data39 !== "boolean"){
-const err26 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema17.properties.held.type,parentSchema:schema17.properties.held,data:data39};
+const err26 = {instancePath:instancePath+"/fs_diff/deletes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema20.properties.deletes.type,parentSchema:schema20.properties.deletes,data:data33};
 if(vErrors === null){
 vErrors = [err26];
 }
@@ -13786,17 +17170,25 @@ vErrors.push(err26);
 }
 errors++;
 }
-var valid10 = _errs96 === errors;
+}
+var valid13 = _errs92 === errors;
 }
 else {
-var valid10 = true;
+var valid13 = true;
 }
-if(valid10){
-if(data26.truncated !== undefined){
-let data40 = data26.truncated;
+if(valid13){
+if(data28.dirs !== undefined){
+let data35 = data28.dirs;
+const _errs96 = errors;
+if(errors === _errs96){
+if(Array.isArray(data35)){
+var valid17 = true;
+const len4 = data35.length;
+for(let i4=0; i4<len4; i4++){
+let data36 = data35[i4];
 const _errs98 = errors;
-if(typeof data40 !== "boolean"){
-const err27 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema17.properties.truncated.type,parentSchema:schema17.properties.truncated,data:data40};
+if(typeof data36 !== "string"){
+const err27 = {instancePath:instancePath+"/fs_diff/dirs/" + i4,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.dirs.items.type,parentSchema:schema20.properties.dirs.items,data:data36};
 if(vErrors === null){
 vErrors = [err27];
 }
@@ -13805,17 +17197,14 @@ vErrors.push(err27);
 }
 errors++;
 }
-var valid10 = _errs98 === errors;
+var valid17 = _errs98 === errors;
+if(!valid17){
+break;
+}
+}
 }
 else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.summary !== undefined){
-let data41 = data26.summary;
-const _errs100 = errors;
-if((typeof data41 !== "string") && (data41 !== null)){
-const err28 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema17.properties.summary.type},message:"must be string,null",schema:schema17.properties.summary.type,parentSchema:schema17.properties.summary,data:data41};
+const err28 = {instancePath:instancePath+"/fs_diff/dirs",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema20.properties.dirs.type,parentSchema:schema20.properties.dirs,data:data35};
 if(vErrors === null){
 vErrors = [err28];
 }
@@ -13824,17 +17213,25 @@ vErrors.push(err28);
 }
 errors++;
 }
-var valid10 = _errs100 === errors;
+}
+var valid13 = _errs96 === errors;
 }
 else {
-var valid10 = true;
+var valid13 = true;
 }
-if(valid10){
-if(data26.tree_hash !== undefined){
-let data42 = data26.tree_hash;
+if(valid13){
+if(data28.autorun !== undefined){
+let data37 = data28.autorun;
+const _errs100 = errors;
+if(errors === _errs100){
+if(Array.isArray(data37)){
+var valid18 = true;
+const len5 = data37.length;
+for(let i5=0; i5<len5; i5++){
+let data38 = data37[i5];
 const _errs102 = errors;
-if((typeof data42 !== "string") && (data42 !== null)){
-const err29 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema17.properties.tree_hash.type},message:"must be string,null",schema:schema17.properties.tree_hash.type,parentSchema:schema17.properties.tree_hash,data:data42};
+if(typeof data38 !== "string"){
+const err29 = {instancePath:instancePath+"/fs_diff/autorun/" + i5,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.autorun.items.type,parentSchema:schema20.properties.autorun.items,data:data38};
 if(vErrors === null){
 vErrors = [err29];
 }
@@ -13843,25 +17240,14 @@ vErrors.push(err29);
 }
 errors++;
 }
-var valid10 = _errs102 === errors;
-}
-else {
-var valid10 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
+var valid18 = _errs102 === errors;
+if(!valid18){
+break;
 }
 }
 }
 else {
-const err30 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema17.type,parentSchema:schema17,data:data26};
+const err30 = {instancePath:instancePath+"/fs_diff/autorun",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema20.properties.autorun.type,parentSchema:schema20.properties.autorun,data:data37};
 if(vErrors === null){
 vErrors = [err30];
 }
@@ -13871,12 +17257,24 @@ vErrors.push(err30);
 errors++;
 }
 }
-var _valid2 = _errs68 === errors;
-valid8 = valid8 || _valid2;
-if(!valid8){
+var valid13 = _errs100 === errors;
+}
+else {
+var valid13 = true;
+}
+if(valid13){
+if(data28.world_only !== undefined){
+let data39 = data28.world_only;
 const _errs104 = errors;
-if(data26 !== null){
-const err31 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.fs_diff.anyOf[1].type,parentSchema:schema12.properties.fs_diff.anyOf[1],data:data26};
+if(errors === _errs104){
+if(Array.isArray(data39)){
+var valid19 = true;
+const len6 = data39.length;
+for(let i6=0; i6<len6; i6++){
+let data40 = data39[i6];
+const _errs106 = errors;
+if(typeof data40 !== "string"){
+const err31 = {instancePath:instancePath+"/fs_diff/world_only/" + i6,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.world_only.items.type,parentSchema:schema20.properties.world_only.items,data:data40};
 if(vErrors === null){
 vErrors = [err31];
 }
@@ -13885,11 +17283,14 @@ vErrors.push(err31);
 }
 errors++;
 }
-var _valid2 = _errs104 === errors;
-valid8 = valid8 || _valid2;
+var valid19 = _errs106 === errors;
+if(!valid19){
+break;
 }
-if(!valid8){
-const err32 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.fs_diff.anyOf,parentSchema:schema12.properties.fs_diff,data:data26};
+}
+}
+else {
+const err32 = {instancePath:instancePath+"/fs_diff/world_only",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema20.properties.world_only.type,parentSchema:schema20.properties.world_only,data:data39};
 if(vErrors === null){
 vErrors = [err32];
 }
@@ -13897,38 +17298,19 @@ else {
 vErrors.push(err32);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
+}
+}
+var valid13 = _errs104 === errors;
 }
 else {
-errors = _errs67;
-if(vErrors !== null){
-if(_errs67){
-vErrors.length = _errs67;
+var valid13 = true;
 }
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs66 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.usage !== undefined){
-let data43 = data.usage;
-const _errs106 = errors;
-const _errs107 = errors;
-let valid17 = false;
+if(valid13){
+if(data28.held !== undefined){
+let data41 = data28.held;
 const _errs108 = errors;
-const _errs109 = errors;
-if(errors === _errs109){
-if(data43 && typeof data43 == "object" && !Array.isArray(data43)){
-let missing3;
-if((((((data43.cpu_ms === undefined) && (missing3 = "cpu_ms")) || ((data43.memory_peak_bytes === undefined) && (missing3 = "memory_peak_bytes"))) || ((data43.egress_bytes === undefined) && (missing3 = "egress_bytes"))) || ((data43.ingress_bytes === undefined) && (missing3 = "ingress_bytes"))) || ((data43.processes === undefined) && (missing3 = "processes"))){
-const err33 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'",schema:schema18.required,parentSchema:schema18,data:data43};
+if(typeof data41 !== "boolean"){
+const err33 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema20.properties.held.type,parentSchema:schema20.properties.held,data:data41};
 if(vErrors === null){
 vErrors = [err33];
 }
@@ -13937,11 +17319,17 @@ vErrors.push(err33);
 }
 errors++;
 }
+var valid13 = _errs108 === errors;
+}
 else {
-const _errs111 = errors;
-for(const key3 in data43){
-if(!(((((key3 === "cpu_ms") || (key3 === "memory_peak_bytes")) || (key3 === "egress_bytes")) || (key3 === "ingress_bytes")) || (key3 === "processes"))){
-const err34 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema18,data:data43};
+var valid13 = true;
+}
+if(valid13){
+if(data28.truncated !== undefined){
+let data42 = data28.truncated;
+const _errs110 = errors;
+if(typeof data42 !== "boolean"){
+const err34 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema20.properties.truncated.type,parentSchema:schema20.properties.truncated,data:data42};
 if(vErrors === null){
 vErrors = [err34];
 }
@@ -13949,15 +17337,18 @@ else {
 vErrors.push(err34);
 }
 errors++;
-break;
 }
+var valid13 = _errs110 === errors;
 }
-if(_errs111 === errors){
-if(data43.cpu_ms !== undefined){
-let data44 = data43.cpu_ms;
+else {
+var valid13 = true;
+}
+if(valid13){
+if(data28.summary !== undefined){
+let data43 = data28.summary;
 const _errs112 = errors;
-if((!((typeof data44 == "number") && (isFinite(data44)))) && (data44 !== null)){
-const err35 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema18.properties.cpu_ms.type},message:"must be number,null",schema:schema18.properties.cpu_ms.type,parentSchema:schema18.properties.cpu_ms,data:data44};
+if((typeof data43 !== "string") && (data43 !== null)){
+const err35 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema20.properties.summary.type},message:"must be string,null",schema:schema20.properties.summary.type,parentSchema:schema20.properties.summary,data:data43};
 if(vErrors === null){
 vErrors = [err35];
 }
@@ -13966,10 +17357,17 @@ vErrors.push(err35);
 }
 errors++;
 }
-if(errors === _errs112){
-if((typeof data44 == "number") && (isFinite(data44))){
-if(data44 < 0 || isNaN(data44)){
-const err36 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.cpu_ms,data:data44};
+var valid13 = _errs112 === errors;
+}
+else {
+var valid13 = true;
+}
+if(valid13){
+if(data28.tree_hash !== undefined){
+let data44 = data28.tree_hash;
+const _errs114 = errors;
+if((typeof data44 !== "string") && (data44 !== null)){
+const err36 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema20.properties.tree_hash.type},message:"must be string,null",schema:schema20.properties.tree_hash.type,parentSchema:schema20.properties.tree_hash,data:data44};
 if(vErrors === null){
 vErrors = [err36];
 }
@@ -13978,19 +17376,25 @@ vErrors.push(err36);
 }
 errors++;
 }
-}
-}
-var valid19 = _errs112 === errors;
+var valid13 = _errs114 === errors;
 }
 else {
-var valid19 = true;
+var valid13 = true;
 }
-if(valid19){
-if(data43.memory_peak_bytes !== undefined){
-let data45 = data43.memory_peak_bytes;
-const _errs114 = errors;
-if((!(((typeof data45 == "number") && (!(data45 % 1) && !isNaN(data45))) && (isFinite(data45)))) && (data45 !== null)){
-const err37 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema18.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema18.properties.memory_peak_bytes.type,parentSchema:schema18.properties.memory_peak_bytes,data:data45};
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err37 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema20.type,parentSchema:schema20,data:data28};
 if(vErrors === null){
 vErrors = [err37];
 }
@@ -13999,10 +17403,13 @@ vErrors.push(err37);
 }
 errors++;
 }
-if(errors === _errs114){
-if((typeof data45 == "number") && (isFinite(data45))){
-if(data45 < 0 || isNaN(data45)){
-const err38 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.memory_peak_bytes,data:data45};
+}
+var _valid4 = _errs80 === errors;
+valid11 = valid11 || _valid4;
+if(!valid11){
+const _errs116 = errors;
+if(data28 !== null){
+const err38 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.fs_diff.anyOf[1].type,parentSchema:schema12.properties.fs_diff.anyOf[1],data:data28};
 if(vErrors === null){
 vErrors = [err38];
 }
@@ -14011,19 +17418,11 @@ vErrors.push(err38);
 }
 errors++;
 }
+var _valid4 = _errs116 === errors;
+valid11 = valid11 || _valid4;
 }
-}
-var valid19 = _errs114 === errors;
-}
-else {
-var valid19 = true;
-}
-if(valid19){
-if(data43.egress_bytes !== undefined){
-let data46 = data43.egress_bytes;
-const _errs116 = errors;
-if((!(((typeof data46 == "number") && (!(data46 % 1) && !isNaN(data46))) && (isFinite(data46)))) && (data46 !== null)){
-const err39 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema18.properties.egress_bytes.type},message:"must be integer,null",schema:schema18.properties.egress_bytes.type,parentSchema:schema18.properties.egress_bytes,data:data46};
+if(!valid11){
+const err39 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.fs_diff.anyOf,parentSchema:schema12.properties.fs_diff,data:data28};
 if(vErrors === null){
 vErrors = [err39];
 }
@@ -14031,11 +17430,38 @@ else {
 vErrors.push(err39);
 }
 errors++;
+validate11.errors = vErrors;
+return false;
 }
-if(errors === _errs116){
-if((typeof data46 == "number") && (isFinite(data46))){
-if(data46 < 0 || isNaN(data46)){
-const err40 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.egress_bytes,data:data46};
+else {
+errors = _errs79;
+if(vErrors !== null){
+if(_errs79){
+vErrors.length = _errs79;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs78 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.usage !== undefined){
+let data45 = data.usage;
+const _errs118 = errors;
+const _errs119 = errors;
+let valid20 = false;
+const _errs120 = errors;
+const _errs121 = errors;
+if(errors === _errs121){
+if(data45 && typeof data45 == "object" && !Array.isArray(data45)){
+let missing3;
+if((((((data45.cpu_ms === undefined) && (missing3 = "cpu_ms")) || ((data45.memory_peak_bytes === undefined) && (missing3 = "memory_peak_bytes"))) || ((data45.egress_bytes === undefined) && (missing3 = "egress_bytes"))) || ((data45.ingress_bytes === undefined) && (missing3 = "ingress_bytes"))) || ((data45.processes === undefined) && (missing3 = "processes"))){
+const err40 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'",schema:schema21.required,parentSchema:schema21,data:data45};
 if(vErrors === null){
 vErrors = [err40];
 }
@@ -14044,19 +17470,11 @@ vErrors.push(err40);
 }
 errors++;
 }
-}
-}
-var valid19 = _errs116 === errors;
-}
 else {
-var valid19 = true;
-}
-if(valid19){
-if(data43.ingress_bytes !== undefined){
-let data47 = data43.ingress_bytes;
-const _errs118 = errors;
-if((!(((typeof data47 == "number") && (!(data47 % 1) && !isNaN(data47))) && (isFinite(data47)))) && (data47 !== null)){
-const err41 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema18.properties.ingress_bytes.type},message:"must be integer,null",schema:schema18.properties.ingress_bytes.type,parentSchema:schema18.properties.ingress_bytes,data:data47};
+const _errs123 = errors;
+for(const key3 in data45){
+if(!(((((key3 === "cpu_ms") || (key3 === "memory_peak_bytes")) || (key3 === "egress_bytes")) || (key3 === "ingress_bytes")) || (key3 === "processes"))){
+const err41 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema21,data:data45};
 if(vErrors === null){
 vErrors = [err41];
 }
@@ -14064,11 +17482,15 @@ else {
 vErrors.push(err41);
 }
 errors++;
+break;
 }
-if(errors === _errs118){
-if((typeof data47 == "number") && (isFinite(data47))){
-if(data47 < 0 || isNaN(data47)){
-const err42 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.ingress_bytes,data:data47};
+}
+if(_errs123 === errors){
+if(data45.cpu_ms !== undefined){
+let data46 = data45.cpu_ms;
+const _errs124 = errors;
+if((!((typeof data46 == "number") && (isFinite(data46)))) && (data46 !== null)){
+const err42 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema21.properties.cpu_ms.type},message:"must be number,null",schema:schema21.properties.cpu_ms.type,parentSchema:schema21.properties.cpu_ms,data:data46};
 if(vErrors === null){
 vErrors = [err42];
 }
@@ -14077,19 +17499,10 @@ vErrors.push(err42);
 }
 errors++;
 }
-}
-}
-var valid19 = _errs118 === errors;
-}
-else {
-var valid19 = true;
-}
-if(valid19){
-if(data43.processes !== undefined){
-let data48 = data43.processes;
-const _errs120 = errors;
-if((!(((typeof data48 == "number") && (!(data48 % 1) && !isNaN(data48))) && (isFinite(data48)))) && (data48 !== null)){
-const err43 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema18.properties.processes.type},message:"must be integer,null",schema:schema18.properties.processes.type,parentSchema:schema18.properties.processes,data:data48};
+if(errors === _errs124){
+if((typeof data46 == "number") && (isFinite(data46))){
+if(data46 < 0 || isNaN(data46)){
+const err43 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema21.properties.cpu_ms,data:data46};
 if(vErrors === null){
 vErrors = [err43];
 }
@@ -14098,10 +17511,19 @@ vErrors.push(err43);
 }
 errors++;
 }
-if(errors === _errs120){
-if((typeof data48 == "number") && (isFinite(data48))){
-if(data48 < 0 || isNaN(data48)){
-const err44 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.processes,data:data48};
+}
+}
+var valid22 = _errs124 === errors;
+}
+else {
+var valid22 = true;
+}
+if(valid22){
+if(data45.memory_peak_bytes !== undefined){
+let data47 = data45.memory_peak_bytes;
+const _errs126 = errors;
+if((!(((typeof data47 == "number") && (!(data47 % 1) && !isNaN(data47))) && (isFinite(data47)))) && (data47 !== null)){
+const err44 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema21.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema21.properties.memory_peak_bytes.type,parentSchema:schema21.properties.memory_peak_bytes,data:data47};
 if(vErrors === null){
 vErrors = [err44];
 }
@@ -14110,22 +17532,10 @@ vErrors.push(err44);
 }
 errors++;
 }
-}
-}
-var valid19 = _errs120 === errors;
-}
-else {
-var valid19 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-const err45 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema18.type,parentSchema:schema18,data:data43};
+if(errors === _errs126){
+if((typeof data47 == "number") && (isFinite(data47))){
+if(data47 < 0 || isNaN(data47)){
+const err45 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema21.properties.memory_peak_bytes,data:data47};
 if(vErrors === null){
 vErrors = [err45];
 }
@@ -14135,12 +17545,18 @@ vErrors.push(err45);
 errors++;
 }
 }
-var _valid3 = _errs108 === errors;
-valid17 = valid17 || _valid3;
-if(!valid17){
-const _errs122 = errors;
-if(data43 !== null){
-const err46 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.usage.anyOf[1].type,parentSchema:schema12.properties.usage.anyOf[1],data:data43};
+}
+var valid22 = _errs126 === errors;
+}
+else {
+var valid22 = true;
+}
+if(valid22){
+if(data45.egress_bytes !== undefined){
+let data48 = data45.egress_bytes;
+const _errs128 = errors;
+if((!(((typeof data48 == "number") && (!(data48 % 1) && !isNaN(data48))) && (isFinite(data48)))) && (data48 !== null)){
+const err46 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema21.properties.egress_bytes.type},message:"must be integer,null",schema:schema21.properties.egress_bytes.type,parentSchema:schema21.properties.egress_bytes,data:data48};
 if(vErrors === null){
 vErrors = [err46];
 }
@@ -14149,11 +17565,10 @@ vErrors.push(err46);
 }
 errors++;
 }
-var _valid3 = _errs122 === errors;
-valid17 = valid17 || _valid3;
-}
-if(!valid17){
-const err47 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.usage.anyOf,parentSchema:schema12.properties.usage,data:data43};
+if(errors === _errs128){
+if((typeof data48 == "number") && (isFinite(data48))){
+if(data48 < 0 || isNaN(data48)){
+const err47 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema21.properties.egress_bytes,data:data48};
 if(vErrors === null){
 vErrors = [err47];
 }
@@ -14161,38 +17576,20 @@ else {
 vErrors.push(err47);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
+}
+}
+}
+var valid22 = _errs128 === errors;
 }
 else {
-errors = _errs107;
-if(vErrors !== null){
-if(_errs107){
-vErrors.length = _errs107;
+var valid22 = true;
 }
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs106 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.isolation !== undefined){
-let data49 = data.isolation;
-const _errs124 = errors;
-const _errs125 = errors;
-let valid20 = false;
-const _errs126 = errors;
-const _errs127 = errors;
-if(errors === _errs127){
-if(data49 && typeof data49 == "object" && !Array.isArray(data49)){
-let missing4;
-if((((((((((((((data49.backend === undefined) && (missing4 = "backend")) || ((data49.user === undefined) && (missing4 = "user"))) || ((data49.mount === undefined) && (missing4 = "mount"))) || ((data49.pid === undefined) && (missing4 = "pid"))) || ((data49.net === undefined) && (missing4 = "net"))) || ((data49.ipc === undefined) && (missing4 = "ipc"))) || ((data49.uts === undefined) && (missing4 = "uts"))) || ((data49.cgroup === undefined) && (missing4 = "cgroup"))) || ((data49.seccomp === undefined) && (missing4 = "seccomp"))) || ((data49.no_new_privs === undefined) && (missing4 = "no_new_privs"))) || ((data49.capabilities === undefined) && (missing4 = "capabilities"))) || ((data49.exec_gate === undefined) && (missing4 = "exec_gate"))) || ((data49.overlay === undefined) && (missing4 = "overlay"))){
-const err48 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing4},message:"must have required property '"+missing4+"'",schema:schema19.required,parentSchema:schema19,data:data49};
+if(valid22){
+if(data45.ingress_bytes !== undefined){
+let data49 = data45.ingress_bytes;
+const _errs130 = errors;
+if((!(((typeof data49 == "number") && (!(data49 % 1) && !isNaN(data49))) && (isFinite(data49)))) && (data49 !== null)){
+const err48 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema21.properties.ingress_bytes.type},message:"must be integer,null",schema:schema21.properties.ingress_bytes.type,parentSchema:schema21.properties.ingress_bytes,data:data49};
 if(vErrors === null){
 vErrors = [err48];
 }
@@ -14201,11 +17598,10 @@ vErrors.push(err48);
 }
 errors++;
 }
-else {
-const _errs129 = errors;
-for(const key4 in data49){
-if(!(func2.call(schema19.properties, key4))){
-const err49 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties",schema:false,parentSchema:schema19,data:data49};
+if(errors === _errs130){
+if((typeof data49 == "number") && (isFinite(data49))){
+if(data49 < 0 || isNaN(data49)){
+const err49 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema21.properties.ingress_bytes,data:data49};
 if(vErrors === null){
 vErrors = [err49];
 }
@@ -14213,17 +17609,20 @@ else {
 vErrors.push(err49);
 }
 errors++;
-break;
 }
 }
-if(_errs129 === errors){
-if(data49.backend !== undefined){
-let data50 = data49.backend;
-const _errs130 = errors;
-if(errors === _errs130){
-if(typeof data50 === "string"){
-if(func5(data50) < 1){
-const err50 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.backend,data:data50};
+}
+var valid22 = _errs130 === errors;
+}
+else {
+var valid22 = true;
+}
+if(valid22){
+if(data45.processes !== undefined){
+let data50 = data45.processes;
+const _errs132 = errors;
+if((!(((typeof data50 == "number") && (!(data50 % 1) && !isNaN(data50))) && (isFinite(data50)))) && (data50 !== null)){
+const err50 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema21.properties.processes.type},message:"must be integer,null",schema:schema21.properties.processes.type,parentSchema:schema21.properties.processes,data:data50};
 if(vErrors === null){
 vErrors = [err50];
 }
@@ -14232,9 +17631,10 @@ vErrors.push(err50);
 }
 errors++;
 }
-}
-else {
-const err51 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.backend.type,parentSchema:schema19.properties.backend,data:data50};
+if(errors === _errs132){
+if((typeof data50 == "number") && (isFinite(data50))){
+if(data50 < 0 || isNaN(data50)){
+const err51 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema21.properties.processes,data:data50};
 if(vErrors === null){
 vErrors = [err51];
 }
@@ -14244,19 +17644,21 @@ vErrors.push(err51);
 errors++;
 }
 }
-var valid22 = _errs130 === errors;
+}
+var valid22 = _errs132 === errors;
 }
 else {
 var valid22 = true;
 }
-if(valid22){
-if(data49.user !== undefined){
-let data51 = data49.user;
-const _errs132 = errors;
-if(errors === _errs132){
-if(typeof data51 === "string"){
-if(func5(data51) < 1){
-const err52 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.user,data:data51};
+}
+}
+}
+}
+}
+}
+}
+else {
+const err52 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema21.type,parentSchema:schema21,data:data45};
 if(vErrors === null){
 vErrors = [err52];
 }
@@ -14266,8 +17668,12 @@ vErrors.push(err52);
 errors++;
 }
 }
-else {
-const err53 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.user.type,parentSchema:schema19.properties.user,data:data51};
+var _valid5 = _errs120 === errors;
+valid20 = valid20 || _valid5;
+if(!valid20){
+const _errs134 = errors;
+if(data45 !== null){
+const err53 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.usage.anyOf[1].type,parentSchema:schema12.properties.usage.anyOf[1],data:data45};
 if(vErrors === null){
 vErrors = [err53];
 }
@@ -14276,20 +17682,11 @@ vErrors.push(err53);
 }
 errors++;
 }
+var _valid5 = _errs134 === errors;
+valid20 = valid20 || _valid5;
 }
-var valid22 = _errs132 === errors;
-}
-else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.mount !== undefined){
-let data52 = data49.mount;
-const _errs134 = errors;
-if(errors === _errs134){
-if(typeof data52 === "string"){
-if(func5(data52) < 1){
-const err54 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.mount,data:data52};
+if(!valid20){
+const err54 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.usage.anyOf,parentSchema:schema12.properties.usage,data:data45};
 if(vErrors === null){
 vErrors = [err54];
 }
@@ -14297,10 +17694,38 @@ else {
 vErrors.push(err54);
 }
 errors++;
-}
+validate11.errors = vErrors;
+return false;
 }
 else {
-const err55 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.mount.type,parentSchema:schema19.properties.mount,data:data52};
+errors = _errs119;
+if(vErrors !== null){
+if(_errs119){
+vErrors.length = _errs119;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs118 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.isolation !== undefined){
+let data51 = data.isolation;
+const _errs136 = errors;
+const _errs137 = errors;
+let valid23 = false;
+const _errs138 = errors;
+const _errs139 = errors;
+if(errors === _errs139){
+if(data51 && typeof data51 == "object" && !Array.isArray(data51)){
+let missing4;
+if((((((((((((((data51.backend === undefined) && (missing4 = "backend")) || ((data51.user === undefined) && (missing4 = "user"))) || ((data51.mount === undefined) && (missing4 = "mount"))) || ((data51.pid === undefined) && (missing4 = "pid"))) || ((data51.net === undefined) && (missing4 = "net"))) || ((data51.ipc === undefined) && (missing4 = "ipc"))) || ((data51.uts === undefined) && (missing4 = "uts"))) || ((data51.cgroup === undefined) && (missing4 = "cgroup"))) || ((data51.seccomp === undefined) && (missing4 = "seccomp"))) || ((data51.no_new_privs === undefined) && (missing4 = "no_new_privs"))) || ((data51.capabilities === undefined) && (missing4 = "capabilities"))) || ((data51.exec_gate === undefined) && (missing4 = "exec_gate"))) || ((data51.overlay === undefined) && (missing4 = "overlay"))){
+const err55 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing4},message:"must have required property '"+missing4+"'",schema:schema22.required,parentSchema:schema22,data:data51};
 if(vErrors === null){
 vErrors = [err55];
 }
@@ -14309,20 +17734,11 @@ vErrors.push(err55);
 }
 errors++;
 }
-}
-var valid22 = _errs134 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.pid !== undefined){
-let data53 = data49.pid;
-const _errs136 = errors;
-if(errors === _errs136){
-if(typeof data53 === "string"){
-if(func5(data53) < 1){
-const err56 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.pid,data:data53};
+const _errs141 = errors;
+for(const key4 in data51){
+if(!(func2.call(schema22.properties, key4))){
+const err56 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties",schema:false,parentSchema:schema22,data:data51};
 if(vErrors === null){
 vErrors = [err56];
 }
@@ -14330,10 +17746,17 @@ else {
 vErrors.push(err56);
 }
 errors++;
+break;
 }
 }
-else {
-const err57 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.pid.type,parentSchema:schema19.properties.pid,data:data53};
+if(_errs141 === errors){
+if(data51.backend !== undefined){
+let data52 = data51.backend;
+const _errs142 = errors;
+if(errors === _errs142){
+if(typeof data52 === "string"){
+if(func3(data52) < 1){
+const err57 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.backend,data:data52};
 if(vErrors === null){
 vErrors = [err57];
 }
@@ -14343,19 +17766,8 @@ vErrors.push(err57);
 errors++;
 }
 }
-var valid22 = _errs136 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.net !== undefined){
-let data54 = data49.net;
-const _errs138 = errors;
-if(errors === _errs138){
-if(typeof data54 === "string"){
-if(func5(data54) < 1){
-const err58 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.net,data:data54};
+const err58 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.backend.type,parentSchema:schema22.properties.backend,data:data52};
 if(vErrors === null){
 vErrors = [err58];
 }
@@ -14365,8 +17777,19 @@ vErrors.push(err58);
 errors++;
 }
 }
+var valid25 = _errs142 === errors;
+}
 else {
-const err59 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.net.type,parentSchema:schema19.properties.net,data:data54};
+var valid25 = true;
+}
+if(valid25){
+if(data51.user !== undefined){
+let data53 = data51.user;
+const _errs144 = errors;
+if(errors === _errs144){
+if(typeof data53 === "string"){
+if(func3(data53) < 1){
+const err59 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.user,data:data53};
 if(vErrors === null){
 vErrors = [err59];
 }
@@ -14376,19 +17799,8 @@ vErrors.push(err59);
 errors++;
 }
 }
-var valid22 = _errs138 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.ipc !== undefined){
-let data55 = data49.ipc;
-const _errs140 = errors;
-if(errors === _errs140){
-if(typeof data55 === "string"){
-if(func5(data55) < 1){
-const err60 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.ipc,data:data55};
+const err60 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.user.type,parentSchema:schema22.properties.user,data:data53};
 if(vErrors === null){
 vErrors = [err60];
 }
@@ -14398,8 +17810,19 @@ vErrors.push(err60);
 errors++;
 }
 }
+var valid25 = _errs144 === errors;
+}
 else {
-const err61 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.ipc.type,parentSchema:schema19.properties.ipc,data:data55};
+var valid25 = true;
+}
+if(valid25){
+if(data51.mount !== undefined){
+let data54 = data51.mount;
+const _errs146 = errors;
+if(errors === _errs146){
+if(typeof data54 === "string"){
+if(func3(data54) < 1){
+const err61 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.mount,data:data54};
 if(vErrors === null){
 vErrors = [err61];
 }
@@ -14409,19 +17832,8 @@ vErrors.push(err61);
 errors++;
 }
 }
-var valid22 = _errs140 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.uts !== undefined){
-let data56 = data49.uts;
-const _errs142 = errors;
-if(errors === _errs142){
-if(typeof data56 === "string"){
-if(func5(data56) < 1){
-const err62 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.uts,data:data56};
+const err62 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.mount.type,parentSchema:schema22.properties.mount,data:data54};
 if(vErrors === null){
 vErrors = [err62];
 }
@@ -14431,8 +17843,19 @@ vErrors.push(err62);
 errors++;
 }
 }
+var valid25 = _errs146 === errors;
+}
 else {
-const err63 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.uts.type,parentSchema:schema19.properties.uts,data:data56};
+var valid25 = true;
+}
+if(valid25){
+if(data51.pid !== undefined){
+let data55 = data51.pid;
+const _errs148 = errors;
+if(errors === _errs148){
+if(typeof data55 === "string"){
+if(func3(data55) < 1){
+const err63 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.pid,data:data55};
 if(vErrors === null){
 vErrors = [err63];
 }
@@ -14442,19 +17865,8 @@ vErrors.push(err63);
 errors++;
 }
 }
-var valid22 = _errs142 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.cgroup !== undefined){
-let data57 = data49.cgroup;
-const _errs144 = errors;
-if(errors === _errs144){
-if(typeof data57 === "string"){
-if(func5(data57) < 1){
-const err64 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.cgroup,data:data57};
+const err64 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.pid.type,parentSchema:schema22.properties.pid,data:data55};
 if(vErrors === null){
 vErrors = [err64];
 }
@@ -14464,8 +17876,19 @@ vErrors.push(err64);
 errors++;
 }
 }
+var valid25 = _errs148 === errors;
+}
 else {
-const err65 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.cgroup.type,parentSchema:schema19.properties.cgroup,data:data57};
+var valid25 = true;
+}
+if(valid25){
+if(data51.net !== undefined){
+let data56 = data51.net;
+const _errs150 = errors;
+if(errors === _errs150){
+if(typeof data56 === "string"){
+if(func3(data56) < 1){
+const err65 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.net,data:data56};
 if(vErrors === null){
 vErrors = [err65];
 }
@@ -14475,19 +17898,8 @@ vErrors.push(err65);
 errors++;
 }
 }
-var valid22 = _errs144 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.seccomp !== undefined){
-let data58 = data49.seccomp;
-const _errs146 = errors;
-if(errors === _errs146){
-if(typeof data58 === "string"){
-if(func5(data58) < 1){
-const err66 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.seccomp,data:data58};
+const err66 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.net.type,parentSchema:schema22.properties.net,data:data56};
 if(vErrors === null){
 vErrors = [err66];
 }
@@ -14497,8 +17909,19 @@ vErrors.push(err66);
 errors++;
 }
 }
+var valid25 = _errs150 === errors;
+}
 else {
-const err67 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.seccomp.type,parentSchema:schema19.properties.seccomp,data:data58};
+var valid25 = true;
+}
+if(valid25){
+if(data51.ipc !== undefined){
+let data57 = data51.ipc;
+const _errs152 = errors;
+if(errors === _errs152){
+if(typeof data57 === "string"){
+if(func3(data57) < 1){
+const err67 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.ipc,data:data57};
 if(vErrors === null){
 vErrors = [err67];
 }
@@ -14508,19 +17931,8 @@ vErrors.push(err67);
 errors++;
 }
 }
-var valid22 = _errs146 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.no_new_privs !== undefined){
-let data59 = data49.no_new_privs;
-const _errs148 = errors;
-if(errors === _errs148){
-if(typeof data59 === "string"){
-if(func5(data59) < 1){
-const err68 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.no_new_privs,data:data59};
+const err68 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.ipc.type,parentSchema:schema22.properties.ipc,data:data57};
 if(vErrors === null){
 vErrors = [err68];
 }
@@ -14530,8 +17942,19 @@ vErrors.push(err68);
 errors++;
 }
 }
+var valid25 = _errs152 === errors;
+}
 else {
-const err69 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.no_new_privs.type,parentSchema:schema19.properties.no_new_privs,data:data59};
+var valid25 = true;
+}
+if(valid25){
+if(data51.uts !== undefined){
+let data58 = data51.uts;
+const _errs154 = errors;
+if(errors === _errs154){
+if(typeof data58 === "string"){
+if(func3(data58) < 1){
+const err69 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.uts,data:data58};
 if(vErrors === null){
 vErrors = [err69];
 }
@@ -14541,19 +17964,8 @@ vErrors.push(err69);
 errors++;
 }
 }
-var valid22 = _errs148 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.capabilities !== undefined){
-let data60 = data49.capabilities;
-const _errs150 = errors;
-if(errors === _errs150){
-if(typeof data60 === "string"){
-if(func5(data60) < 1){
-const err70 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.capabilities,data:data60};
+const err70 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.uts.type,parentSchema:schema22.properties.uts,data:data58};
 if(vErrors === null){
 vErrors = [err70];
 }
@@ -14563,8 +17975,19 @@ vErrors.push(err70);
 errors++;
 }
 }
+var valid25 = _errs154 === errors;
+}
 else {
-const err71 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.capabilities.type,parentSchema:schema19.properties.capabilities,data:data60};
+var valid25 = true;
+}
+if(valid25){
+if(data51.cgroup !== undefined){
+let data59 = data51.cgroup;
+const _errs156 = errors;
+if(errors === _errs156){
+if(typeof data59 === "string"){
+if(func3(data59) < 1){
+const err71 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.cgroup,data:data59};
 if(vErrors === null){
 vErrors = [err71];
 }
@@ -14574,19 +17997,8 @@ vErrors.push(err71);
 errors++;
 }
 }
-var valid22 = _errs150 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.exec_gate !== undefined){
-let data61 = data49.exec_gate;
-const _errs152 = errors;
-if(errors === _errs152){
-if(typeof data61 === "string"){
-if(func5(data61) < 1){
-const err72 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.exec_gate,data:data61};
+const err72 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.cgroup.type,parentSchema:schema22.properties.cgroup,data:data59};
 if(vErrors === null){
 vErrors = [err72];
 }
@@ -14596,8 +18008,19 @@ vErrors.push(err72);
 errors++;
 }
 }
+var valid25 = _errs156 === errors;
+}
 else {
-const err73 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.exec_gate.type,parentSchema:schema19.properties.exec_gate,data:data61};
+var valid25 = true;
+}
+if(valid25){
+if(data51.seccomp !== undefined){
+let data60 = data51.seccomp;
+const _errs158 = errors;
+if(errors === _errs158){
+if(typeof data60 === "string"){
+if(func3(data60) < 1){
+const err73 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.seccomp,data:data60};
 if(vErrors === null){
 vErrors = [err73];
 }
@@ -14607,19 +18030,8 @@ vErrors.push(err73);
 errors++;
 }
 }
-var valid22 = _errs152 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.overlay !== undefined){
-let data62 = data49.overlay;
-const _errs154 = errors;
-if(errors === _errs154){
-if(typeof data62 === "string"){
-if(func5(data62) < 1){
-const err74 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.overlay,data:data62};
+const err74 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.seccomp.type,parentSchema:schema22.properties.seccomp,data:data60};
 if(vErrors === null){
 vErrors = [err74];
 }
@@ -14629,8 +18041,19 @@ vErrors.push(err74);
 errors++;
 }
 }
+var valid25 = _errs158 === errors;
+}
 else {
-const err75 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.overlay.type,parentSchema:schema19.properties.overlay,data:data62};
+var valid25 = true;
+}
+if(valid25){
+if(data51.no_new_privs !== undefined){
+let data61 = data51.no_new_privs;
+const _errs160 = errors;
+if(errors === _errs160){
+if(typeof data61 === "string"){
+if(func3(data61) < 1){
+const err75 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.no_new_privs,data:data61};
 if(vErrors === null){
 vErrors = [err75];
 }
@@ -14640,28 +18063,8 @@ vErrors.push(err75);
 errors++;
 }
 }
-var valid22 = _errs154 === errors;
-}
 else {
-var valid22 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-const err76 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema19.type,parentSchema:schema19,data:data49};
+const err76 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.no_new_privs.type,parentSchema:schema22.properties.no_new_privs,data:data61};
 if(vErrors === null){
 vErrors = [err76];
 }
@@ -14671,12 +18074,19 @@ vErrors.push(err76);
 errors++;
 }
 }
-var _valid4 = _errs126 === errors;
-valid20 = valid20 || _valid4;
-if(!valid20){
-const _errs156 = errors;
-if(data49 !== null){
-const err77 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.isolation.anyOf[1].type,parentSchema:schema12.properties.isolation.anyOf[1],data:data49};
+var valid25 = _errs160 === errors;
+}
+else {
+var valid25 = true;
+}
+if(valid25){
+if(data51.capabilities !== undefined){
+let data62 = data51.capabilities;
+const _errs162 = errors;
+if(errors === _errs162){
+if(typeof data62 === "string"){
+if(func3(data62) < 1){
+const err77 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.capabilities,data:data62};
 if(vErrors === null){
 vErrors = [err77];
 }
@@ -14685,11 +18095,9 @@ vErrors.push(err77);
 }
 errors++;
 }
-var _valid4 = _errs156 === errors;
-valid20 = valid20 || _valid4;
 }
-if(!valid20){
-const err78 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.isolation.anyOf,parentSchema:schema12.properties.isolation,data:data49};
+else {
+const err78 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.capabilities.type,parentSchema:schema22.properties.capabilities,data:data62};
 if(vErrors === null){
 vErrors = [err78];
 }
@@ -14697,42 +18105,21 @@ else {
 vErrors.push(err78);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
+}
+}
+var valid25 = _errs162 === errors;
 }
 else {
-errors = _errs125;
-if(vErrors !== null){
-if(_errs125){
-vErrors.length = _errs125;
+var valid25 = true;
 }
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs124 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.decision !== undefined){
-let data63 = data.decision;
-const _errs158 = errors;
-const _errs159 = errors;
-let valid23 = false;
-const _errs160 = errors;
-if(!(validate13(data63, {instancePath:instancePath+"/decision",parentData:data,parentDataProperty:"decision",rootData}))){
-vErrors = vErrors === null ? validate13.errors : vErrors.concat(validate13.errors);
-errors = vErrors.length;
-}
-var _valid5 = _errs160 === errors;
-valid23 = valid23 || _valid5;
-if(!valid23){
-const _errs161 = errors;
-if(data63 !== null){
-const err79 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.decision.anyOf[1].type,parentSchema:schema12.properties.decision.anyOf[1],data:data63};
+if(valid25){
+if(data51.exec_gate !== undefined){
+let data63 = data51.exec_gate;
+const _errs164 = errors;
+if(errors === _errs164){
+if(typeof data63 === "string"){
+if(func3(data63) < 1){
+const err79 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.exec_gate,data:data63};
 if(vErrors === null){
 vErrors = [err79];
 }
@@ -14741,11 +18128,9 @@ vErrors.push(err79);
 }
 errors++;
 }
-var _valid5 = _errs161 === errors;
-valid23 = valid23 || _valid5;
 }
-if(!valid23){
-const err80 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.decision.anyOf,parentSchema:schema12.properties.decision,data:data63};
+else {
+const err80 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.exec_gate.type,parentSchema:schema22.properties.exec_gate,data:data63};
 if(vErrors === null){
 vErrors = [err80];
 }
@@ -14753,176 +18138,21 @@ else {
 vErrors.push(err80);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
+}
+}
+var valid25 = _errs164 === errors;
 }
 else {
-errors = _errs159;
-if(vErrors !== null){
-if(_errs159){
-vErrors.length = _errs159;
+var valid25 = true;
 }
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs158 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.stdout_sha256 !== undefined){
-let data64 = data.stdout_sha256;
-const _errs163 = errors;
-if((typeof data64 !== "string") && (data64 !== null)){
-validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/type",keyword:"type",params:{type: schema12.properties.stdout_sha256.type},message:"must be string,null",schema:schema12.properties.stdout_sha256.type,parentSchema:schema12.properties.stdout_sha256,data:data64}];
-return false;
-}
-if(errors === _errs163){
+if(valid25){
+if(data51.overlay !== undefined){
+let data64 = data51.overlay;
+const _errs166 = errors;
+if(errors === _errs166){
 if(typeof data64 === "string"){
-if(!pattern5.test(data64)){
-validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stdout_sha256,data:data64}];
-return false;
-}
-}
-}
-var valid0 = _errs163 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.stderr_sha256 !== undefined){
-let data65 = data.stderr_sha256;
-const _errs165 = errors;
-if((typeof data65 !== "string") && (data65 !== null)){
-validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/type",keyword:"type",params:{type: schema12.properties.stderr_sha256.type},message:"must be string,null",schema:schema12.properties.stderr_sha256.type,parentSchema:schema12.properties.stderr_sha256,data:data65}];
-return false;
-}
-if(errors === _errs165){
-if(typeof data65 === "string"){
-if(!pattern5.test(data65)){
-validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stderr_sha256,data:data65}];
-return false;
-}
-}
-}
-var valid0 = _errs165 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.redacted !== undefined){
-let data66 = data.redacted;
-const _errs167 = errors;
-if(errors === _errs167){
-if(Array.isArray(data66)){
-var valid24 = true;
-const len7 = data66.length;
-for(let i7=0; i7<len7; i7++){
-let data67 = data66[i7];
-const _errs169 = errors;
-const _errs170 = errors;
-if(errors === _errs170){
-if(data67 && typeof data67 == "object" && !Array.isArray(data67)){
-let missing5;
-if(((data67.kind === undefined) && (missing5 = "kind")) || ((data67.place === undefined) && (missing5 = "place"))){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/required",keyword:"required",params:{missingProperty: missing5},message:"must have required property '"+missing5+"'",schema:schema24.required,parentSchema:schema24,data:data67}];
-return false;
-}
-else {
-const _errs172 = errors;
-for(const key5 in data67){
-if(!((key5 === "kind") || (key5 === "place"))){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key5},message:"must NOT have additional properties",schema:false,parentSchema:schema24,data:data67}];
-return false;
-break;
-}
-}
-if(_errs172 === errors){
-if(data67.kind !== undefined){
-let data68 = data67.kind;
-const _errs173 = errors;
-if(typeof data68 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/kind",schemaPath:"#/definitions/redaction/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema24.properties.kind.type,parentSchema:schema24.properties.kind,data:data68}];
-return false;
-}
-var valid26 = _errs173 === errors;
-}
-else {
-var valid26 = true;
-}
-if(valid26){
-if(data67.place !== undefined){
-let data69 = data67.place;
-const _errs175 = errors;
-if(typeof data69 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/place",schemaPath:"#/definitions/redaction/properties/place/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema24.properties.place.type,parentSchema:schema24.properties.place,data:data69}];
-return false;
-}
-var valid26 = _errs175 === errors;
-}
-else {
-var valid26 = true;
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema24.type,parentSchema:schema24,data:data67}];
-return false;
-}
-}
-var valid24 = _errs169 === errors;
-if(!valid24){
-break;
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/redacted",schemaPath:"#/properties/redacted/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.properties.redacted.type,parentSchema:schema12.properties.redacted,data:data66}];
-return false;
-}
-}
-var valid0 = _errs167 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replayable !== undefined){
-let data70 = data.replayable;
-const _errs177 = errors;
-if(typeof data70 !== "boolean"){
-validate11.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema12.properties.replayable.type,parentSchema:schema12.properties.replayable,data:data70}];
-return false;
-}
-var valid0 = _errs177 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replay_context !== undefined){
-let data71 = data.replay_context;
-const _errs179 = errors;
-const _errs180 = errors;
-let valid27 = false;
-const _errs181 = errors;
-if(!(validate15(data71, {instancePath:instancePath+"/replay_context",parentData:data,parentDataProperty:"replay_context",rootData}))){
-vErrors = vErrors === null ? validate15.errors : vErrors.concat(validate15.errors);
-errors = vErrors.length;
-}
-var _valid6 = _errs181 === errors;
-valid27 = valid27 || _valid6;
-if(!valid27){
-const _errs182 = errors;
-if(data71 !== null){
-const err81 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.replay_context.anyOf[1].type,parentSchema:schema12.properties.replay_context.anyOf[1],data:data71};
+if(func3(data64) < 1){
+const err81 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.overlay,data:data64};
 if(vErrors === null){
 vErrors = [err81];
 }
@@ -14931,11 +18161,9 @@ vErrors.push(err81);
 }
 errors++;
 }
-var _valid6 = _errs182 === errors;
-valid27 = valid27 || _valid6;
 }
-if(!valid27){
-const err82 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.replay_context.anyOf,parentSchema:schema12.properties.replay_context,data:data71};
+else {
+const err82 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.overlay.type,parentSchema:schema22.properties.overlay,data:data64};
 if(vErrors === null){
 vErrors = [err82];
 }
@@ -14943,18 +18171,254 @@ else {
 vErrors.push(err82);
 }
 errors++;
+}
+}
+var valid25 = _errs166 === errors;
+}
+else {
+var valid25 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err83 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema22.type,parentSchema:schema22,data:data51};
+if(vErrors === null){
+vErrors = [err83];
+}
+else {
+vErrors.push(err83);
+}
+errors++;
+}
+}
+var _valid6 = _errs138 === errors;
+valid23 = valid23 || _valid6;
+if(!valid23){
+const _errs168 = errors;
+if(data51 !== null){
+const err84 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.isolation.anyOf[1].type,parentSchema:schema12.properties.isolation.anyOf[1],data:data51};
+if(vErrors === null){
+vErrors = [err84];
+}
+else {
+vErrors.push(err84);
+}
+errors++;
+}
+var _valid6 = _errs168 === errors;
+valid23 = valid23 || _valid6;
+}
+if(!valid23){
+const err85 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.isolation.anyOf,parentSchema:schema12.properties.isolation,data:data51};
+if(vErrors === null){
+vErrors = [err85];
+}
+else {
+vErrors.push(err85);
+}
+errors++;
 validate11.errors = vErrors;
 return false;
 }
 else {
-errors = _errs180;
+errors = _errs137;
 if(vErrors !== null){
-if(_errs180){
-vErrors.length = _errs180;
+if(_errs137){
+vErrors.length = _errs137;
 }
 else {
 vErrors = null;
 }
+}
+}
+var valid0 = _errs136 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.decision !== undefined){
+let data65 = data.decision;
+const _errs170 = errors;
+const _errs171 = errors;
+let valid26 = false;
+const _errs172 = errors;
+if(!(validate15(data65, {instancePath:instancePath+"/decision",parentData:data,parentDataProperty:"decision",rootData}))){
+vErrors = vErrors === null ? validate15.errors : vErrors.concat(validate15.errors);
+errors = vErrors.length;
+}
+var _valid7 = _errs172 === errors;
+valid26 = valid26 || _valid7;
+if(!valid26){
+const _errs173 = errors;
+if(data65 !== null){
+const err86 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.decision.anyOf[1].type,parentSchema:schema12.properties.decision.anyOf[1],data:data65};
+if(vErrors === null){
+vErrors = [err86];
+}
+else {
+vErrors.push(err86);
+}
+errors++;
+}
+var _valid7 = _errs173 === errors;
+valid26 = valid26 || _valid7;
+}
+if(!valid26){
+const err87 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.decision.anyOf,parentSchema:schema12.properties.decision,data:data65};
+if(vErrors === null){
+vErrors = [err87];
+}
+else {
+vErrors.push(err87);
+}
+errors++;
+validate11.errors = vErrors;
+return false;
+}
+else {
+errors = _errs171;
+if(vErrors !== null){
+if(_errs171){
+vErrors.length = _errs171;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs170 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stdout_sha256 !== undefined){
+let data66 = data.stdout_sha256;
+const _errs175 = errors;
+if((typeof data66 !== "string") && (data66 !== null)){
+validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/type",keyword:"type",params:{type: schema12.properties.stdout_sha256.type},message:"must be string,null",schema:schema12.properties.stdout_sha256.type,parentSchema:schema12.properties.stdout_sha256,data:data66}];
+return false;
+}
+if(errors === _errs175){
+if(typeof data66 === "string"){
+if(!pattern6.test(data66)){
+validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stdout_sha256,data:data66}];
+return false;
+}
+}
+}
+var valid0 = _errs175 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stderr_sha256 !== undefined){
+let data67 = data.stderr_sha256;
+const _errs177 = errors;
+if((typeof data67 !== "string") && (data67 !== null)){
+validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/type",keyword:"type",params:{type: schema12.properties.stderr_sha256.type},message:"must be string,null",schema:schema12.properties.stderr_sha256.type,parentSchema:schema12.properties.stderr_sha256,data:data67}];
+return false;
+}
+if(errors === _errs177){
+if(typeof data67 === "string"){
+if(!pattern6.test(data67)){
+validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stderr_sha256,data:data67}];
+return false;
+}
+}
+}
+var valid0 = _errs177 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.redacted !== undefined){
+let data68 = data.redacted;
+const _errs179 = errors;
+if(errors === _errs179){
+if(Array.isArray(data68)){
+var valid27 = true;
+const len7 = data68.length;
+for(let i7=0; i7<len7; i7++){
+let data69 = data68[i7];
+const _errs181 = errors;
+const _errs182 = errors;
+if(errors === _errs182){
+if(data69 && typeof data69 == "object" && !Array.isArray(data69)){
+let missing5;
+if(((data69.kind === undefined) && (missing5 = "kind")) || ((data69.place === undefined) && (missing5 = "place"))){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/required",keyword:"required",params:{missingProperty: missing5},message:"must have required property '"+missing5+"'",schema:schema27.required,parentSchema:schema27,data:data69}];
+return false;
+}
+else {
+const _errs184 = errors;
+for(const key5 in data69){
+if(!((key5 === "kind") || (key5 === "place"))){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key5},message:"must NOT have additional properties",schema:false,parentSchema:schema27,data:data69}];
+return false;
+break;
+}
+}
+if(_errs184 === errors){
+if(data69.kind !== undefined){
+let data70 = data69.kind;
+const _errs185 = errors;
+if(typeof data70 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/kind",schemaPath:"#/definitions/redaction/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema27.properties.kind.type,parentSchema:schema27.properties.kind,data:data70}];
+return false;
+}
+var valid29 = _errs185 === errors;
+}
+else {
+var valid29 = true;
+}
+if(valid29){
+if(data69.place !== undefined){
+let data71 = data69.place;
+const _errs187 = errors;
+if(typeof data71 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/place",schemaPath:"#/definitions/redaction/properties/place/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema27.properties.place.type,parentSchema:schema27.properties.place,data:data71}];
+return false;
+}
+var valid29 = _errs187 === errors;
+}
+else {
+var valid29 = true;
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema27.type,parentSchema:schema27,data:data69}];
+return false;
+}
+}
+var valid27 = _errs181 === errors;
+if(!valid27){
+break;
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/redacted",schemaPath:"#/properties/redacted/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.properties.redacted.type,parentSchema:schema12.properties.redacted,data:data68}];
+return false;
 }
 }
 var valid0 = _errs179 === errors;
@@ -14963,59 +18427,130 @@ else {
 var valid0 = true;
 }
 if(valid0){
+if(data.replayable !== undefined){
+let data72 = data.replayable;
+const _errs189 = errors;
+if(typeof data72 !== "boolean"){
+validate11.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema12.properties.replayable.type,parentSchema:schema12.properties.replayable,data:data72}];
+return false;
+}
+var valid0 = _errs189 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replay_context !== undefined){
+let data73 = data.replay_context;
+const _errs191 = errors;
+const _errs192 = errors;
+let valid30 = false;
+const _errs193 = errors;
+if(!(validate17(data73, {instancePath:instancePath+"/replay_context",parentData:data,parentDataProperty:"replay_context",rootData}))){
+vErrors = vErrors === null ? validate17.errors : vErrors.concat(validate17.errors);
+errors = vErrors.length;
+}
+var _valid8 = _errs193 === errors;
+valid30 = valid30 || _valid8;
+if(!valid30){
+const _errs194 = errors;
+if(data73 !== null){
+const err88 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.replay_context.anyOf[1].type,parentSchema:schema12.properties.replay_context.anyOf[1],data:data73};
+if(vErrors === null){
+vErrors = [err88];
+}
+else {
+vErrors.push(err88);
+}
+errors++;
+}
+var _valid8 = _errs194 === errors;
+valid30 = valid30 || _valid8;
+}
+if(!valid30){
+const err89 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.replay_context.anyOf,parentSchema:schema12.properties.replay_context,data:data73};
+if(vErrors === null){
+vErrors = [err89];
+}
+else {
+vErrors.push(err89);
+}
+errors++;
+validate11.errors = vErrors;
+return false;
+}
+else {
+errors = _errs192;
+if(vErrors !== null){
+if(_errs192){
+vErrors.length = _errs192;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs191 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
 if(data.seq !== undefined){
-let data72 = data.seq;
-const _errs184 = errors;
-if(!(((typeof data72 == "number") && (!(data72 % 1) && !isNaN(data72))) && (isFinite(data72)))){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data72}];
+let data74 = data.seq;
+const _errs196 = errors;
+if(!(((typeof data74 == "number") && (!(data74 % 1) && !isNaN(data74))) && (isFinite(data74)))){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data74}];
 return false;
 }
-if(errors === _errs184){
-if((typeof data72 == "number") && (isFinite(data72))){
-if(data72 < 0 || isNaN(data72)){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data72}];
+if(errors === _errs196){
+if((typeof data74 == "number") && (isFinite(data74))){
+if(data74 < 0 || isNaN(data74)){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data74}];
 return false;
 }
 }
 }
-var valid0 = _errs184 === errors;
+var valid0 = _errs196 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.prev !== undefined){
-let data73 = data.prev;
-const _errs186 = errors;
-if((typeof data73 !== "string") && (data73 !== null)){
-validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data73}];
+let data75 = data.prev;
+const _errs198 = errors;
+if((typeof data75 !== "string") && (data75 !== null)){
+validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data75}];
 return false;
 }
-var valid0 = _errs186 === errors;
+var valid0 = _errs198 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.hash !== undefined){
-let data74 = data.hash;
-const _errs188 = errors;
-if(errors === _errs188){
-if(typeof data74 === "string"){
-if(func5(data74) < 1){
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data74}];
+let data76 = data.hash;
+const _errs200 = errors;
+if(errors === _errs200){
+if(typeof data76 === "string"){
+if(func3(data76) < 1){
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data76}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data74}];
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data76}];
 return false;
 }
 }
-var valid0 = _errs188 === errors;
+var valid0 = _errs200 === errors;
 }
 else {
 var valid0 = true;
+}
+}
 }
 }
 }
@@ -15145,26 +18680,26 @@ return validate10;
 export const validateTraceReply = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"trace-reply.schema.json","title":"TraceReply","type":"object","additionalProperties":false,"required":["span","children"],"properties":{"span":{"$ref":"span.schema.json"},"children":{"type":"array","items":{"$ref":"span.schema.json"}}}};
-const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
+const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
 const schema13 = {"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]};
 const schema15 = {"title":"ErrorCode","type":"string","enum":["invalid_request","agent_id_required","cwd_required","unknown_profile","policy_denied","approval_required","approval_denied","scope_denied","project_not_allowed","not_found","policy_changed","idempotency_conflict","apply_conflict","not_replayable","too_large","budget_exceeded","isolation_unavailable","busy","internal"]};
 const schema16 = {"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}};
-const schema17 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
-const schema18 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
-const schema19 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
-const schema24 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
+const schema17 = {"title":"ApprovalId","type":"string","pattern":"^apr_","maxLength":128};
+const schema20 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
+const schema21 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
+const schema22 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
+const schema27 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
 const func2 = Object.prototype.hasOwnProperty;
-const func5 = codePointLength;
+const func3 = codePointLength;
 const pattern0 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$", "u");
 const pattern1 = new RegExp("^ses_", "u");
 const pattern2 = new RegExp("^spn_", "u");
 const pattern3 = new RegExp("^wld_", "u");
 const pattern4 = new RegExp("^sha256:", "u");
-const pattern5 = new RegExp("^[0-9a-f]{64}$", "u");
-const schema20 = {"title":"Decision","type":"object","additionalProperties":false,"required":["verdict","mode","rule"],"properties":{"verdict":{"$ref":"#/definitions/verdict"},"mode":{"$ref":"#/definitions/policy_mode"},"rule":{"anyOf":[{"$ref":"#/definitions/decision_rule"},{"type":"null"}]}}};
-const schema21 = {"title":"Verdict","type":"string","enum":["allow","isolate","ask","deny","would_deny","would_ask","would_isolate"]};
-const schema22 = {"title":"PolicyMode","type":"string","enum":["observe","enforce"]};
-const schema23 = {"title":"DecisionRule","type":"object","additionalProperties":false,"required":["list","pattern","fragment","source"],"properties":{"list":{"type":"string"},"pattern":{"type":"string"},"fragment":{"type":"string"},"source":{"type":"string"},"reason":{"type":"string"}}};
+const pattern5 = new RegExp("^apr_", "u");
+const pattern6 = new RegExp("^[0-9a-f]{64}$", "u");
+const schema18 = {"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}};
+const schema19 = {"title":"ApprovalPreview","type":"object","additionalProperties":false,"required":["state","why","writes","mods","deletes","dirs","names","autorun","truncated","exit","signal","timed_out","duration_ms"],"properties":{"state":{"type":"string","enum":["none","running","done","failed"]},"why":{"type":["string","null"]},"writes":{"type":"integer","minimum":0},"mods":{"type":"integer","minimum":0},"deletes":{"type":"integer","minimum":0},"dirs":{"type":"integer","minimum":0},"names":{"type":"array","maxItems":20,"items":{"type":"string"}},"autorun":{"type":"array","maxItems":20,"items":{"type":"string"}},"truncated":{"type":"boolean"},"exit":{"type":["integer","null"]},"signal":{"type":["string","null"]},"timed_out":{"type":"boolean"},"duration_ms":{"type":"number","minimum":0}}};
 
 function validate13(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -15172,15 +18707,426 @@ let errors = 0;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
+if(((((data.kind === undefined) && (missing0 = "kind")) || ((data.event === undefined) && (missing0 = "event"))) || ((data.by === undefined) && (missing0 = "by"))) || ((data.subject === undefined) && (missing0 = "subject"))){
+validate13.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema18.required,parentSchema:schema18,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((key0 === "kind") || (key0 === "event")) || (key0 === "by")) || (key0 === "subject")) || (key0 === "preview"))){
+validate13.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema18,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.kind !== undefined){
+let data0 = data.kind;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate13.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.kind.type,parentSchema:schema18.properties.kind,data:data0}];
+return false;
+}
+if(!((data0 === "command") || (data0 === "scopes"))){
+validate13.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/enum",keyword:"enum",params:{allowedValues: schema18.properties.kind.enum},message:"must be equal to one of the allowed values",schema:schema18.properties.kind.enum,parentSchema:schema18.properties.kind,data:data0}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.event !== undefined){
+let data1 = data.event;
+const _errs4 = errors;
+if(typeof data1 !== "string"){
+validate13.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.event.type,parentSchema:schema18.properties.event,data:data1}];
+return false;
+}
+if(!((((((((((data1 === "asked") || (data1 === "previewed")) || (data1 === "once")) || (data1 === "session")) || (data1 === "always")) || (data1 === "deny")) || (data1 === "expired")) || (data1 === "dropped")) || (data1 === "policy_changed")) || (data1 === "broker_stopped"))){
+validate13.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/enum",keyword:"enum",params:{allowedValues: schema18.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema18.properties.event.enum,parentSchema:schema18.properties.event,data:data1}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.by !== undefined){
+let data2 = data.by;
+const _errs6 = errors;
+if((typeof data2 !== "string") && (data2 !== null)){
+validate13.errors = [{instancePath:instancePath+"/by",schemaPath:"#/properties/by/type",keyword:"type",params:{type: schema18.properties.by.type},message:"must be string,null",schema:schema18.properties.by.type,parentSchema:schema18.properties.by,data:data2}];
+return false;
+}
+if(!((data2 === "control.sock") || (data2 === null))){
+validate13.errors = [{instancePath:instancePath+"/by",schemaPath:"#/properties/by/enum",keyword:"enum",params:{allowedValues: schema18.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema18.properties.by.enum,parentSchema:schema18.properties.by,data:data2}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.subject !== undefined){
+let data3 = data.subject;
+const _errs8 = errors;
+if(typeof data3 !== "string"){
+validate13.errors = [{instancePath:instancePath+"/subject",schemaPath:"#/properties/subject/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.subject.type,parentSchema:schema18.properties.subject,data:data3}];
+return false;
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.preview !== undefined){
+let data4 = data.preview;
+const _errs10 = errors;
+const _errs11 = errors;
+if(errors === _errs11){
+if(data4 && typeof data4 == "object" && !Array.isArray(data4)){
+let missing1;
+if((((((((((((((data4.state === undefined) && (missing1 = "state")) || ((data4.why === undefined) && (missing1 = "why"))) || ((data4.writes === undefined) && (missing1 = "writes"))) || ((data4.mods === undefined) && (missing1 = "mods"))) || ((data4.deletes === undefined) && (missing1 = "deletes"))) || ((data4.dirs === undefined) && (missing1 = "dirs"))) || ((data4.names === undefined) && (missing1 = "names"))) || ((data4.autorun === undefined) && (missing1 = "autorun"))) || ((data4.truncated === undefined) && (missing1 = "truncated"))) || ((data4.exit === undefined) && (missing1 = "exit"))) || ((data4.signal === undefined) && (missing1 = "signal"))) || ((data4.timed_out === undefined) && (missing1 = "timed_out"))) || ((data4.duration_ms === undefined) && (missing1 = "duration_ms"))){
+validate13.errors = [{instancePath:instancePath+"/preview",schemaPath:"shared.schema.json#/definitions/approval_preview/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema19.required,parentSchema:schema19,data:data4}];
+return false;
+}
+else {
+const _errs13 = errors;
+for(const key1 in data4){
+if(!(func2.call(schema19.properties, key1))){
+validate13.errors = [{instancePath:instancePath+"/preview",schemaPath:"shared.schema.json#/definitions/approval_preview/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema19,data:data4}];
+return false;
+break;
+}
+}
+if(_errs13 === errors){
+if(data4.state !== undefined){
+let data5 = data4.state;
+const _errs14 = errors;
+if(typeof data5 !== "string"){
+validate13.errors = [{instancePath:instancePath+"/preview/state",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/state/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.state.type,parentSchema:schema19.properties.state,data:data5}];
+return false;
+}
+if(!((((data5 === "none") || (data5 === "running")) || (data5 === "done")) || (data5 === "failed"))){
+validate13.errors = [{instancePath:instancePath+"/preview/state",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/state/enum",keyword:"enum",params:{allowedValues: schema19.properties.state.enum},message:"must be equal to one of the allowed values",schema:schema19.properties.state.enum,parentSchema:schema19.properties.state,data:data5}];
+return false;
+}
+var valid2 = _errs14 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.why !== undefined){
+let data6 = data4.why;
+const _errs16 = errors;
+if((typeof data6 !== "string") && (data6 !== null)){
+validate13.errors = [{instancePath:instancePath+"/preview/why",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/why/type",keyword:"type",params:{type: schema19.properties.why.type},message:"must be string,null",schema:schema19.properties.why.type,parentSchema:schema19.properties.why,data:data6}];
+return false;
+}
+var valid2 = _errs16 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.writes !== undefined){
+let data7 = data4.writes;
+const _errs18 = errors;
+if(!(((typeof data7 == "number") && (!(data7 % 1) && !isNaN(data7))) && (isFinite(data7)))){
+validate13.errors = [{instancePath:instancePath+"/preview/writes",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/writes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.writes.type,parentSchema:schema19.properties.writes,data:data7}];
+return false;
+}
+if(errors === _errs18){
+if((typeof data7 == "number") && (isFinite(data7))){
+if(data7 < 0 || isNaN(data7)){
+validate13.errors = [{instancePath:instancePath+"/preview/writes",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/writes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.writes,data:data7}];
+return false;
+}
+}
+}
+var valid2 = _errs18 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.mods !== undefined){
+let data8 = data4.mods;
+const _errs20 = errors;
+if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
+validate13.errors = [{instancePath:instancePath+"/preview/mods",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/mods/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.mods.type,parentSchema:schema19.properties.mods,data:data8}];
+return false;
+}
+if(errors === _errs20){
+if((typeof data8 == "number") && (isFinite(data8))){
+if(data8 < 0 || isNaN(data8)){
+validate13.errors = [{instancePath:instancePath+"/preview/mods",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/mods/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.mods,data:data8}];
+return false;
+}
+}
+}
+var valid2 = _errs20 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.deletes !== undefined){
+let data9 = data4.deletes;
+const _errs22 = errors;
+if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
+validate13.errors = [{instancePath:instancePath+"/preview/deletes",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/deletes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.deletes.type,parentSchema:schema19.properties.deletes,data:data9}];
+return false;
+}
+if(errors === _errs22){
+if((typeof data9 == "number") && (isFinite(data9))){
+if(data9 < 0 || isNaN(data9)){
+validate13.errors = [{instancePath:instancePath+"/preview/deletes",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/deletes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.deletes,data:data9}];
+return false;
+}
+}
+}
+var valid2 = _errs22 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.dirs !== undefined){
+let data10 = data4.dirs;
+const _errs24 = errors;
+if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
+validate13.errors = [{instancePath:instancePath+"/preview/dirs",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/dirs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.dirs.type,parentSchema:schema19.properties.dirs,data:data10}];
+return false;
+}
+if(errors === _errs24){
+if((typeof data10 == "number") && (isFinite(data10))){
+if(data10 < 0 || isNaN(data10)){
+validate13.errors = [{instancePath:instancePath+"/preview/dirs",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/dirs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.dirs,data:data10}];
+return false;
+}
+}
+}
+var valid2 = _errs24 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.names !== undefined){
+let data11 = data4.names;
+const _errs26 = errors;
+if(errors === _errs26){
+if(Array.isArray(data11)){
+if(data11.length > 20){
+validate13.errors = [{instancePath:instancePath+"/preview/names",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/names/maxItems",keyword:"maxItems",params:{limit: 20},message:"must NOT have more than 20 items",schema:20,parentSchema:schema19.properties.names,data:data11}];
+return false;
+}
+else {
+var valid3 = true;
+const len0 = data11.length;
+for(let i0=0; i0<len0; i0++){
+let data12 = data11[i0];
+const _errs28 = errors;
+if(typeof data12 !== "string"){
+validate13.errors = [{instancePath:instancePath+"/preview/names/" + i0,schemaPath:"shared.schema.json#/definitions/approval_preview/properties/names/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.names.items.type,parentSchema:schema19.properties.names.items,data:data12}];
+return false;
+}
+var valid3 = _errs28 === errors;
+if(!valid3){
+break;
+}
+}
+}
+}
+else {
+validate13.errors = [{instancePath:instancePath+"/preview/names",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/names/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema19.properties.names.type,parentSchema:schema19.properties.names,data:data11}];
+return false;
+}
+}
+var valid2 = _errs26 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.autorun !== undefined){
+let data13 = data4.autorun;
+const _errs30 = errors;
+if(errors === _errs30){
+if(Array.isArray(data13)){
+if(data13.length > 20){
+validate13.errors = [{instancePath:instancePath+"/preview/autorun",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/autorun/maxItems",keyword:"maxItems",params:{limit: 20},message:"must NOT have more than 20 items",schema:20,parentSchema:schema19.properties.autorun,data:data13}];
+return false;
+}
+else {
+var valid4 = true;
+const len1 = data13.length;
+for(let i1=0; i1<len1; i1++){
+let data14 = data13[i1];
+const _errs32 = errors;
+if(typeof data14 !== "string"){
+validate13.errors = [{instancePath:instancePath+"/preview/autorun/" + i1,schemaPath:"shared.schema.json#/definitions/approval_preview/properties/autorun/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.autorun.items.type,parentSchema:schema19.properties.autorun.items,data:data14}];
+return false;
+}
+var valid4 = _errs32 === errors;
+if(!valid4){
+break;
+}
+}
+}
+}
+else {
+validate13.errors = [{instancePath:instancePath+"/preview/autorun",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/autorun/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema19.properties.autorun.type,parentSchema:schema19.properties.autorun,data:data13}];
+return false;
+}
+}
+var valid2 = _errs30 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.truncated !== undefined){
+let data15 = data4.truncated;
+const _errs34 = errors;
+if(typeof data15 !== "boolean"){
+validate13.errors = [{instancePath:instancePath+"/preview/truncated",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema19.properties.truncated.type,parentSchema:schema19.properties.truncated,data:data15}];
+return false;
+}
+var valid2 = _errs34 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.exit !== undefined){
+let data16 = data4.exit;
+const _errs36 = errors;
+if((!(((typeof data16 == "number") && (!(data16 % 1) && !isNaN(data16))) && (isFinite(data16)))) && (data16 !== null)){
+validate13.errors = [{instancePath:instancePath+"/preview/exit",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/exit/type",keyword:"type",params:{type: schema19.properties.exit.type},message:"must be integer,null",schema:schema19.properties.exit.type,parentSchema:schema19.properties.exit,data:data16}];
+return false;
+}
+var valid2 = _errs36 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.signal !== undefined){
+let data17 = data4.signal;
+const _errs38 = errors;
+if((typeof data17 !== "string") && (data17 !== null)){
+validate13.errors = [{instancePath:instancePath+"/preview/signal",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/signal/type",keyword:"type",params:{type: schema19.properties.signal.type},message:"must be string,null",schema:schema19.properties.signal.type,parentSchema:schema19.properties.signal,data:data17}];
+return false;
+}
+var valid2 = _errs38 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.timed_out !== undefined){
+let data18 = data4.timed_out;
+const _errs40 = errors;
+if(typeof data18 !== "boolean"){
+validate13.errors = [{instancePath:instancePath+"/preview/timed_out",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/timed_out/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema19.properties.timed_out.type,parentSchema:schema19.properties.timed_out,data:data18}];
+return false;
+}
+var valid2 = _errs40 === errors;
+}
+else {
+var valid2 = true;
+}
+if(valid2){
+if(data4.duration_ms !== undefined){
+let data19 = data4.duration_ms;
+const _errs42 = errors;
+if(errors === _errs42){
+if((typeof data19 == "number") && (isFinite(data19))){
+if(data19 < 0 || isNaN(data19)){
+validate13.errors = [{instancePath:instancePath+"/preview/duration_ms",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/duration_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.duration_ms,data:data19}];
+return false;
+}
+}
+else {
+validate13.errors = [{instancePath:instancePath+"/preview/duration_ms",schemaPath:"shared.schema.json#/definitions/approval_preview/properties/duration_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema19.properties.duration_ms.type,parentSchema:schema19.properties.duration_ms,data:data19}];
+return false;
+}
+}
+var valid2 = _errs42 === errors;
+}
+else {
+var valid2 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate13.errors = [{instancePath:instancePath+"/preview",schemaPath:"shared.schema.json#/definitions/approval_preview/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema19.type,parentSchema:schema19,data:data4}];
+return false;
+}
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate13.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema18.type,parentSchema:schema18,data}];
+return false;
+}
+}
+validate13.errors = vErrors;
+return errors === 0;
+}
+
+const schema23 = {"title":"Decision","type":"object","additionalProperties":false,"required":["verdict","mode","rule"],"properties":{"verdict":{"$ref":"#/definitions/verdict"},"mode":{"$ref":"#/definitions/policy_mode"},"rule":{"anyOf":[{"$ref":"#/definitions/decision_rule"},{"type":"null"}]}}};
+const schema24 = {"title":"Verdict","type":"string","enum":["allow","isolate","ask","deny","would_deny","would_ask","would_isolate"]};
+const schema25 = {"title":"PolicyMode","type":"string","enum":["observe","enforce"]};
+const schema26 = {"title":"DecisionRule","type":"object","additionalProperties":false,"required":["list","pattern","fragment","source"],"properties":{"list":{"type":"string"},"pattern":{"type":"string"},"fragment":{"type":"string"},"source":{"type":"string"},"reason":{"type":"string"}}};
+
+function validate15(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
 if((((data.verdict === undefined) && (missing0 = "verdict")) || ((data.mode === undefined) && (missing0 = "mode"))) || ((data.rule === undefined) && (missing0 = "rule"))){
-validate13.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema20.required,parentSchema:schema20,data}];
+validate15.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema23.required,parentSchema:schema23,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((key0 === "verdict") || (key0 === "mode")) || (key0 === "rule"))){
-validate13.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema20,data}];
+validate15.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema23,data}];
 return false;
 break;
 }
@@ -15190,11 +19136,11 @@ if(data.verdict !== undefined){
 let data0 = data.verdict;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate13.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.type,parentSchema:schema21,data:data0}];
+validate15.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema24.type,parentSchema:schema24,data:data0}];
 return false;
 }
 if(!(((((((data0 === "allow") || (data0 === "isolate")) || (data0 === "ask")) || (data0 === "deny")) || (data0 === "would_deny")) || (data0 === "would_ask")) || (data0 === "would_isolate"))){
-validate13.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/enum",keyword:"enum",params:{allowedValues: schema21.enum},message:"must be equal to one of the allowed values",schema:schema21.enum,parentSchema:schema21,data:data0}];
+validate15.errors = [{instancePath:instancePath+"/verdict",schemaPath:"#/definitions/verdict/enum",keyword:"enum",params:{allowedValues: schema24.enum},message:"must be equal to one of the allowed values",schema:schema24.enum,parentSchema:schema24,data:data0}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -15207,11 +19153,11 @@ if(data.mode !== undefined){
 let data1 = data.mode;
 const _errs5 = errors;
 if(typeof data1 !== "string"){
-validate13.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.type,parentSchema:schema22,data:data1}];
+validate15.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema25.type,parentSchema:schema25,data:data1}];
 return false;
 }
 if(!((data1 === "observe") || (data1 === "enforce"))){
-validate13.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/enum",keyword:"enum",params:{allowedValues: schema22.enum},message:"must be equal to one of the allowed values",schema:schema22.enum,parentSchema:schema22,data:data1}];
+validate15.errors = [{instancePath:instancePath+"/mode",schemaPath:"#/definitions/policy_mode/enum",keyword:"enum",params:{allowedValues: schema25.enum},message:"must be equal to one of the allowed values",schema:schema25.enum,parentSchema:schema25,data:data1}];
 return false;
 }
 var valid0 = _errs5 === errors;
@@ -15231,7 +19177,7 @@ if(errors === _errs11){
 if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 let missing1;
 if(((((data2.list === undefined) && (missing1 = "list")) || ((data2.pattern === undefined) && (missing1 = "pattern"))) || ((data2.fragment === undefined) && (missing1 = "fragment"))) || ((data2.source === undefined) && (missing1 = "source"))){
-const err0 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema23.required,parentSchema:schema23,data:data2};
+const err0 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema26.required,parentSchema:schema26,data:data2};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -15244,7 +19190,7 @@ else {
 const _errs13 = errors;
 for(const key1 in data2){
 if(!(((((key1 === "list") || (key1 === "pattern")) || (key1 === "fragment")) || (key1 === "source")) || (key1 === "reason"))){
-const err1 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema23,data:data2};
+const err1 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema26,data:data2};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -15260,7 +19206,7 @@ if(data2.list !== undefined){
 let data3 = data2.list;
 const _errs14 = errors;
 if(typeof data3 !== "string"){
-const err2 = {instancePath:instancePath+"/rule/list",schemaPath:"#/definitions/decision_rule/properties/list/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.list.type,parentSchema:schema23.properties.list,data:data3};
+const err2 = {instancePath:instancePath+"/rule/list",schemaPath:"#/definitions/decision_rule/properties/list/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema26.properties.list.type,parentSchema:schema26.properties.list,data:data3};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -15279,7 +19225,7 @@ if(data2.pattern !== undefined){
 let data4 = data2.pattern;
 const _errs16 = errors;
 if(typeof data4 !== "string"){
-const err3 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/definitions/decision_rule/properties/pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.pattern.type,parentSchema:schema23.properties.pattern,data:data4};
+const err3 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/definitions/decision_rule/properties/pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema26.properties.pattern.type,parentSchema:schema26.properties.pattern,data:data4};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -15298,7 +19244,7 @@ if(data2.fragment !== undefined){
 let data5 = data2.fragment;
 const _errs18 = errors;
 if(typeof data5 !== "string"){
-const err4 = {instancePath:instancePath+"/rule/fragment",schemaPath:"#/definitions/decision_rule/properties/fragment/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.fragment.type,parentSchema:schema23.properties.fragment,data:data5};
+const err4 = {instancePath:instancePath+"/rule/fragment",schemaPath:"#/definitions/decision_rule/properties/fragment/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema26.properties.fragment.type,parentSchema:schema26.properties.fragment,data:data5};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -15317,7 +19263,7 @@ if(data2.source !== undefined){
 let data6 = data2.source;
 const _errs20 = errors;
 if(typeof data6 !== "string"){
-const err5 = {instancePath:instancePath+"/rule/source",schemaPath:"#/definitions/decision_rule/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.source.type,parentSchema:schema23.properties.source,data:data6};
+const err5 = {instancePath:instancePath+"/rule/source",schemaPath:"#/definitions/decision_rule/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema26.properties.source.type,parentSchema:schema26.properties.source,data:data6};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -15336,7 +19282,7 @@ if(data2.reason !== undefined){
 let data7 = data2.reason;
 const _errs22 = errors;
 if(typeof data7 !== "string"){
-const err6 = {instancePath:instancePath+"/rule/reason",schemaPath:"#/definitions/decision_rule/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.reason.type,parentSchema:schema23.properties.reason,data:data7};
+const err6 = {instancePath:instancePath+"/rule/reason",schemaPath:"#/definitions/decision_rule/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema26.properties.reason.type,parentSchema:schema26.properties.reason,data:data7};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -15358,7 +19304,7 @@ var valid5 = true;
 }
 }
 else {
-const err7 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema23.type,parentSchema:schema23,data:data2};
+const err7 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema26.type,parentSchema:schema26,data:data2};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -15373,7 +19319,7 @@ valid3 = valid3 || _valid0;
 if(!valid3){
 const _errs24 = errors;
 if(data2 !== null){
-const err8 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema20.properties.rule.anyOf[1].type,parentSchema:schema20.properties.rule.anyOf[1],data:data2};
+const err8 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema23.properties.rule.anyOf[1].type,parentSchema:schema23.properties.rule.anyOf[1],data:data2};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -15386,7 +19332,7 @@ var _valid0 = _errs24 === errors;
 valid3 = valid3 || _valid0;
 }
 if(!valid3){
-const err9 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema20.properties.rule.anyOf,parentSchema:schema20.properties.rule,data:data2};
+const err9 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema23.properties.rule.anyOf,parentSchema:schema23.properties.rule,data:data2};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -15394,7 +19340,7 @@ else {
 vErrors.push(err9);
 }
 errors++;
-validate13.errors = vErrors;
+validate15.errors = vErrors;
 return false;
 }
 else {
@@ -15419,33 +19365,33 @@ var valid0 = true;
 }
 }
 else {
-validate13.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema20.type,parentSchema:schema20,data}];
+validate15.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema23.type,parentSchema:schema23,data}];
 return false;
 }
 }
-validate13.errors = vErrors;
+validate15.errors = vErrors;
 return errors === 0;
 }
 
-const schema25 = {"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}};
-const schema26 = {"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}};
-const pattern7 = new RegExp("^[0-7]{4}$", "u");
+const schema28 = {"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}};
+const schema29 = {"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}};
+const pattern8 = new RegExp("^[0-7]{4}$", "u");
 
-function validate15(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate17(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((((((data.path === undefined) && (missing0 = "path")) || ((data.env_hash === undefined) && (missing0 = "env_hash"))) || ((data.umask === undefined) && (missing0 = "umask"))) || ((data.locale === undefined) && (missing0 = "locale"))) || ((data.cwd === undefined) && (missing0 = "cwd"))) || ((data.policy_id === undefined) && (missing0 = "policy_id"))) || ((data.policy_commit === undefined) && (missing0 = "policy_commit"))) || ((data.world_image === undefined) && (missing0 = "world_image"))) || ((data.project_commit === undefined) && (missing0 = "project_commit"))) || ((data.dirty_hash === undefined) && (missing0 = "dirty_hash"))){
-validate15.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema25.required,parentSchema:schema25,data}];
+validate17.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema28.required,parentSchema:schema28,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(func2.call(schema25.properties, key0))){
-validate15.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema25,data}];
+if(!(func2.call(schema28.properties, key0))){
+validate17.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema28,data}];
 return false;
 break;
 }
@@ -15455,7 +19401,7 @@ if(data.path !== undefined){
 let data0 = data.path;
 const _errs2 = errors;
 if((typeof data0 !== "string") && (data0 !== null)){
-validate15.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: schema25.properties.path.type},message:"must be string,null",schema:schema25.properties.path.type,parentSchema:schema25.properties.path,data:data0}];
+validate17.errors = [{instancePath:instancePath+"/path",schemaPath:"#/properties/path/type",keyword:"type",params:{type: schema28.properties.path.type},message:"must be string,null",schema:schema28.properties.path.type,parentSchema:schema28.properties.path,data:data0}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -15468,7 +19414,7 @@ if(data.env_hash !== undefined){
 let data1 = data.env_hash;
 const _errs4 = errors;
 if((typeof data1 !== "string") && (data1 !== null)){
-validate15.errors = [{instancePath:instancePath+"/env_hash",schemaPath:"#/properties/env_hash/type",keyword:"type",params:{type: schema25.properties.env_hash.type},message:"must be string,null",schema:schema25.properties.env_hash.type,parentSchema:schema25.properties.env_hash,data:data1}];
+validate17.errors = [{instancePath:instancePath+"/env_hash",schemaPath:"#/properties/env_hash/type",keyword:"type",params:{type: schema28.properties.env_hash.type},message:"must be string,null",schema:schema28.properties.env_hash.type,parentSchema:schema28.properties.env_hash,data:data1}];
 return false;
 }
 var valid0 = _errs4 === errors;
@@ -15481,13 +19427,13 @@ if(data.umask !== undefined){
 let data2 = data.umask;
 const _errs6 = errors;
 if((typeof data2 !== "string") && (data2 !== null)){
-validate15.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/type",keyword:"type",params:{type: schema25.properties.umask.type},message:"must be string,null",schema:schema25.properties.umask.type,parentSchema:schema25.properties.umask,data:data2}];
+validate17.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/type",keyword:"type",params:{type: schema28.properties.umask.type},message:"must be string,null",schema:schema28.properties.umask.type,parentSchema:schema28.properties.umask,data:data2}];
 return false;
 }
 if(errors === _errs6){
 if(typeof data2 === "string"){
-if(!pattern7.test(data2)){
-validate15.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/pattern",keyword:"pattern",params:{pattern: "^[0-7]{4}$"},message:"must match pattern \""+"^[0-7]{4}$"+"\"",schema:"^[0-7]{4}$",parentSchema:schema25.properties.umask,data:data2}];
+if(!pattern8.test(data2)){
+validate17.errors = [{instancePath:instancePath+"/umask",schemaPath:"#/properties/umask/pattern",keyword:"pattern",params:{pattern: "^[0-7]{4}$"},message:"must match pattern \""+"^[0-7]{4}$"+"\"",schema:"^[0-7]{4}$",parentSchema:schema28.properties.umask,data:data2}];
 return false;
 }
 }
@@ -15502,7 +19448,7 @@ if(data.locale !== undefined){
 let data3 = data.locale;
 const _errs8 = errors;
 if((typeof data3 !== "string") && (data3 !== null)){
-validate15.errors = [{instancePath:instancePath+"/locale",schemaPath:"#/properties/locale/type",keyword:"type",params:{type: schema25.properties.locale.type},message:"must be string,null",schema:schema25.properties.locale.type,parentSchema:schema25.properties.locale,data:data3}];
+validate17.errors = [{instancePath:instancePath+"/locale",schemaPath:"#/properties/locale/type",keyword:"type",params:{type: schema28.properties.locale.type},message:"must be string,null",schema:schema28.properties.locale.type,parentSchema:schema28.properties.locale,data:data3}];
 return false;
 }
 var valid0 = _errs8 === errors;
@@ -15515,7 +19461,7 @@ if(data.cwd !== undefined){
 let data4 = data.cwd;
 const _errs10 = errors;
 if((typeof data4 !== "string") && (data4 !== null)){
-validate15.errors = [{instancePath:instancePath+"/cwd",schemaPath:"#/properties/cwd/type",keyword:"type",params:{type: schema25.properties.cwd.type},message:"must be string,null",schema:schema25.properties.cwd.type,parentSchema:schema25.properties.cwd,data:data4}];
+validate17.errors = [{instancePath:instancePath+"/cwd",schemaPath:"#/properties/cwd/type",keyword:"type",params:{type: schema28.properties.cwd.type},message:"must be string,null",schema:schema28.properties.cwd.type,parentSchema:schema28.properties.cwd,data:data4}];
 return false;
 }
 var valid0 = _errs10 === errors;
@@ -15528,7 +19474,7 @@ if(data.policy_id !== undefined){
 let data5 = data.policy_id;
 const _errs12 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate15.errors = [{instancePath:instancePath+"/policy_id",schemaPath:"#/properties/policy_id/type",keyword:"type",params:{type: schema25.properties.policy_id.type},message:"must be string,null",schema:schema25.properties.policy_id.type,parentSchema:schema25.properties.policy_id,data:data5}];
+validate17.errors = [{instancePath:instancePath+"/policy_id",schemaPath:"#/properties/policy_id/type",keyword:"type",params:{type: schema28.properties.policy_id.type},message:"must be string,null",schema:schema28.properties.policy_id.type,parentSchema:schema28.properties.policy_id,data:data5}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -15541,7 +19487,7 @@ if(data.policy_commit !== undefined){
 let data6 = data.policy_commit;
 const _errs14 = errors;
 if((typeof data6 !== "string") && (data6 !== null)){
-validate15.errors = [{instancePath:instancePath+"/policy_commit",schemaPath:"#/properties/policy_commit/type",keyword:"type",params:{type: schema25.properties.policy_commit.type},message:"must be string,null",schema:schema25.properties.policy_commit.type,parentSchema:schema25.properties.policy_commit,data:data6}];
+validate17.errors = [{instancePath:instancePath+"/policy_commit",schemaPath:"#/properties/policy_commit/type",keyword:"type",params:{type: schema28.properties.policy_commit.type},message:"must be string,null",schema:schema28.properties.policy_commit.type,parentSchema:schema28.properties.policy_commit,data:data6}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -15561,7 +19507,7 @@ if(errors === _errs19){
 if(data7 && typeof data7 == "object" && !Array.isArray(data7)){
 let missing1;
 if(((((data7.init_hash === undefined) && (missing1 = "init_hash")) || ((data7.filter_hash === undefined) && (missing1 = "filter_hash"))) || ((data7.os_release === undefined) && (missing1 = "os_release"))) || ((data7.kernel === undefined) && (missing1 = "kernel"))){
-const err0 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema26.required,parentSchema:schema26,data:data7};
+const err0 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema29.required,parentSchema:schema29,data:data7};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -15574,7 +19520,7 @@ else {
 const _errs21 = errors;
 for(const key1 in data7){
 if(!((((key1 === "init_hash") || (key1 === "filter_hash")) || (key1 === "os_release")) || (key1 === "kernel"))){
-const err1 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema26,data:data7};
+const err1 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema29,data:data7};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -15590,7 +19536,7 @@ if(data7.init_hash !== undefined){
 let data8 = data7.init_hash;
 const _errs22 = errors;
 if((typeof data8 !== "string") && (data8 !== null)){
-const err2 = {instancePath:instancePath+"/world_image/init_hash",schemaPath:"#/definitions/world_image/properties/init_hash/type",keyword:"type",params:{type: schema26.properties.init_hash.type},message:"must be string,null",schema:schema26.properties.init_hash.type,parentSchema:schema26.properties.init_hash,data:data8};
+const err2 = {instancePath:instancePath+"/world_image/init_hash",schemaPath:"#/definitions/world_image/properties/init_hash/type",keyword:"type",params:{type: schema29.properties.init_hash.type},message:"must be string,null",schema:schema29.properties.init_hash.type,parentSchema:schema29.properties.init_hash,data:data8};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -15609,7 +19555,7 @@ if(data7.filter_hash !== undefined){
 let data9 = data7.filter_hash;
 const _errs24 = errors;
 if((typeof data9 !== "string") && (data9 !== null)){
-const err3 = {instancePath:instancePath+"/world_image/filter_hash",schemaPath:"#/definitions/world_image/properties/filter_hash/type",keyword:"type",params:{type: schema26.properties.filter_hash.type},message:"must be string,null",schema:schema26.properties.filter_hash.type,parentSchema:schema26.properties.filter_hash,data:data9};
+const err3 = {instancePath:instancePath+"/world_image/filter_hash",schemaPath:"#/definitions/world_image/properties/filter_hash/type",keyword:"type",params:{type: schema29.properties.filter_hash.type},message:"must be string,null",schema:schema29.properties.filter_hash.type,parentSchema:schema29.properties.filter_hash,data:data9};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -15628,7 +19574,7 @@ if(data7.os_release !== undefined){
 let data10 = data7.os_release;
 const _errs26 = errors;
 if((typeof data10 !== "string") && (data10 !== null)){
-const err4 = {instancePath:instancePath+"/world_image/os_release",schemaPath:"#/definitions/world_image/properties/os_release/type",keyword:"type",params:{type: schema26.properties.os_release.type},message:"must be string,null",schema:schema26.properties.os_release.type,parentSchema:schema26.properties.os_release,data:data10};
+const err4 = {instancePath:instancePath+"/world_image/os_release",schemaPath:"#/definitions/world_image/properties/os_release/type",keyword:"type",params:{type: schema29.properties.os_release.type},message:"must be string,null",schema:schema29.properties.os_release.type,parentSchema:schema29.properties.os_release,data:data10};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -15647,7 +19593,7 @@ if(data7.kernel !== undefined){
 let data11 = data7.kernel;
 const _errs28 = errors;
 if((typeof data11 !== "string") && (data11 !== null)){
-const err5 = {instancePath:instancePath+"/world_image/kernel",schemaPath:"#/definitions/world_image/properties/kernel/type",keyword:"type",params:{type: schema26.properties.kernel.type},message:"must be string,null",schema:schema26.properties.kernel.type,parentSchema:schema26.properties.kernel,data:data11};
+const err5 = {instancePath:instancePath+"/world_image/kernel",schemaPath:"#/definitions/world_image/properties/kernel/type",keyword:"type",params:{type: schema29.properties.kernel.type},message:"must be string,null",schema:schema29.properties.kernel.type,parentSchema:schema29.properties.kernel,data:data11};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -15668,7 +19614,7 @@ var valid3 = true;
 }
 }
 else {
-const err6 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema26.type,parentSchema:schema26,data:data7};
+const err6 = {instancePath:instancePath+"/world_image",schemaPath:"#/definitions/world_image/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema29.type,parentSchema:schema29,data:data7};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -15683,7 +19629,7 @@ valid1 = valid1 || _valid0;
 if(!valid1){
 const _errs30 = errors;
 if(data7 !== null){
-const err7 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema25.properties.world_image.anyOf[1].type,parentSchema:schema25.properties.world_image.anyOf[1],data:data7};
+const err7 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema28.properties.world_image.anyOf[1].type,parentSchema:schema28.properties.world_image.anyOf[1],data:data7};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -15696,7 +19642,7 @@ var _valid0 = _errs30 === errors;
 valid1 = valid1 || _valid0;
 }
 if(!valid1){
-const err8 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema25.properties.world_image.anyOf,parentSchema:schema25.properties.world_image,data:data7};
+const err8 = {instancePath:instancePath+"/world_image",schemaPath:"#/properties/world_image/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema28.properties.world_image.anyOf,parentSchema:schema28.properties.world_image,data:data7};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -15704,7 +19650,7 @@ else {
 vErrors.push(err8);
 }
 errors++;
-validate15.errors = vErrors;
+validate17.errors = vErrors;
 return false;
 }
 else {
@@ -15728,7 +19674,7 @@ if(data.project_commit !== undefined){
 let data12 = data.project_commit;
 const _errs32 = errors;
 if((typeof data12 !== "string") && (data12 !== null)){
-validate15.errors = [{instancePath:instancePath+"/project_commit",schemaPath:"#/properties/project_commit/type",keyword:"type",params:{type: schema25.properties.project_commit.type},message:"must be string,null",schema:schema25.properties.project_commit.type,parentSchema:schema25.properties.project_commit,data:data12}];
+validate17.errors = [{instancePath:instancePath+"/project_commit",schemaPath:"#/properties/project_commit/type",keyword:"type",params:{type: schema28.properties.project_commit.type},message:"must be string,null",schema:schema28.properties.project_commit.type,parentSchema:schema28.properties.project_commit,data:data12}];
 return false;
 }
 var valid0 = _errs32 === errors;
@@ -15741,7 +19687,7 @@ if(data.dirty_hash !== undefined){
 let data13 = data.dirty_hash;
 const _errs34 = errors;
 if((typeof data13 !== "string") && (data13 !== null)){
-validate15.errors = [{instancePath:instancePath+"/dirty_hash",schemaPath:"#/properties/dirty_hash/type",keyword:"type",params:{type: schema25.properties.dirty_hash.type},message:"must be string,null",schema:schema25.properties.dirty_hash.type,parentSchema:schema25.properties.dirty_hash,data:data13}];
+validate17.errors = [{instancePath:instancePath+"/dirty_hash",schemaPath:"#/properties/dirty_hash/type",keyword:"type",params:{type: schema28.properties.dirty_hash.type},message:"must be string,null",schema:schema28.properties.dirty_hash.type,parentSchema:schema28.properties.dirty_hash,data:data13}];
 return false;
 }
 var valid0 = _errs34 === errors;
@@ -15762,11 +19708,11 @@ var valid0 = true;
 }
 }
 else {
-validate15.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema25.type,parentSchema:schema25,data}];
+validate17.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema28.type,parentSchema:schema28,data}];
 return false;
 }
 }
-validate15.errors = vErrors;
+validate17.errors = vErrors;
 return errors === 0;
 }
 
@@ -16342,49 +20288,17 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.scopes_used !== undefined){
-let data24 = data.scopes_used;
+if(data.approval_id !== undefined){
+let data24 = data.approval_id;
 const _errs62 = errors;
-if((!(Array.isArray(data24))) && (data24 !== null)){
-validate11.errors = [{instancePath:instancePath+"/scopes_used",schemaPath:"#/properties/scopes_used/type",keyword:"type",params:{type: schema12.properties.scopes_used.type},message:"must be array,null",schema:schema12.properties.scopes_used.type,parentSchema:schema12.properties.scopes_used,data:data24}];
-return false;
-}
-if(errors === _errs62){
-if(Array.isArray(data24)){
-var valid7 = true;
-const len0 = data24.length;
-for(let i0=0; i0<len0; i0++){
-let data25 = data24[i0];
+const _errs63 = errors;
+let valid7 = false;
 const _errs64 = errors;
-if(typeof data25 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/scopes_used/" + i0,schemaPath:"#/properties/scopes_used/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.scopes_used.items.type,parentSchema:schema12.properties.scopes_used.items,data:data25}];
-return false;
-}
-var valid7 = _errs64 === errors;
-if(!valid7){
-break;
-}
-}
-}
-}
-var valid0 = _errs62 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.fs_diff !== undefined){
-let data26 = data.fs_diff;
-const _errs66 = errors;
-const _errs67 = errors;
-let valid8 = false;
-const _errs68 = errors;
-const _errs69 = errors;
-if(errors === _errs69){
-if(data26 && typeof data26 == "object" && !Array.isArray(data26)){
-let missing2;
-if(((((((((((data26.writes === undefined) && (missing2 = "writes")) || ((data26.mods === undefined) && (missing2 = "mods"))) || ((data26.deletes === undefined) && (missing2 = "deletes"))) || ((data26.dirs === undefined) && (missing2 = "dirs"))) || ((data26.autorun === undefined) && (missing2 = "autorun"))) || ((data26.world_only === undefined) && (missing2 = "world_only"))) || ((data26.held === undefined) && (missing2 = "held"))) || ((data26.truncated === undefined) && (missing2 = "truncated"))) || ((data26.summary === undefined) && (missing2 = "summary"))) || ((data26.tree_hash === undefined) && (missing2 = "tree_hash"))){
-const err12 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema17.required,parentSchema:schema17,data:data26};
+const _errs65 = errors;
+if(errors === _errs65){
+if(typeof data24 === "string"){
+if(func3(data24) > 128){
+const err12 = {instancePath:instancePath+"/approval_id",schemaPath:"shared.schema.json#/definitions/approval_id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema17,data:data24};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -16394,10 +20308,8 @@ vErrors.push(err12);
 errors++;
 }
 else {
-const _errs71 = errors;
-for(const key2 in data26){
-if(!(func2.call(schema17.properties, key2))){
-const err13 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema17,data:data26};
+if(!pattern5.test(data24)){
+const err13 = {instancePath:instancePath+"/approval_id",schemaPath:"shared.schema.json#/definitions/approval_id/pattern",keyword:"pattern",params:{pattern: "^apr_"},message:"must match pattern \""+"^apr_"+"\"",schema:"^apr_",parentSchema:schema17,data:data24};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -16405,22 +20317,11 @@ else {
 vErrors.push(err13);
 }
 errors++;
-break;
 }
 }
-if(_errs71 === errors){
-if(data26.writes !== undefined){
-let data27 = data26.writes;
-const _errs72 = errors;
-if(errors === _errs72){
-if(Array.isArray(data27)){
-var valid11 = true;
-const len1 = data27.length;
-for(let i1=0; i1<len1; i1++){
-let data28 = data27[i1];
-const _errs74 = errors;
-if(typeof data28 !== "string"){
-const err14 = {instancePath:instancePath+"/fs_diff/writes/" + i1,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.writes.items.type,parentSchema:schema17.properties.writes.items,data:data28};
+}
+else {
+const err14 = {instancePath:instancePath+"/approval_id",schemaPath:"shared.schema.json#/definitions/approval_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.type,parentSchema:schema17,data:data24};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -16429,14 +20330,13 @@ vErrors.push(err14);
 }
 errors++;
 }
-var valid11 = _errs74 === errors;
-if(!valid11){
-break;
 }
-}
-}
-else {
-const err15 = {instancePath:instancePath+"/fs_diff/writes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.writes.type,parentSchema:schema17.properties.writes,data:data27};
+var _valid2 = _errs64 === errors;
+valid7 = valid7 || _valid2;
+if(!valid7){
+const _errs67 = errors;
+if(data24 !== null){
+const err15 = {instancePath:instancePath+"/approval_id",schemaPath:"#/properties/approval_id/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.approval_id.anyOf[1].type,parentSchema:schema12.properties.approval_id.anyOf[1],data:data24};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -16445,25 +20345,11 @@ vErrors.push(err15);
 }
 errors++;
 }
+var _valid2 = _errs67 === errors;
+valid7 = valid7 || _valid2;
 }
-var valid10 = _errs72 === errors;
-}
-else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.mods !== undefined){
-let data29 = data26.mods;
-const _errs76 = errors;
-if(errors === _errs76){
-if(Array.isArray(data29)){
-var valid12 = true;
-const len2 = data29.length;
-for(let i2=0; i2<len2; i2++){
-let data30 = data29[i2];
-const _errs78 = errors;
-if(typeof data30 !== "string"){
-const err16 = {instancePath:instancePath+"/fs_diff/mods/" + i2,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.mods.items.type,parentSchema:schema17.properties.mods.items,data:data30};
+if(!valid7){
+const err16 = {instancePath:instancePath+"/approval_id",schemaPath:"#/properties/approval_id/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.approval_id.anyOf,parentSchema:schema12.properties.approval_id,data:data24};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -16471,15 +20357,42 @@ else {
 vErrors.push(err16);
 }
 errors++;
-}
-var valid12 = _errs78 === errors;
-if(!valid12){
-break;
-}
-}
+validate11.errors = vErrors;
+return false;
 }
 else {
-const err17 = {instancePath:instancePath+"/fs_diff/mods",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.mods.type,parentSchema:schema17.properties.mods,data:data29};
+errors = _errs63;
+if(vErrors !== null){
+if(_errs63){
+vErrors.length = _errs63;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs62 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.approval !== undefined){
+let data25 = data.approval;
+const _errs69 = errors;
+const _errs70 = errors;
+let valid9 = false;
+const _errs71 = errors;
+if(!(validate13(data25, {instancePath:instancePath+"/approval",parentData:data,parentDataProperty:"approval",rootData}))){
+vErrors = vErrors === null ? validate13.errors : vErrors.concat(validate13.errors);
+errors = vErrors.length;
+}
+var _valid3 = _errs71 === errors;
+valid9 = valid9 || _valid3;
+if(!valid9){
+const _errs72 = errors;
+if(data25 !== null){
+const err17 = {instancePath:instancePath+"/approval",schemaPath:"#/properties/approval/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.approval.anyOf[1].type,parentSchema:schema12.properties.approval.anyOf[1],data:data25};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -16488,25 +20401,11 @@ vErrors.push(err17);
 }
 errors++;
 }
+var _valid3 = _errs72 === errors;
+valid9 = valid9 || _valid3;
 }
-var valid10 = _errs76 === errors;
-}
-else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.deletes !== undefined){
-let data31 = data26.deletes;
-const _errs80 = errors;
-if(errors === _errs80){
-if(Array.isArray(data31)){
-var valid13 = true;
-const len3 = data31.length;
-for(let i3=0; i3<len3; i3++){
-let data32 = data31[i3];
-const _errs82 = errors;
-if(typeof data32 !== "string"){
-const err18 = {instancePath:instancePath+"/fs_diff/deletes/" + i3,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.deletes.items.type,parentSchema:schema17.properties.deletes.items,data:data32};
+if(!valid9){
+const err18 = {instancePath:instancePath+"/approval",schemaPath:"#/properties/approval/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.approval.anyOf,parentSchema:schema12.properties.approval,data:data25};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -16514,15 +20413,69 @@ else {
 vErrors.push(err18);
 }
 errors++;
+validate11.errors = vErrors;
+return false;
 }
-var valid13 = _errs82 === errors;
-if(!valid13){
+else {
+errors = _errs70;
+if(vErrors !== null){
+if(_errs70){
+vErrors.length = _errs70;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs69 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.scopes_used !== undefined){
+let data26 = data.scopes_used;
+const _errs74 = errors;
+if((!(Array.isArray(data26))) && (data26 !== null)){
+validate11.errors = [{instancePath:instancePath+"/scopes_used",schemaPath:"#/properties/scopes_used/type",keyword:"type",params:{type: schema12.properties.scopes_used.type},message:"must be array,null",schema:schema12.properties.scopes_used.type,parentSchema:schema12.properties.scopes_used,data:data26}];
+return false;
+}
+if(errors === _errs74){
+if(Array.isArray(data26)){
+var valid10 = true;
+const len0 = data26.length;
+for(let i0=0; i0<len0; i0++){
+let data27 = data26[i0];
+const _errs76 = errors;
+if(typeof data27 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/scopes_used/" + i0,schemaPath:"#/properties/scopes_used/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.scopes_used.items.type,parentSchema:schema12.properties.scopes_used.items,data:data27}];
+return false;
+}
+var valid10 = _errs76 === errors;
+if(!valid10){
 break;
 }
 }
 }
+}
+var valid0 = _errs74 === errors;
+}
 else {
-const err19 = {instancePath:instancePath+"/fs_diff/deletes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.deletes.type,parentSchema:schema17.properties.deletes,data:data31};
+var valid0 = true;
+}
+if(valid0){
+if(data.fs_diff !== undefined){
+let data28 = data.fs_diff;
+const _errs78 = errors;
+const _errs79 = errors;
+let valid11 = false;
+const _errs80 = errors;
+const _errs81 = errors;
+if(errors === _errs81){
+if(data28 && typeof data28 == "object" && !Array.isArray(data28)){
+let missing2;
+if(((((((((((data28.writes === undefined) && (missing2 = "writes")) || ((data28.mods === undefined) && (missing2 = "mods"))) || ((data28.deletes === undefined) && (missing2 = "deletes"))) || ((data28.dirs === undefined) && (missing2 = "dirs"))) || ((data28.autorun === undefined) && (missing2 = "autorun"))) || ((data28.world_only === undefined) && (missing2 = "world_only"))) || ((data28.held === undefined) && (missing2 = "held"))) || ((data28.truncated === undefined) && (missing2 = "truncated"))) || ((data28.summary === undefined) && (missing2 = "summary"))) || ((data28.tree_hash === undefined) && (missing2 = "tree_hash"))){
+const err19 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema20.required,parentSchema:schema20,data:data28};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -16531,30 +20484,39 @@ vErrors.push(err19);
 }
 errors++;
 }
-}
-var valid10 = _errs80 === errors;
-}
 else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.dirs !== undefined){
-let data33 = data26.dirs;
-const _errs84 = errors;
-if(errors === _errs84){
-if(Array.isArray(data33)){
-var valid14 = true;
-const len4 = data33.length;
-for(let i4=0; i4<len4; i4++){
-let data34 = data33[i4];
-const _errs86 = errors;
-if(typeof data34 !== "string"){
-const err20 = {instancePath:instancePath+"/fs_diff/dirs/" + i4,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.dirs.items.type,parentSchema:schema17.properties.dirs.items,data:data34};
+const _errs83 = errors;
+for(const key2 in data28){
+if(!(func2.call(schema20.properties, key2))){
+const err20 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema20,data:data28};
 if(vErrors === null){
 vErrors = [err20];
 }
 else {
 vErrors.push(err20);
+}
+errors++;
+break;
+}
+}
+if(_errs83 === errors){
+if(data28.writes !== undefined){
+let data29 = data28.writes;
+const _errs84 = errors;
+if(errors === _errs84){
+if(Array.isArray(data29)){
+var valid14 = true;
+const len1 = data29.length;
+for(let i1=0; i1<len1; i1++){
+let data30 = data29[i1];
+const _errs86 = errors;
+if(typeof data30 !== "string"){
+const err21 = {instancePath:instancePath+"/fs_diff/writes/" + i1,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.writes.items.type,parentSchema:schema20.properties.writes.items,data:data30};
+if(vErrors === null){
+vErrors = [err21];
+}
+else {
+vErrors.push(err21);
 }
 errors++;
 }
@@ -16565,39 +20527,39 @@ break;
 }
 }
 else {
-const err21 = {instancePath:instancePath+"/fs_diff/dirs",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.dirs.type,parentSchema:schema17.properties.dirs,data:data33};
-if(vErrors === null){
-vErrors = [err21];
-}
-else {
-vErrors.push(err21);
-}
-errors++;
-}
-}
-var valid10 = _errs84 === errors;
-}
-else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.autorun !== undefined){
-let data35 = data26.autorun;
-const _errs88 = errors;
-if(errors === _errs88){
-if(Array.isArray(data35)){
-var valid15 = true;
-const len5 = data35.length;
-for(let i5=0; i5<len5; i5++){
-let data36 = data35[i5];
-const _errs90 = errors;
-if(typeof data36 !== "string"){
-const err22 = {instancePath:instancePath+"/fs_diff/autorun/" + i5,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.autorun.items.type,parentSchema:schema17.properties.autorun.items,data:data36};
+const err22 = {instancePath:instancePath+"/fs_diff/writes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/writes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema20.properties.writes.type,parentSchema:schema20.properties.writes,data:data29};
 if(vErrors === null){
 vErrors = [err22];
 }
 else {
 vErrors.push(err22);
+}
+errors++;
+}
+}
+var valid13 = _errs84 === errors;
+}
+else {
+var valid13 = true;
+}
+if(valid13){
+if(data28.mods !== undefined){
+let data31 = data28.mods;
+const _errs88 = errors;
+if(errors === _errs88){
+if(Array.isArray(data31)){
+var valid15 = true;
+const len2 = data31.length;
+for(let i2=0; i2<len2; i2++){
+let data32 = data31[i2];
+const _errs90 = errors;
+if(typeof data32 !== "string"){
+const err23 = {instancePath:instancePath+"/fs_diff/mods/" + i2,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.mods.items.type,parentSchema:schema20.properties.mods.items,data:data32};
+if(vErrors === null){
+vErrors = [err23];
+}
+else {
+vErrors.push(err23);
 }
 errors++;
 }
@@ -16608,39 +20570,39 @@ break;
 }
 }
 else {
-const err23 = {instancePath:instancePath+"/fs_diff/autorun",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.autorun.type,parentSchema:schema17.properties.autorun,data:data35};
-if(vErrors === null){
-vErrors = [err23];
-}
-else {
-vErrors.push(err23);
-}
-errors++;
-}
-}
-var valid10 = _errs88 === errors;
-}
-else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.world_only !== undefined){
-let data37 = data26.world_only;
-const _errs92 = errors;
-if(errors === _errs92){
-if(Array.isArray(data37)){
-var valid16 = true;
-const len6 = data37.length;
-for(let i6=0; i6<len6; i6++){
-let data38 = data37[i6];
-const _errs94 = errors;
-if(typeof data38 !== "string"){
-const err24 = {instancePath:instancePath+"/fs_diff/world_only/" + i6,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.world_only.items.type,parentSchema:schema17.properties.world_only.items,data:data38};
+const err24 = {instancePath:instancePath+"/fs_diff/mods",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/mods/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema20.properties.mods.type,parentSchema:schema20.properties.mods,data:data31};
 if(vErrors === null){
 vErrors = [err24];
 }
 else {
 vErrors.push(err24);
+}
+errors++;
+}
+}
+var valid13 = _errs88 === errors;
+}
+else {
+var valid13 = true;
+}
+if(valid13){
+if(data28.deletes !== undefined){
+let data33 = data28.deletes;
+const _errs92 = errors;
+if(errors === _errs92){
+if(Array.isArray(data33)){
+var valid16 = true;
+const len3 = data33.length;
+for(let i3=0; i3<len3; i3++){
+let data34 = data33[i3];
+const _errs94 = errors;
+if(typeof data34 !== "string"){
+const err25 = {instancePath:instancePath+"/fs_diff/deletes/" + i3,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.deletes.items.type,parentSchema:schema20.properties.deletes.items,data:data34};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
 }
 errors++;
 }
@@ -16651,27 +20613,7 @@ break;
 }
 }
 else {
-const err25 = {instancePath:instancePath+"/fs_diff/world_only",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema17.properties.world_only.type,parentSchema:schema17.properties.world_only,data:data37};
-if(vErrors === null){
-vErrors = [err25];
-}
-else {
-vErrors.push(err25);
-}
-errors++;
-}
-}
-var valid10 = _errs92 === errors;
-}
-else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.held !== undefined){
-let data39 = data26.held;
-const _errs96 = errors;
-if(typeof data39 !== "boolean"){
-const err26 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema17.properties.held.type,parentSchema:schema17.properties.held,data:data39};
+const err26 = {instancePath:instancePath+"/fs_diff/deletes",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/deletes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema20.properties.deletes.type,parentSchema:schema20.properties.deletes,data:data33};
 if(vErrors === null){
 vErrors = [err26];
 }
@@ -16680,17 +20622,25 @@ vErrors.push(err26);
 }
 errors++;
 }
-var valid10 = _errs96 === errors;
+}
+var valid13 = _errs92 === errors;
 }
 else {
-var valid10 = true;
+var valid13 = true;
 }
-if(valid10){
-if(data26.truncated !== undefined){
-let data40 = data26.truncated;
+if(valid13){
+if(data28.dirs !== undefined){
+let data35 = data28.dirs;
+const _errs96 = errors;
+if(errors === _errs96){
+if(Array.isArray(data35)){
+var valid17 = true;
+const len4 = data35.length;
+for(let i4=0; i4<len4; i4++){
+let data36 = data35[i4];
 const _errs98 = errors;
-if(typeof data40 !== "boolean"){
-const err27 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema17.properties.truncated.type,parentSchema:schema17.properties.truncated,data:data40};
+if(typeof data36 !== "string"){
+const err27 = {instancePath:instancePath+"/fs_diff/dirs/" + i4,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.dirs.items.type,parentSchema:schema20.properties.dirs.items,data:data36};
 if(vErrors === null){
 vErrors = [err27];
 }
@@ -16699,17 +20649,14 @@ vErrors.push(err27);
 }
 errors++;
 }
-var valid10 = _errs98 === errors;
+var valid17 = _errs98 === errors;
+if(!valid17){
+break;
+}
+}
 }
 else {
-var valid10 = true;
-}
-if(valid10){
-if(data26.summary !== undefined){
-let data41 = data26.summary;
-const _errs100 = errors;
-if((typeof data41 !== "string") && (data41 !== null)){
-const err28 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema17.properties.summary.type},message:"must be string,null",schema:schema17.properties.summary.type,parentSchema:schema17.properties.summary,data:data41};
+const err28 = {instancePath:instancePath+"/fs_diff/dirs",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/dirs/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema20.properties.dirs.type,parentSchema:schema20.properties.dirs,data:data35};
 if(vErrors === null){
 vErrors = [err28];
 }
@@ -16718,17 +20665,25 @@ vErrors.push(err28);
 }
 errors++;
 }
-var valid10 = _errs100 === errors;
+}
+var valid13 = _errs96 === errors;
 }
 else {
-var valid10 = true;
+var valid13 = true;
 }
-if(valid10){
-if(data26.tree_hash !== undefined){
-let data42 = data26.tree_hash;
+if(valid13){
+if(data28.autorun !== undefined){
+let data37 = data28.autorun;
+const _errs100 = errors;
+if(errors === _errs100){
+if(Array.isArray(data37)){
+var valid18 = true;
+const len5 = data37.length;
+for(let i5=0; i5<len5; i5++){
+let data38 = data37[i5];
 const _errs102 = errors;
-if((typeof data42 !== "string") && (data42 !== null)){
-const err29 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema17.properties.tree_hash.type},message:"must be string,null",schema:schema17.properties.tree_hash.type,parentSchema:schema17.properties.tree_hash,data:data42};
+if(typeof data38 !== "string"){
+const err29 = {instancePath:instancePath+"/fs_diff/autorun/" + i5,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.autorun.items.type,parentSchema:schema20.properties.autorun.items,data:data38};
 if(vErrors === null){
 vErrors = [err29];
 }
@@ -16737,25 +20692,14 @@ vErrors.push(err29);
 }
 errors++;
 }
-var valid10 = _errs102 === errors;
-}
-else {
-var valid10 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
+var valid18 = _errs102 === errors;
+if(!valid18){
+break;
 }
 }
 }
 else {
-const err30 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema17.type,parentSchema:schema17,data:data26};
+const err30 = {instancePath:instancePath+"/fs_diff/autorun",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/autorun/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema20.properties.autorun.type,parentSchema:schema20.properties.autorun,data:data37};
 if(vErrors === null){
 vErrors = [err30];
 }
@@ -16765,12 +20709,24 @@ vErrors.push(err30);
 errors++;
 }
 }
-var _valid2 = _errs68 === errors;
-valid8 = valid8 || _valid2;
-if(!valid8){
+var valid13 = _errs100 === errors;
+}
+else {
+var valid13 = true;
+}
+if(valid13){
+if(data28.world_only !== undefined){
+let data39 = data28.world_only;
 const _errs104 = errors;
-if(data26 !== null){
-const err31 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.fs_diff.anyOf[1].type,parentSchema:schema12.properties.fs_diff.anyOf[1],data:data26};
+if(errors === _errs104){
+if(Array.isArray(data39)){
+var valid19 = true;
+const len6 = data39.length;
+for(let i6=0; i6<len6; i6++){
+let data40 = data39[i6];
+const _errs106 = errors;
+if(typeof data40 !== "string"){
+const err31 = {instancePath:instancePath+"/fs_diff/world_only/" + i6,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.world_only.items.type,parentSchema:schema20.properties.world_only.items,data:data40};
 if(vErrors === null){
 vErrors = [err31];
 }
@@ -16779,11 +20735,14 @@ vErrors.push(err31);
 }
 errors++;
 }
-var _valid2 = _errs104 === errors;
-valid8 = valid8 || _valid2;
+var valid19 = _errs106 === errors;
+if(!valid19){
+break;
 }
-if(!valid8){
-const err32 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.fs_diff.anyOf,parentSchema:schema12.properties.fs_diff,data:data26};
+}
+}
+else {
+const err32 = {instancePath:instancePath+"/fs_diff/world_only",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/world_only/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema20.properties.world_only.type,parentSchema:schema20.properties.world_only,data:data39};
 if(vErrors === null){
 vErrors = [err32];
 }
@@ -16791,38 +20750,19 @@ else {
 vErrors.push(err32);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
+}
+}
+var valid13 = _errs104 === errors;
 }
 else {
-errors = _errs67;
-if(vErrors !== null){
-if(_errs67){
-vErrors.length = _errs67;
+var valid13 = true;
 }
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs66 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.usage !== undefined){
-let data43 = data.usage;
-const _errs106 = errors;
-const _errs107 = errors;
-let valid17 = false;
+if(valid13){
+if(data28.held !== undefined){
+let data41 = data28.held;
 const _errs108 = errors;
-const _errs109 = errors;
-if(errors === _errs109){
-if(data43 && typeof data43 == "object" && !Array.isArray(data43)){
-let missing3;
-if((((((data43.cpu_ms === undefined) && (missing3 = "cpu_ms")) || ((data43.memory_peak_bytes === undefined) && (missing3 = "memory_peak_bytes"))) || ((data43.egress_bytes === undefined) && (missing3 = "egress_bytes"))) || ((data43.ingress_bytes === undefined) && (missing3 = "ingress_bytes"))) || ((data43.processes === undefined) && (missing3 = "processes"))){
-const err33 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'",schema:schema18.required,parentSchema:schema18,data:data43};
+if(typeof data41 !== "boolean"){
+const err33 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema20.properties.held.type,parentSchema:schema20.properties.held,data:data41};
 if(vErrors === null){
 vErrors = [err33];
 }
@@ -16831,11 +20771,17 @@ vErrors.push(err33);
 }
 errors++;
 }
+var valid13 = _errs108 === errors;
+}
 else {
-const _errs111 = errors;
-for(const key3 in data43){
-if(!(((((key3 === "cpu_ms") || (key3 === "memory_peak_bytes")) || (key3 === "egress_bytes")) || (key3 === "ingress_bytes")) || (key3 === "processes"))){
-const err34 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema18,data:data43};
+var valid13 = true;
+}
+if(valid13){
+if(data28.truncated !== undefined){
+let data42 = data28.truncated;
+const _errs110 = errors;
+if(typeof data42 !== "boolean"){
+const err34 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema20.properties.truncated.type,parentSchema:schema20.properties.truncated,data:data42};
 if(vErrors === null){
 vErrors = [err34];
 }
@@ -16843,15 +20789,18 @@ else {
 vErrors.push(err34);
 }
 errors++;
-break;
 }
+var valid13 = _errs110 === errors;
 }
-if(_errs111 === errors){
-if(data43.cpu_ms !== undefined){
-let data44 = data43.cpu_ms;
+else {
+var valid13 = true;
+}
+if(valid13){
+if(data28.summary !== undefined){
+let data43 = data28.summary;
 const _errs112 = errors;
-if((!((typeof data44 == "number") && (isFinite(data44)))) && (data44 !== null)){
-const err35 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema18.properties.cpu_ms.type},message:"must be number,null",schema:schema18.properties.cpu_ms.type,parentSchema:schema18.properties.cpu_ms,data:data44};
+if((typeof data43 !== "string") && (data43 !== null)){
+const err35 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema20.properties.summary.type},message:"must be string,null",schema:schema20.properties.summary.type,parentSchema:schema20.properties.summary,data:data43};
 if(vErrors === null){
 vErrors = [err35];
 }
@@ -16860,10 +20809,17 @@ vErrors.push(err35);
 }
 errors++;
 }
-if(errors === _errs112){
-if((typeof data44 == "number") && (isFinite(data44))){
-if(data44 < 0 || isNaN(data44)){
-const err36 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.cpu_ms,data:data44};
+var valid13 = _errs112 === errors;
+}
+else {
+var valid13 = true;
+}
+if(valid13){
+if(data28.tree_hash !== undefined){
+let data44 = data28.tree_hash;
+const _errs114 = errors;
+if((typeof data44 !== "string") && (data44 !== null)){
+const err36 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema20.properties.tree_hash.type},message:"must be string,null",schema:schema20.properties.tree_hash.type,parentSchema:schema20.properties.tree_hash,data:data44};
 if(vErrors === null){
 vErrors = [err36];
 }
@@ -16872,19 +20828,25 @@ vErrors.push(err36);
 }
 errors++;
 }
-}
-}
-var valid19 = _errs112 === errors;
+var valid13 = _errs114 === errors;
 }
 else {
-var valid19 = true;
+var valid13 = true;
 }
-if(valid19){
-if(data43.memory_peak_bytes !== undefined){
-let data45 = data43.memory_peak_bytes;
-const _errs114 = errors;
-if((!(((typeof data45 == "number") && (!(data45 % 1) && !isNaN(data45))) && (isFinite(data45)))) && (data45 !== null)){
-const err37 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema18.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema18.properties.memory_peak_bytes.type,parentSchema:schema18.properties.memory_peak_bytes,data:data45};
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err37 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema20.type,parentSchema:schema20,data:data28};
 if(vErrors === null){
 vErrors = [err37];
 }
@@ -16893,10 +20855,13 @@ vErrors.push(err37);
 }
 errors++;
 }
-if(errors === _errs114){
-if((typeof data45 == "number") && (isFinite(data45))){
-if(data45 < 0 || isNaN(data45)){
-const err38 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.memory_peak_bytes,data:data45};
+}
+var _valid4 = _errs80 === errors;
+valid11 = valid11 || _valid4;
+if(!valid11){
+const _errs116 = errors;
+if(data28 !== null){
+const err38 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.fs_diff.anyOf[1].type,parentSchema:schema12.properties.fs_diff.anyOf[1],data:data28};
 if(vErrors === null){
 vErrors = [err38];
 }
@@ -16905,19 +20870,11 @@ vErrors.push(err38);
 }
 errors++;
 }
+var _valid4 = _errs116 === errors;
+valid11 = valid11 || _valid4;
 }
-}
-var valid19 = _errs114 === errors;
-}
-else {
-var valid19 = true;
-}
-if(valid19){
-if(data43.egress_bytes !== undefined){
-let data46 = data43.egress_bytes;
-const _errs116 = errors;
-if((!(((typeof data46 == "number") && (!(data46 % 1) && !isNaN(data46))) && (isFinite(data46)))) && (data46 !== null)){
-const err39 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema18.properties.egress_bytes.type},message:"must be integer,null",schema:schema18.properties.egress_bytes.type,parentSchema:schema18.properties.egress_bytes,data:data46};
+if(!valid11){
+const err39 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.fs_diff.anyOf,parentSchema:schema12.properties.fs_diff,data:data28};
 if(vErrors === null){
 vErrors = [err39];
 }
@@ -16925,11 +20882,38 @@ else {
 vErrors.push(err39);
 }
 errors++;
+validate11.errors = vErrors;
+return false;
 }
-if(errors === _errs116){
-if((typeof data46 == "number") && (isFinite(data46))){
-if(data46 < 0 || isNaN(data46)){
-const err40 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.egress_bytes,data:data46};
+else {
+errors = _errs79;
+if(vErrors !== null){
+if(_errs79){
+vErrors.length = _errs79;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs78 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.usage !== undefined){
+let data45 = data.usage;
+const _errs118 = errors;
+const _errs119 = errors;
+let valid20 = false;
+const _errs120 = errors;
+const _errs121 = errors;
+if(errors === _errs121){
+if(data45 && typeof data45 == "object" && !Array.isArray(data45)){
+let missing3;
+if((((((data45.cpu_ms === undefined) && (missing3 = "cpu_ms")) || ((data45.memory_peak_bytes === undefined) && (missing3 = "memory_peak_bytes"))) || ((data45.egress_bytes === undefined) && (missing3 = "egress_bytes"))) || ((data45.ingress_bytes === undefined) && (missing3 = "ingress_bytes"))) || ((data45.processes === undefined) && (missing3 = "processes"))){
+const err40 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'",schema:schema21.required,parentSchema:schema21,data:data45};
 if(vErrors === null){
 vErrors = [err40];
 }
@@ -16938,19 +20922,11 @@ vErrors.push(err40);
 }
 errors++;
 }
-}
-}
-var valid19 = _errs116 === errors;
-}
 else {
-var valid19 = true;
-}
-if(valid19){
-if(data43.ingress_bytes !== undefined){
-let data47 = data43.ingress_bytes;
-const _errs118 = errors;
-if((!(((typeof data47 == "number") && (!(data47 % 1) && !isNaN(data47))) && (isFinite(data47)))) && (data47 !== null)){
-const err41 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema18.properties.ingress_bytes.type},message:"must be integer,null",schema:schema18.properties.ingress_bytes.type,parentSchema:schema18.properties.ingress_bytes,data:data47};
+const _errs123 = errors;
+for(const key3 in data45){
+if(!(((((key3 === "cpu_ms") || (key3 === "memory_peak_bytes")) || (key3 === "egress_bytes")) || (key3 === "ingress_bytes")) || (key3 === "processes"))){
+const err41 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema21,data:data45};
 if(vErrors === null){
 vErrors = [err41];
 }
@@ -16958,11 +20934,15 @@ else {
 vErrors.push(err41);
 }
 errors++;
+break;
 }
-if(errors === _errs118){
-if((typeof data47 == "number") && (isFinite(data47))){
-if(data47 < 0 || isNaN(data47)){
-const err42 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.ingress_bytes,data:data47};
+}
+if(_errs123 === errors){
+if(data45.cpu_ms !== undefined){
+let data46 = data45.cpu_ms;
+const _errs124 = errors;
+if((!((typeof data46 == "number") && (isFinite(data46)))) && (data46 !== null)){
+const err42 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema21.properties.cpu_ms.type},message:"must be number,null",schema:schema21.properties.cpu_ms.type,parentSchema:schema21.properties.cpu_ms,data:data46};
 if(vErrors === null){
 vErrors = [err42];
 }
@@ -16971,19 +20951,10 @@ vErrors.push(err42);
 }
 errors++;
 }
-}
-}
-var valid19 = _errs118 === errors;
-}
-else {
-var valid19 = true;
-}
-if(valid19){
-if(data43.processes !== undefined){
-let data48 = data43.processes;
-const _errs120 = errors;
-if((!(((typeof data48 == "number") && (!(data48 % 1) && !isNaN(data48))) && (isFinite(data48)))) && (data48 !== null)){
-const err43 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema18.properties.processes.type},message:"must be integer,null",schema:schema18.properties.processes.type,parentSchema:schema18.properties.processes,data:data48};
+if(errors === _errs124){
+if((typeof data46 == "number") && (isFinite(data46))){
+if(data46 < 0 || isNaN(data46)){
+const err43 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema21.properties.cpu_ms,data:data46};
 if(vErrors === null){
 vErrors = [err43];
 }
@@ -16992,10 +20963,19 @@ vErrors.push(err43);
 }
 errors++;
 }
-if(errors === _errs120){
-if((typeof data48 == "number") && (isFinite(data48))){
-if(data48 < 0 || isNaN(data48)){
-const err44 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.processes,data:data48};
+}
+}
+var valid22 = _errs124 === errors;
+}
+else {
+var valid22 = true;
+}
+if(valid22){
+if(data45.memory_peak_bytes !== undefined){
+let data47 = data45.memory_peak_bytes;
+const _errs126 = errors;
+if((!(((typeof data47 == "number") && (!(data47 % 1) && !isNaN(data47))) && (isFinite(data47)))) && (data47 !== null)){
+const err44 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema21.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema21.properties.memory_peak_bytes.type,parentSchema:schema21.properties.memory_peak_bytes,data:data47};
 if(vErrors === null){
 vErrors = [err44];
 }
@@ -17004,22 +20984,10 @@ vErrors.push(err44);
 }
 errors++;
 }
-}
-}
-var valid19 = _errs120 === errors;
-}
-else {
-var valid19 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-const err45 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema18.type,parentSchema:schema18,data:data43};
+if(errors === _errs126){
+if((typeof data47 == "number") && (isFinite(data47))){
+if(data47 < 0 || isNaN(data47)){
+const err45 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema21.properties.memory_peak_bytes,data:data47};
 if(vErrors === null){
 vErrors = [err45];
 }
@@ -17029,12 +20997,18 @@ vErrors.push(err45);
 errors++;
 }
 }
-var _valid3 = _errs108 === errors;
-valid17 = valid17 || _valid3;
-if(!valid17){
-const _errs122 = errors;
-if(data43 !== null){
-const err46 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.usage.anyOf[1].type,parentSchema:schema12.properties.usage.anyOf[1],data:data43};
+}
+var valid22 = _errs126 === errors;
+}
+else {
+var valid22 = true;
+}
+if(valid22){
+if(data45.egress_bytes !== undefined){
+let data48 = data45.egress_bytes;
+const _errs128 = errors;
+if((!(((typeof data48 == "number") && (!(data48 % 1) && !isNaN(data48))) && (isFinite(data48)))) && (data48 !== null)){
+const err46 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema21.properties.egress_bytes.type},message:"must be integer,null",schema:schema21.properties.egress_bytes.type,parentSchema:schema21.properties.egress_bytes,data:data48};
 if(vErrors === null){
 vErrors = [err46];
 }
@@ -17043,11 +21017,10 @@ vErrors.push(err46);
 }
 errors++;
 }
-var _valid3 = _errs122 === errors;
-valid17 = valid17 || _valid3;
-}
-if(!valid17){
-const err47 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.usage.anyOf,parentSchema:schema12.properties.usage,data:data43};
+if(errors === _errs128){
+if((typeof data48 == "number") && (isFinite(data48))){
+if(data48 < 0 || isNaN(data48)){
+const err47 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema21.properties.egress_bytes,data:data48};
 if(vErrors === null){
 vErrors = [err47];
 }
@@ -17055,38 +21028,20 @@ else {
 vErrors.push(err47);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
+}
+}
+}
+var valid22 = _errs128 === errors;
 }
 else {
-errors = _errs107;
-if(vErrors !== null){
-if(_errs107){
-vErrors.length = _errs107;
+var valid22 = true;
 }
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs106 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.isolation !== undefined){
-let data49 = data.isolation;
-const _errs124 = errors;
-const _errs125 = errors;
-let valid20 = false;
-const _errs126 = errors;
-const _errs127 = errors;
-if(errors === _errs127){
-if(data49 && typeof data49 == "object" && !Array.isArray(data49)){
-let missing4;
-if((((((((((((((data49.backend === undefined) && (missing4 = "backend")) || ((data49.user === undefined) && (missing4 = "user"))) || ((data49.mount === undefined) && (missing4 = "mount"))) || ((data49.pid === undefined) && (missing4 = "pid"))) || ((data49.net === undefined) && (missing4 = "net"))) || ((data49.ipc === undefined) && (missing4 = "ipc"))) || ((data49.uts === undefined) && (missing4 = "uts"))) || ((data49.cgroup === undefined) && (missing4 = "cgroup"))) || ((data49.seccomp === undefined) && (missing4 = "seccomp"))) || ((data49.no_new_privs === undefined) && (missing4 = "no_new_privs"))) || ((data49.capabilities === undefined) && (missing4 = "capabilities"))) || ((data49.exec_gate === undefined) && (missing4 = "exec_gate"))) || ((data49.overlay === undefined) && (missing4 = "overlay"))){
-const err48 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing4},message:"must have required property '"+missing4+"'",schema:schema19.required,parentSchema:schema19,data:data49};
+if(valid22){
+if(data45.ingress_bytes !== undefined){
+let data49 = data45.ingress_bytes;
+const _errs130 = errors;
+if((!(((typeof data49 == "number") && (!(data49 % 1) && !isNaN(data49))) && (isFinite(data49)))) && (data49 !== null)){
+const err48 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema21.properties.ingress_bytes.type},message:"must be integer,null",schema:schema21.properties.ingress_bytes.type,parentSchema:schema21.properties.ingress_bytes,data:data49};
 if(vErrors === null){
 vErrors = [err48];
 }
@@ -17095,11 +21050,10 @@ vErrors.push(err48);
 }
 errors++;
 }
-else {
-const _errs129 = errors;
-for(const key4 in data49){
-if(!(func2.call(schema19.properties, key4))){
-const err49 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties",schema:false,parentSchema:schema19,data:data49};
+if(errors === _errs130){
+if((typeof data49 == "number") && (isFinite(data49))){
+if(data49 < 0 || isNaN(data49)){
+const err49 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema21.properties.ingress_bytes,data:data49};
 if(vErrors === null){
 vErrors = [err49];
 }
@@ -17107,17 +21061,20 @@ else {
 vErrors.push(err49);
 }
 errors++;
-break;
 }
 }
-if(_errs129 === errors){
-if(data49.backend !== undefined){
-let data50 = data49.backend;
-const _errs130 = errors;
-if(errors === _errs130){
-if(typeof data50 === "string"){
-if(func5(data50) < 1){
-const err50 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.backend,data:data50};
+}
+var valid22 = _errs130 === errors;
+}
+else {
+var valid22 = true;
+}
+if(valid22){
+if(data45.processes !== undefined){
+let data50 = data45.processes;
+const _errs132 = errors;
+if((!(((typeof data50 == "number") && (!(data50 % 1) && !isNaN(data50))) && (isFinite(data50)))) && (data50 !== null)){
+const err50 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema21.properties.processes.type},message:"must be integer,null",schema:schema21.properties.processes.type,parentSchema:schema21.properties.processes,data:data50};
 if(vErrors === null){
 vErrors = [err50];
 }
@@ -17126,9 +21083,10 @@ vErrors.push(err50);
 }
 errors++;
 }
-}
-else {
-const err51 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.backend.type,parentSchema:schema19.properties.backend,data:data50};
+if(errors === _errs132){
+if((typeof data50 == "number") && (isFinite(data50))){
+if(data50 < 0 || isNaN(data50)){
+const err51 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema21.properties.processes,data:data50};
 if(vErrors === null){
 vErrors = [err51];
 }
@@ -17138,19 +21096,21 @@ vErrors.push(err51);
 errors++;
 }
 }
-var valid22 = _errs130 === errors;
+}
+var valid22 = _errs132 === errors;
 }
 else {
 var valid22 = true;
 }
-if(valid22){
-if(data49.user !== undefined){
-let data51 = data49.user;
-const _errs132 = errors;
-if(errors === _errs132){
-if(typeof data51 === "string"){
-if(func5(data51) < 1){
-const err52 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.user,data:data51};
+}
+}
+}
+}
+}
+}
+}
+else {
+const err52 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema21.type,parentSchema:schema21,data:data45};
 if(vErrors === null){
 vErrors = [err52];
 }
@@ -17160,8 +21120,12 @@ vErrors.push(err52);
 errors++;
 }
 }
-else {
-const err53 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.user.type,parentSchema:schema19.properties.user,data:data51};
+var _valid5 = _errs120 === errors;
+valid20 = valid20 || _valid5;
+if(!valid20){
+const _errs134 = errors;
+if(data45 !== null){
+const err53 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.usage.anyOf[1].type,parentSchema:schema12.properties.usage.anyOf[1],data:data45};
 if(vErrors === null){
 vErrors = [err53];
 }
@@ -17170,20 +21134,11 @@ vErrors.push(err53);
 }
 errors++;
 }
+var _valid5 = _errs134 === errors;
+valid20 = valid20 || _valid5;
 }
-var valid22 = _errs132 === errors;
-}
-else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.mount !== undefined){
-let data52 = data49.mount;
-const _errs134 = errors;
-if(errors === _errs134){
-if(typeof data52 === "string"){
-if(func5(data52) < 1){
-const err54 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.mount,data:data52};
+if(!valid20){
+const err54 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.usage.anyOf,parentSchema:schema12.properties.usage,data:data45};
 if(vErrors === null){
 vErrors = [err54];
 }
@@ -17191,10 +21146,38 @@ else {
 vErrors.push(err54);
 }
 errors++;
-}
+validate11.errors = vErrors;
+return false;
 }
 else {
-const err55 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.mount.type,parentSchema:schema19.properties.mount,data:data52};
+errors = _errs119;
+if(vErrors !== null){
+if(_errs119){
+vErrors.length = _errs119;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs118 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.isolation !== undefined){
+let data51 = data.isolation;
+const _errs136 = errors;
+const _errs137 = errors;
+let valid23 = false;
+const _errs138 = errors;
+const _errs139 = errors;
+if(errors === _errs139){
+if(data51 && typeof data51 == "object" && !Array.isArray(data51)){
+let missing4;
+if((((((((((((((data51.backend === undefined) && (missing4 = "backend")) || ((data51.user === undefined) && (missing4 = "user"))) || ((data51.mount === undefined) && (missing4 = "mount"))) || ((data51.pid === undefined) && (missing4 = "pid"))) || ((data51.net === undefined) && (missing4 = "net"))) || ((data51.ipc === undefined) && (missing4 = "ipc"))) || ((data51.uts === undefined) && (missing4 = "uts"))) || ((data51.cgroup === undefined) && (missing4 = "cgroup"))) || ((data51.seccomp === undefined) && (missing4 = "seccomp"))) || ((data51.no_new_privs === undefined) && (missing4 = "no_new_privs"))) || ((data51.capabilities === undefined) && (missing4 = "capabilities"))) || ((data51.exec_gate === undefined) && (missing4 = "exec_gate"))) || ((data51.overlay === undefined) && (missing4 = "overlay"))){
+const err55 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing4},message:"must have required property '"+missing4+"'",schema:schema22.required,parentSchema:schema22,data:data51};
 if(vErrors === null){
 vErrors = [err55];
 }
@@ -17203,20 +21186,11 @@ vErrors.push(err55);
 }
 errors++;
 }
-}
-var valid22 = _errs134 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.pid !== undefined){
-let data53 = data49.pid;
-const _errs136 = errors;
-if(errors === _errs136){
-if(typeof data53 === "string"){
-if(func5(data53) < 1){
-const err56 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.pid,data:data53};
+const _errs141 = errors;
+for(const key4 in data51){
+if(!(func2.call(schema22.properties, key4))){
+const err56 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties",schema:false,parentSchema:schema22,data:data51};
 if(vErrors === null){
 vErrors = [err56];
 }
@@ -17224,10 +21198,17 @@ else {
 vErrors.push(err56);
 }
 errors++;
+break;
 }
 }
-else {
-const err57 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.pid.type,parentSchema:schema19.properties.pid,data:data53};
+if(_errs141 === errors){
+if(data51.backend !== undefined){
+let data52 = data51.backend;
+const _errs142 = errors;
+if(errors === _errs142){
+if(typeof data52 === "string"){
+if(func3(data52) < 1){
+const err57 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.backend,data:data52};
 if(vErrors === null){
 vErrors = [err57];
 }
@@ -17237,19 +21218,8 @@ vErrors.push(err57);
 errors++;
 }
 }
-var valid22 = _errs136 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.net !== undefined){
-let data54 = data49.net;
-const _errs138 = errors;
-if(errors === _errs138){
-if(typeof data54 === "string"){
-if(func5(data54) < 1){
-const err58 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.net,data:data54};
+const err58 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.backend.type,parentSchema:schema22.properties.backend,data:data52};
 if(vErrors === null){
 vErrors = [err58];
 }
@@ -17259,8 +21229,19 @@ vErrors.push(err58);
 errors++;
 }
 }
+var valid25 = _errs142 === errors;
+}
 else {
-const err59 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.net.type,parentSchema:schema19.properties.net,data:data54};
+var valid25 = true;
+}
+if(valid25){
+if(data51.user !== undefined){
+let data53 = data51.user;
+const _errs144 = errors;
+if(errors === _errs144){
+if(typeof data53 === "string"){
+if(func3(data53) < 1){
+const err59 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.user,data:data53};
 if(vErrors === null){
 vErrors = [err59];
 }
@@ -17270,19 +21251,8 @@ vErrors.push(err59);
 errors++;
 }
 }
-var valid22 = _errs138 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.ipc !== undefined){
-let data55 = data49.ipc;
-const _errs140 = errors;
-if(errors === _errs140){
-if(typeof data55 === "string"){
-if(func5(data55) < 1){
-const err60 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.ipc,data:data55};
+const err60 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.user.type,parentSchema:schema22.properties.user,data:data53};
 if(vErrors === null){
 vErrors = [err60];
 }
@@ -17292,8 +21262,19 @@ vErrors.push(err60);
 errors++;
 }
 }
+var valid25 = _errs144 === errors;
+}
 else {
-const err61 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.ipc.type,parentSchema:schema19.properties.ipc,data:data55};
+var valid25 = true;
+}
+if(valid25){
+if(data51.mount !== undefined){
+let data54 = data51.mount;
+const _errs146 = errors;
+if(errors === _errs146){
+if(typeof data54 === "string"){
+if(func3(data54) < 1){
+const err61 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.mount,data:data54};
 if(vErrors === null){
 vErrors = [err61];
 }
@@ -17303,19 +21284,8 @@ vErrors.push(err61);
 errors++;
 }
 }
-var valid22 = _errs140 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.uts !== undefined){
-let data56 = data49.uts;
-const _errs142 = errors;
-if(errors === _errs142){
-if(typeof data56 === "string"){
-if(func5(data56) < 1){
-const err62 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.uts,data:data56};
+const err62 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.mount.type,parentSchema:schema22.properties.mount,data:data54};
 if(vErrors === null){
 vErrors = [err62];
 }
@@ -17325,8 +21295,19 @@ vErrors.push(err62);
 errors++;
 }
 }
+var valid25 = _errs146 === errors;
+}
 else {
-const err63 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.uts.type,parentSchema:schema19.properties.uts,data:data56};
+var valid25 = true;
+}
+if(valid25){
+if(data51.pid !== undefined){
+let data55 = data51.pid;
+const _errs148 = errors;
+if(errors === _errs148){
+if(typeof data55 === "string"){
+if(func3(data55) < 1){
+const err63 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.pid,data:data55};
 if(vErrors === null){
 vErrors = [err63];
 }
@@ -17336,19 +21317,8 @@ vErrors.push(err63);
 errors++;
 }
 }
-var valid22 = _errs142 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.cgroup !== undefined){
-let data57 = data49.cgroup;
-const _errs144 = errors;
-if(errors === _errs144){
-if(typeof data57 === "string"){
-if(func5(data57) < 1){
-const err64 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.cgroup,data:data57};
+const err64 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.pid.type,parentSchema:schema22.properties.pid,data:data55};
 if(vErrors === null){
 vErrors = [err64];
 }
@@ -17358,8 +21328,19 @@ vErrors.push(err64);
 errors++;
 }
 }
+var valid25 = _errs148 === errors;
+}
 else {
-const err65 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.cgroup.type,parentSchema:schema19.properties.cgroup,data:data57};
+var valid25 = true;
+}
+if(valid25){
+if(data51.net !== undefined){
+let data56 = data51.net;
+const _errs150 = errors;
+if(errors === _errs150){
+if(typeof data56 === "string"){
+if(func3(data56) < 1){
+const err65 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.net,data:data56};
 if(vErrors === null){
 vErrors = [err65];
 }
@@ -17369,19 +21350,8 @@ vErrors.push(err65);
 errors++;
 }
 }
-var valid22 = _errs144 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.seccomp !== undefined){
-let data58 = data49.seccomp;
-const _errs146 = errors;
-if(errors === _errs146){
-if(typeof data58 === "string"){
-if(func5(data58) < 1){
-const err66 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.seccomp,data:data58};
+const err66 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.net.type,parentSchema:schema22.properties.net,data:data56};
 if(vErrors === null){
 vErrors = [err66];
 }
@@ -17391,8 +21361,19 @@ vErrors.push(err66);
 errors++;
 }
 }
+var valid25 = _errs150 === errors;
+}
 else {
-const err67 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.seccomp.type,parentSchema:schema19.properties.seccomp,data:data58};
+var valid25 = true;
+}
+if(valid25){
+if(data51.ipc !== undefined){
+let data57 = data51.ipc;
+const _errs152 = errors;
+if(errors === _errs152){
+if(typeof data57 === "string"){
+if(func3(data57) < 1){
+const err67 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.ipc,data:data57};
 if(vErrors === null){
 vErrors = [err67];
 }
@@ -17402,19 +21383,8 @@ vErrors.push(err67);
 errors++;
 }
 }
-var valid22 = _errs146 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.no_new_privs !== undefined){
-let data59 = data49.no_new_privs;
-const _errs148 = errors;
-if(errors === _errs148){
-if(typeof data59 === "string"){
-if(func5(data59) < 1){
-const err68 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.no_new_privs,data:data59};
+const err68 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.ipc.type,parentSchema:schema22.properties.ipc,data:data57};
 if(vErrors === null){
 vErrors = [err68];
 }
@@ -17424,8 +21394,19 @@ vErrors.push(err68);
 errors++;
 }
 }
+var valid25 = _errs152 === errors;
+}
 else {
-const err69 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.no_new_privs.type,parentSchema:schema19.properties.no_new_privs,data:data59};
+var valid25 = true;
+}
+if(valid25){
+if(data51.uts !== undefined){
+let data58 = data51.uts;
+const _errs154 = errors;
+if(errors === _errs154){
+if(typeof data58 === "string"){
+if(func3(data58) < 1){
+const err69 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.uts,data:data58};
 if(vErrors === null){
 vErrors = [err69];
 }
@@ -17435,19 +21416,8 @@ vErrors.push(err69);
 errors++;
 }
 }
-var valid22 = _errs148 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.capabilities !== undefined){
-let data60 = data49.capabilities;
-const _errs150 = errors;
-if(errors === _errs150){
-if(typeof data60 === "string"){
-if(func5(data60) < 1){
-const err70 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.capabilities,data:data60};
+const err70 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.uts.type,parentSchema:schema22.properties.uts,data:data58};
 if(vErrors === null){
 vErrors = [err70];
 }
@@ -17457,8 +21427,19 @@ vErrors.push(err70);
 errors++;
 }
 }
+var valid25 = _errs154 === errors;
+}
 else {
-const err71 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.capabilities.type,parentSchema:schema19.properties.capabilities,data:data60};
+var valid25 = true;
+}
+if(valid25){
+if(data51.cgroup !== undefined){
+let data59 = data51.cgroup;
+const _errs156 = errors;
+if(errors === _errs156){
+if(typeof data59 === "string"){
+if(func3(data59) < 1){
+const err71 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.cgroup,data:data59};
 if(vErrors === null){
 vErrors = [err71];
 }
@@ -17468,19 +21449,8 @@ vErrors.push(err71);
 errors++;
 }
 }
-var valid22 = _errs150 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.exec_gate !== undefined){
-let data61 = data49.exec_gate;
-const _errs152 = errors;
-if(errors === _errs152){
-if(typeof data61 === "string"){
-if(func5(data61) < 1){
-const err72 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.exec_gate,data:data61};
+const err72 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.cgroup.type,parentSchema:schema22.properties.cgroup,data:data59};
 if(vErrors === null){
 vErrors = [err72];
 }
@@ -17490,8 +21460,19 @@ vErrors.push(err72);
 errors++;
 }
 }
+var valid25 = _errs156 === errors;
+}
 else {
-const err73 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.exec_gate.type,parentSchema:schema19.properties.exec_gate,data:data61};
+var valid25 = true;
+}
+if(valid25){
+if(data51.seccomp !== undefined){
+let data60 = data51.seccomp;
+const _errs158 = errors;
+if(errors === _errs158){
+if(typeof data60 === "string"){
+if(func3(data60) < 1){
+const err73 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.seccomp,data:data60};
 if(vErrors === null){
 vErrors = [err73];
 }
@@ -17501,19 +21482,8 @@ vErrors.push(err73);
 errors++;
 }
 }
-var valid22 = _errs152 === errors;
-}
 else {
-var valid22 = true;
-}
-if(valid22){
-if(data49.overlay !== undefined){
-let data62 = data49.overlay;
-const _errs154 = errors;
-if(errors === _errs154){
-if(typeof data62 === "string"){
-if(func5(data62) < 1){
-const err74 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19.properties.overlay,data:data62};
+const err74 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.seccomp.type,parentSchema:schema22.properties.seccomp,data:data60};
 if(vErrors === null){
 vErrors = [err74];
 }
@@ -17523,8 +21493,19 @@ vErrors.push(err74);
 errors++;
 }
 }
+var valid25 = _errs158 === errors;
+}
 else {
-const err75 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.overlay.type,parentSchema:schema19.properties.overlay,data:data62};
+var valid25 = true;
+}
+if(valid25){
+if(data51.no_new_privs !== undefined){
+let data61 = data51.no_new_privs;
+const _errs160 = errors;
+if(errors === _errs160){
+if(typeof data61 === "string"){
+if(func3(data61) < 1){
+const err75 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.no_new_privs,data:data61};
 if(vErrors === null){
 vErrors = [err75];
 }
@@ -17534,28 +21515,8 @@ vErrors.push(err75);
 errors++;
 }
 }
-var valid22 = _errs154 === errors;
-}
 else {
-var valid22 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-const err76 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema19.type,parentSchema:schema19,data:data49};
+const err76 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.no_new_privs.type,parentSchema:schema22.properties.no_new_privs,data:data61};
 if(vErrors === null){
 vErrors = [err76];
 }
@@ -17565,12 +21526,19 @@ vErrors.push(err76);
 errors++;
 }
 }
-var _valid4 = _errs126 === errors;
-valid20 = valid20 || _valid4;
-if(!valid20){
-const _errs156 = errors;
-if(data49 !== null){
-const err77 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.isolation.anyOf[1].type,parentSchema:schema12.properties.isolation.anyOf[1],data:data49};
+var valid25 = _errs160 === errors;
+}
+else {
+var valid25 = true;
+}
+if(valid25){
+if(data51.capabilities !== undefined){
+let data62 = data51.capabilities;
+const _errs162 = errors;
+if(errors === _errs162){
+if(typeof data62 === "string"){
+if(func3(data62) < 1){
+const err77 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.capabilities,data:data62};
 if(vErrors === null){
 vErrors = [err77];
 }
@@ -17579,11 +21547,9 @@ vErrors.push(err77);
 }
 errors++;
 }
-var _valid4 = _errs156 === errors;
-valid20 = valid20 || _valid4;
 }
-if(!valid20){
-const err78 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.isolation.anyOf,parentSchema:schema12.properties.isolation,data:data49};
+else {
+const err78 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.capabilities.type,parentSchema:schema22.properties.capabilities,data:data62};
 if(vErrors === null){
 vErrors = [err78];
 }
@@ -17591,42 +21557,21 @@ else {
 vErrors.push(err78);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
+}
+}
+var valid25 = _errs162 === errors;
 }
 else {
-errors = _errs125;
-if(vErrors !== null){
-if(_errs125){
-vErrors.length = _errs125;
+var valid25 = true;
 }
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs124 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.decision !== undefined){
-let data63 = data.decision;
-const _errs158 = errors;
-const _errs159 = errors;
-let valid23 = false;
-const _errs160 = errors;
-if(!(validate13(data63, {instancePath:instancePath+"/decision",parentData:data,parentDataProperty:"decision",rootData}))){
-vErrors = vErrors === null ? validate13.errors : vErrors.concat(validate13.errors);
-errors = vErrors.length;
-}
-var _valid5 = _errs160 === errors;
-valid23 = valid23 || _valid5;
-if(!valid23){
-const _errs161 = errors;
-if(data63 !== null){
-const err79 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.decision.anyOf[1].type,parentSchema:schema12.properties.decision.anyOf[1],data:data63};
+if(valid25){
+if(data51.exec_gate !== undefined){
+let data63 = data51.exec_gate;
+const _errs164 = errors;
+if(errors === _errs164){
+if(typeof data63 === "string"){
+if(func3(data63) < 1){
+const err79 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.exec_gate,data:data63};
 if(vErrors === null){
 vErrors = [err79];
 }
@@ -17635,11 +21580,9 @@ vErrors.push(err79);
 }
 errors++;
 }
-var _valid5 = _errs161 === errors;
-valid23 = valid23 || _valid5;
 }
-if(!valid23){
-const err80 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.decision.anyOf,parentSchema:schema12.properties.decision,data:data63};
+else {
+const err80 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.exec_gate.type,parentSchema:schema22.properties.exec_gate,data:data63};
 if(vErrors === null){
 vErrors = [err80];
 }
@@ -17647,176 +21590,21 @@ else {
 vErrors.push(err80);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
+}
+}
+var valid25 = _errs164 === errors;
 }
 else {
-errors = _errs159;
-if(vErrors !== null){
-if(_errs159){
-vErrors.length = _errs159;
+var valid25 = true;
 }
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs158 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.stdout_sha256 !== undefined){
-let data64 = data.stdout_sha256;
-const _errs163 = errors;
-if((typeof data64 !== "string") && (data64 !== null)){
-validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/type",keyword:"type",params:{type: schema12.properties.stdout_sha256.type},message:"must be string,null",schema:schema12.properties.stdout_sha256.type,parentSchema:schema12.properties.stdout_sha256,data:data64}];
-return false;
-}
-if(errors === _errs163){
+if(valid25){
+if(data51.overlay !== undefined){
+let data64 = data51.overlay;
+const _errs166 = errors;
+if(errors === _errs166){
 if(typeof data64 === "string"){
-if(!pattern5.test(data64)){
-validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stdout_sha256,data:data64}];
-return false;
-}
-}
-}
-var valid0 = _errs163 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.stderr_sha256 !== undefined){
-let data65 = data.stderr_sha256;
-const _errs165 = errors;
-if((typeof data65 !== "string") && (data65 !== null)){
-validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/type",keyword:"type",params:{type: schema12.properties.stderr_sha256.type},message:"must be string,null",schema:schema12.properties.stderr_sha256.type,parentSchema:schema12.properties.stderr_sha256,data:data65}];
-return false;
-}
-if(errors === _errs165){
-if(typeof data65 === "string"){
-if(!pattern5.test(data65)){
-validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stderr_sha256,data:data65}];
-return false;
-}
-}
-}
-var valid0 = _errs165 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.redacted !== undefined){
-let data66 = data.redacted;
-const _errs167 = errors;
-if(errors === _errs167){
-if(Array.isArray(data66)){
-var valid24 = true;
-const len7 = data66.length;
-for(let i7=0; i7<len7; i7++){
-let data67 = data66[i7];
-const _errs169 = errors;
-const _errs170 = errors;
-if(errors === _errs170){
-if(data67 && typeof data67 == "object" && !Array.isArray(data67)){
-let missing5;
-if(((data67.kind === undefined) && (missing5 = "kind")) || ((data67.place === undefined) && (missing5 = "place"))){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/required",keyword:"required",params:{missingProperty: missing5},message:"must have required property '"+missing5+"'",schema:schema24.required,parentSchema:schema24,data:data67}];
-return false;
-}
-else {
-const _errs172 = errors;
-for(const key5 in data67){
-if(!((key5 === "kind") || (key5 === "place"))){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key5},message:"must NOT have additional properties",schema:false,parentSchema:schema24,data:data67}];
-return false;
-break;
-}
-}
-if(_errs172 === errors){
-if(data67.kind !== undefined){
-let data68 = data67.kind;
-const _errs173 = errors;
-if(typeof data68 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/kind",schemaPath:"#/definitions/redaction/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema24.properties.kind.type,parentSchema:schema24.properties.kind,data:data68}];
-return false;
-}
-var valid26 = _errs173 === errors;
-}
-else {
-var valid26 = true;
-}
-if(valid26){
-if(data67.place !== undefined){
-let data69 = data67.place;
-const _errs175 = errors;
-if(typeof data69 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/place",schemaPath:"#/definitions/redaction/properties/place/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema24.properties.place.type,parentSchema:schema24.properties.place,data:data69}];
-return false;
-}
-var valid26 = _errs175 === errors;
-}
-else {
-var valid26 = true;
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema24.type,parentSchema:schema24,data:data67}];
-return false;
-}
-}
-var valid24 = _errs169 === errors;
-if(!valid24){
-break;
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/redacted",schemaPath:"#/properties/redacted/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.properties.redacted.type,parentSchema:schema12.properties.redacted,data:data66}];
-return false;
-}
-}
-var valid0 = _errs167 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replayable !== undefined){
-let data70 = data.replayable;
-const _errs177 = errors;
-if(typeof data70 !== "boolean"){
-validate11.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema12.properties.replayable.type,parentSchema:schema12.properties.replayable,data:data70}];
-return false;
-}
-var valid0 = _errs177 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replay_context !== undefined){
-let data71 = data.replay_context;
-const _errs179 = errors;
-const _errs180 = errors;
-let valid27 = false;
-const _errs181 = errors;
-if(!(validate15(data71, {instancePath:instancePath+"/replay_context",parentData:data,parentDataProperty:"replay_context",rootData}))){
-vErrors = vErrors === null ? validate15.errors : vErrors.concat(validate15.errors);
-errors = vErrors.length;
-}
-var _valid6 = _errs181 === errors;
-valid27 = valid27 || _valid6;
-if(!valid27){
-const _errs182 = errors;
-if(data71 !== null){
-const err81 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.replay_context.anyOf[1].type,parentSchema:schema12.properties.replay_context.anyOf[1],data:data71};
+if(func3(data64) < 1){
+const err81 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.overlay,data:data64};
 if(vErrors === null){
 vErrors = [err81];
 }
@@ -17825,11 +21613,9 @@ vErrors.push(err81);
 }
 errors++;
 }
-var _valid6 = _errs182 === errors;
-valid27 = valid27 || _valid6;
 }
-if(!valid27){
-const err82 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.replay_context.anyOf,parentSchema:schema12.properties.replay_context,data:data71};
+else {
+const err82 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.overlay.type,parentSchema:schema22.properties.overlay,data:data64};
 if(vErrors === null){
 vErrors = [err82];
 }
@@ -17837,18 +21623,254 @@ else {
 vErrors.push(err82);
 }
 errors++;
+}
+}
+var valid25 = _errs166 === errors;
+}
+else {
+var valid25 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err83 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema22.type,parentSchema:schema22,data:data51};
+if(vErrors === null){
+vErrors = [err83];
+}
+else {
+vErrors.push(err83);
+}
+errors++;
+}
+}
+var _valid6 = _errs138 === errors;
+valid23 = valid23 || _valid6;
+if(!valid23){
+const _errs168 = errors;
+if(data51 !== null){
+const err84 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.isolation.anyOf[1].type,parentSchema:schema12.properties.isolation.anyOf[1],data:data51};
+if(vErrors === null){
+vErrors = [err84];
+}
+else {
+vErrors.push(err84);
+}
+errors++;
+}
+var _valid6 = _errs168 === errors;
+valid23 = valid23 || _valid6;
+}
+if(!valid23){
+const err85 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.isolation.anyOf,parentSchema:schema12.properties.isolation,data:data51};
+if(vErrors === null){
+vErrors = [err85];
+}
+else {
+vErrors.push(err85);
+}
+errors++;
 validate11.errors = vErrors;
 return false;
 }
 else {
-errors = _errs180;
+errors = _errs137;
 if(vErrors !== null){
-if(_errs180){
-vErrors.length = _errs180;
+if(_errs137){
+vErrors.length = _errs137;
 }
 else {
 vErrors = null;
 }
+}
+}
+var valid0 = _errs136 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.decision !== undefined){
+let data65 = data.decision;
+const _errs170 = errors;
+const _errs171 = errors;
+let valid26 = false;
+const _errs172 = errors;
+if(!(validate15(data65, {instancePath:instancePath+"/decision",parentData:data,parentDataProperty:"decision",rootData}))){
+vErrors = vErrors === null ? validate15.errors : vErrors.concat(validate15.errors);
+errors = vErrors.length;
+}
+var _valid7 = _errs172 === errors;
+valid26 = valid26 || _valid7;
+if(!valid26){
+const _errs173 = errors;
+if(data65 !== null){
+const err86 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.decision.anyOf[1].type,parentSchema:schema12.properties.decision.anyOf[1],data:data65};
+if(vErrors === null){
+vErrors = [err86];
+}
+else {
+vErrors.push(err86);
+}
+errors++;
+}
+var _valid7 = _errs173 === errors;
+valid26 = valid26 || _valid7;
+}
+if(!valid26){
+const err87 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.decision.anyOf,parentSchema:schema12.properties.decision,data:data65};
+if(vErrors === null){
+vErrors = [err87];
+}
+else {
+vErrors.push(err87);
+}
+errors++;
+validate11.errors = vErrors;
+return false;
+}
+else {
+errors = _errs171;
+if(vErrors !== null){
+if(_errs171){
+vErrors.length = _errs171;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs170 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stdout_sha256 !== undefined){
+let data66 = data.stdout_sha256;
+const _errs175 = errors;
+if((typeof data66 !== "string") && (data66 !== null)){
+validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/type",keyword:"type",params:{type: schema12.properties.stdout_sha256.type},message:"must be string,null",schema:schema12.properties.stdout_sha256.type,parentSchema:schema12.properties.stdout_sha256,data:data66}];
+return false;
+}
+if(errors === _errs175){
+if(typeof data66 === "string"){
+if(!pattern6.test(data66)){
+validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stdout_sha256,data:data66}];
+return false;
+}
+}
+}
+var valid0 = _errs175 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stderr_sha256 !== undefined){
+let data67 = data.stderr_sha256;
+const _errs177 = errors;
+if((typeof data67 !== "string") && (data67 !== null)){
+validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/type",keyword:"type",params:{type: schema12.properties.stderr_sha256.type},message:"must be string,null",schema:schema12.properties.stderr_sha256.type,parentSchema:schema12.properties.stderr_sha256,data:data67}];
+return false;
+}
+if(errors === _errs177){
+if(typeof data67 === "string"){
+if(!pattern6.test(data67)){
+validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stderr_sha256,data:data67}];
+return false;
+}
+}
+}
+var valid0 = _errs177 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.redacted !== undefined){
+let data68 = data.redacted;
+const _errs179 = errors;
+if(errors === _errs179){
+if(Array.isArray(data68)){
+var valid27 = true;
+const len7 = data68.length;
+for(let i7=0; i7<len7; i7++){
+let data69 = data68[i7];
+const _errs181 = errors;
+const _errs182 = errors;
+if(errors === _errs182){
+if(data69 && typeof data69 == "object" && !Array.isArray(data69)){
+let missing5;
+if(((data69.kind === undefined) && (missing5 = "kind")) || ((data69.place === undefined) && (missing5 = "place"))){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/required",keyword:"required",params:{missingProperty: missing5},message:"must have required property '"+missing5+"'",schema:schema27.required,parentSchema:schema27,data:data69}];
+return false;
+}
+else {
+const _errs184 = errors;
+for(const key5 in data69){
+if(!((key5 === "kind") || (key5 === "place"))){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key5},message:"must NOT have additional properties",schema:false,parentSchema:schema27,data:data69}];
+return false;
+break;
+}
+}
+if(_errs184 === errors){
+if(data69.kind !== undefined){
+let data70 = data69.kind;
+const _errs185 = errors;
+if(typeof data70 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/kind",schemaPath:"#/definitions/redaction/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema27.properties.kind.type,parentSchema:schema27.properties.kind,data:data70}];
+return false;
+}
+var valid29 = _errs185 === errors;
+}
+else {
+var valid29 = true;
+}
+if(valid29){
+if(data69.place !== undefined){
+let data71 = data69.place;
+const _errs187 = errors;
+if(typeof data71 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/place",schemaPath:"#/definitions/redaction/properties/place/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema27.properties.place.type,parentSchema:schema27.properties.place,data:data71}];
+return false;
+}
+var valid29 = _errs187 === errors;
+}
+else {
+var valid29 = true;
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema27.type,parentSchema:schema27,data:data69}];
+return false;
+}
+}
+var valid27 = _errs181 === errors;
+if(!valid27){
+break;
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/redacted",schemaPath:"#/properties/redacted/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.properties.redacted.type,parentSchema:schema12.properties.redacted,data:data68}];
+return false;
 }
 }
 var valid0 = _errs179 === errors;
@@ -17857,59 +21879,130 @@ else {
 var valid0 = true;
 }
 if(valid0){
+if(data.replayable !== undefined){
+let data72 = data.replayable;
+const _errs189 = errors;
+if(typeof data72 !== "boolean"){
+validate11.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema12.properties.replayable.type,parentSchema:schema12.properties.replayable,data:data72}];
+return false;
+}
+var valid0 = _errs189 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replay_context !== undefined){
+let data73 = data.replay_context;
+const _errs191 = errors;
+const _errs192 = errors;
+let valid30 = false;
+const _errs193 = errors;
+if(!(validate17(data73, {instancePath:instancePath+"/replay_context",parentData:data,parentDataProperty:"replay_context",rootData}))){
+vErrors = vErrors === null ? validate17.errors : vErrors.concat(validate17.errors);
+errors = vErrors.length;
+}
+var _valid8 = _errs193 === errors;
+valid30 = valid30 || _valid8;
+if(!valid30){
+const _errs194 = errors;
+if(data73 !== null){
+const err88 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.replay_context.anyOf[1].type,parentSchema:schema12.properties.replay_context.anyOf[1],data:data73};
+if(vErrors === null){
+vErrors = [err88];
+}
+else {
+vErrors.push(err88);
+}
+errors++;
+}
+var _valid8 = _errs194 === errors;
+valid30 = valid30 || _valid8;
+}
+if(!valid30){
+const err89 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.replay_context.anyOf,parentSchema:schema12.properties.replay_context,data:data73};
+if(vErrors === null){
+vErrors = [err89];
+}
+else {
+vErrors.push(err89);
+}
+errors++;
+validate11.errors = vErrors;
+return false;
+}
+else {
+errors = _errs192;
+if(vErrors !== null){
+if(_errs192){
+vErrors.length = _errs192;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs191 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
 if(data.seq !== undefined){
-let data72 = data.seq;
-const _errs184 = errors;
-if(!(((typeof data72 == "number") && (!(data72 % 1) && !isNaN(data72))) && (isFinite(data72)))){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data72}];
+let data74 = data.seq;
+const _errs196 = errors;
+if(!(((typeof data74 == "number") && (!(data74 % 1) && !isNaN(data74))) && (isFinite(data74)))){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data74}];
 return false;
 }
-if(errors === _errs184){
-if((typeof data72 == "number") && (isFinite(data72))){
-if(data72 < 0 || isNaN(data72)){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data72}];
+if(errors === _errs196){
+if((typeof data74 == "number") && (isFinite(data74))){
+if(data74 < 0 || isNaN(data74)){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data74}];
 return false;
 }
 }
 }
-var valid0 = _errs184 === errors;
+var valid0 = _errs196 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.prev !== undefined){
-let data73 = data.prev;
-const _errs186 = errors;
-if((typeof data73 !== "string") && (data73 !== null)){
-validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data73}];
+let data75 = data.prev;
+const _errs198 = errors;
+if((typeof data75 !== "string") && (data75 !== null)){
+validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data75}];
 return false;
 }
-var valid0 = _errs186 === errors;
+var valid0 = _errs198 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.hash !== undefined){
-let data74 = data.hash;
-const _errs188 = errors;
-if(errors === _errs188){
-if(typeof data74 === "string"){
-if(func5(data74) < 1){
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data74}];
+let data76 = data.hash;
+const _errs200 = errors;
+if(errors === _errs200){
+if(typeof data76 === "string"){
+if(func3(data76) < 1){
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data76}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data74}];
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data76}];
 return false;
 }
 }
-var valid0 = _errs188 === errors;
+var valid0 = _errs200 === errors;
 }
 else {
 var valid0 = true;
+}
+}
 }
 }
 }
