@@ -9,6 +9,7 @@ import type {
 } from "../world/backend.ts";
 import type { Activity } from "./activity.ts";
 import type { ConfigProblem } from "./config.ts";
+import type { Approvals } from "./approvals/approvals.ts";
 import type { Decisions } from "./decisions.ts";
 import type { BaseEnvironments } from "./environment.ts";
 import type { GitFolders } from "./git-folder.ts";
@@ -35,6 +36,7 @@ export type Broker = {
   readonly gitFolders: GitFolders;
   readonly gitHeads: GitHeads;
   readonly trace: Trace;
+  readonly approvals: Approvals;
   readonly around: Surroundings;
   readonly decisions: Decisions;
   readonly warmSpecs: WarmSpecs;

@@ -4,6 +4,8 @@ import { copyFileSync, existsSync, readFileSync, realpathSync } from "node:fs";
 import { homedir, release } from "node:os";
 import { join } from "node:path";
 import { Activity } from "../../broker/activity.ts";
+import { approvalSpan } from "../../broker/approvals/approval-spans.ts";
+import { Approvals } from "../../broker/approvals/approvals.ts";
 import { inHome } from "../../broker/assignment.ts";
 import type { Broker, WorldBackend } from "../../broker/broker.ts";
 import { Config } from "../../broker/config.ts";
@@ -16,6 +18,7 @@ import { Policies } from "../../broker/policies.ts";
 import { Profiles } from "../../broker/profiles.ts";
 import { Sessions } from "../../broker/sessions.ts";
 import { reloadSpan } from "../../broker/spans/policy-spans.ts";
+import type { OnFault } from "../../broker/spans/span-index.ts";
 import { Trace } from "../../broker/spans/trace.ts";
 import { WarmSpecs } from "../../broker/world-spec.ts";
 import { Worlds } from "../../broker/worlds.ts";
@@ -51,11 +54,13 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
       );
   });
   const onFault = (what: string, error: unknown): void => log.error({ err: error }, what);
-  const decisions = new Decisions();
   const trace = await Trace.open(home.trace, home.database, config.current().trace?.sync ?? false, onFault);
+  const approvals = openApprovals(trace, onFault);
+  const decisions = new Decisions();
   const policies = new Policies(home.policies, installation.policies, (name, policy, problems, news) => {
     decisions.clear();
     if (news) trace.event(reloadSpan(name, policy, problems));
+    if (policy !== undefined) approvals.policyRead(policy.source, policy.hash);
     if (policy !== undefined)
       log.info({ policy: name, hash: policy.hash, notes: policy.notes }, "Policy read");
     else
@@ -82,6 +87,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     gitFolders: new GitFolders(),
     gitHeads: new GitHeads(parts.uid),
     trace,
+    approvals,
     around,
     decisions,
     warmSpecs: new WarmSpecs(around),
@@ -102,6 +108,18 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
       roots: (config.current().projects ?? []).map((path) => inHome(path, around.home)),
     }),
   };
+}
+
+function openApprovals(trace: Trace, onFault: OnFault): Approvals {
+  return new Approvals(
+    trace.database,
+    (pending, event, preview) => {
+      const span = approvalSpan(pending, event, preview);
+      trace.event(span);
+      return span.span_id;
+    },
+    onFault,
+  );
 }
 
 /** The operator's copy of the shipped policy, theirs to edit: written once, never over an existing file. */

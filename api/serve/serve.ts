@@ -53,13 +53,14 @@ export async function serve(broker: Broker, log: Log): Promise<Running> {
 const LAST_ANSWERS_MS = 5000;
 
 /**
- * Order: no new calls, then no worlds (which ends every command), then the last answers and lines of the commands that
+ * Order: no new calls, no questions, then no worlds (which ends every command), then the last answers and lines of the commands that
  * were ended, then the record. A caller that does not read its answer is not waited for.
  */
 async function stop(broker: Broker, open: readonly Open[], agents: AgentSockets, log: Log): Promise<void> {
   for (const { server, path } of open) close(server, path);
   agents.close();
   const answered = broker.activity.close();
+  broker.approvals.close();
   await broker.backend.close();
   const patience = new AbortController();
   await Promise.race([

@@ -1,0 +1,146 @@
+/** Asking a person, from a question to their answer or to the reason why there is none. */
+import type { Broker } from "../broker.ts";
+import { type Refusal, refusal } from "../refusal.ts";
+import type { Pending, WaitEnd } from "./pending.ts";
+import type { Granted, Question } from "./question.ts";
+
+/**
+ * Settles with the answer that was given, or with a refusal: `approval_required` with the question's id when nobody
+ * answered within `waitMs`, `approval_denied`, `policy_changed`, or `busy` when `signal` says that nobody waits.
+ *
+ * `ask` makes the question from what is so at that moment, and is called again after each wait: an answer counts only
+ * for the question that it was given to. A `once` is used up by the call that gets it.
+ */
+export async function askPerson(
+  broker: Broker,
+  ask: () => Question | Refusal,
+  waitMs: number,
+  signal: AbortSignal,
+): Promise<Granted | Refusal> {
+  const until = performance.now() + waitMs;
+  for (;;) {
+    const question = ask();
+    if ("code" in question) return question;
+    const answered = await answerTo(broker, question);
+    if (answered !== undefined) return answered;
+    const pending = broker.approvals.open(question);
+    await previewFirst(broker, pending, signal);
+    const end = await pending.wait(until - performance.now(), signal);
+    if (!isYes(end)) return refusalBecause(end, pending);
+  }
+}
+
+async function answerTo(broker: Broker, question: Question): Promise<Granted | Refusal | undefined> {
+  const denial = broker.approvals.denial(question);
+  if (denial !== undefined) return deniedLately(question, denial);
+  const given = broker.approvals.take(question);
+  if (given === undefined) return undefined;
+  const { approval, how, spent } = given;
+  try {
+    await spent;
+    return { approval, how };
+  } catch (error) {
+    return cannotSpend(error);
+  }
+}
+
+/** The person is asked with its outcome; an answer that comes before, or a caller that leaves, does not wait for it. */
+async function previewFirst(broker: Broker, pending: Pending, signal: AbortSignal): Promise<void> {
+  if (!pending.question.previewFirst || pending.hasPreview) return;
+  const over = new AbortController();
+  const ended = pending.wait(pending.question.timeoutMs, AbortSignal.any([signal, over.signal]));
+  await Promise.race([broker.approvals.previewOf(pending), ended]);
+  over.abort();
+}
+
+function isYes(end: WaitEnd): boolean {
+  return end === "once" || end === "session" || end === "always";
+}
+
+function refusalBecause(end: WaitEnd, { id, question }: Pending): Refusal {
+  const facts = { policy_id: question.policyId, rule: question.rule, approval_id: id };
+  switch (end) {
+    case "deny":
+      return refusal("approval_denied", `A person denied ${named(question)}`, DENIED_HINT, facts);
+    case "policy_changed":
+      return policyChanged(question);
+    case "broker_stopped":
+      return refusal(
+        "busy",
+        "The broker is stopping, and nobody can answer any more",
+        "Ask again once it runs",
+        {
+          retry_after_ms: 1000,
+        },
+      );
+    case "caller_left":
+      return refusal("busy", "The client went away before a person answered", "Ask again", facts);
+    case "expired":
+    case "dropped":
+      return refusal(
+        "approval_required",
+        unanswered(end, question),
+        "Ask again: a new question is put",
+        facts,
+      );
+    default:
+      return refusal("approval_required", required(question), requiredHint(question, id), facts);
+  }
+}
+
+/** The refusal of a question that was asked under another policy than the one that holds now. */
+export function policyChanged({ policyHash, policyId }: Pick<Question, "policyHash" | "policyId">): Refusal {
+  return refusal(
+    "policy_changed",
+    `The policy changed since this was asked under ${policyHash}, so no answer to it counts`,
+    "Ask again: the policy of now decides anew",
+    { policy_id: policyId },
+  );
+}
+
+const DENIED_HINT =
+  "Do the task another way, or say why it is needed and let the person decide anew; another spelling of the same thing asks them again";
+
+function named({ kind }: Question): string {
+  return kind === "command" ? "this command" : "these scopes";
+}
+
+function required(question: Question): string {
+  const { rule } = question;
+  const what = `A person must approve ${named(question)} first`;
+  if (rule === null) return what;
+  const reason = rule.reason === undefined ? "" : `: ${rule.reason}`;
+  return `${what}: '${rule.fragment}' matches '${rule.pattern}' in ${rule.list} (${rule.source})${reason}`;
+}
+
+function requiredHint({ timeoutMs }: Question, id: string): string {
+  const secs = Math.round(timeoutMs / 1000);
+  return `The question ${id} waits ${secs} s for a person: 'substrate approve ${id} --once' (or --session, --always), or 'substrate deny ${id}'. Then make the same call again, or send 'approval_wait_ms' to wait for the answer`;
+}
+
+function unanswered(end: "expired" | "dropped", question: Question): string {
+  return end === "expired"
+    ? `Nobody answered within ${Math.round(question.timeoutMs / 1000)} s whether ${named(question)} may go on`
+    : `The question about ${named(question)} was dropped: too many others were asked after it`;
+}
+
+function deniedLately(
+  question: Question,
+  { approval, restMs }: { readonly approval: string; readonly restMs: number },
+): Refusal {
+  return refusal("approval_denied", `A person denied ${named(question)} a moment ago`, DENIED_HINT, {
+    policy_id: question.policyId,
+    rule: question.rule,
+    approval_id: approval,
+    retry_after_ms: restMs,
+  });
+}
+
+function cannotSpend(error: unknown): Refusal {
+  const why = error instanceof Error ? error.message : String(error);
+  return refusal(
+    "busy",
+    `Nothing ran: it cannot be noted that the approval is used up (${why})`,
+    "Free space where SUBSTRATE_HOME lies, then ask again",
+  );
+}

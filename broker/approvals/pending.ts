@@ -1,0 +1,119 @@
+/** One question that waits for a person, the calls that wait for its answer, and its end. */
+import type { Approval, ApprovalPreview } from "../../schemas/generated/types.ts";
+import type { Grant, Question } from "./question.ts";
+import { NO_PREVIEW, noPreview, RUNNING_PREVIEW } from "./preview-words.ts";
+
+/** How a question ends, one of them for every question. */
+export type QuestionEnd = Grant | "deny" | "expired" | "dropped" | "policy_changed" | "broker_stopped";
+
+/** How a wait for its end is over. */
+export type WaitEnd = QuestionEnd | "time_is_over" | "caller_left";
+
+export class Pending {
+  readonly id: string;
+  readonly question: Question;
+  readonly askedAt = Date.now();
+  /** The span of its being asked. */
+  readonly span: string;
+  readonly #timer: NodeJS.Timeout;
+  readonly #waiting = new Set<(end: WaitEnd) => void>();
+  #preview: ApprovalPreview = NO_PREVIEW;
+  #previewing: Promise<ApprovalPreview> | undefined;
+  #end: QuestionEnd | undefined;
+
+  constructor(id: string, span: string, question: Question, onExpiry: () => void) {
+    this.id = id;
+    this.span = span;
+    this.question = question;
+    this.#timer = setTimeout(onExpiry, question.timeoutMs);
+    this.#timer.unref();
+  }
+
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  get isPreviewing(): boolean {
+    return this.#previewing !== undefined;
+  }
+
+  get hasPreview(): boolean {
+    return this.#preview.state === "done" || this.#preview.state === "failed";
+  }
+
+  /** Waits at most `ms` for its end, or until `signal` says that nobody needs it any more. */
+  wait(ms: number, signal: AbortSignal): Promise<WaitEnd> {
+    if (this.#end !== undefined) return Promise.resolve(this.#end);
+    if (signal.aborted) return Promise.resolve("caller_left");
+    if (ms <= 0) return Promise.resolve("time_is_over");
+    return new Promise((resolve) => {
+      const settle = (end: WaitEnd): void => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", leave);
+        this.#waiting.delete(settle);
+        resolve(end);
+      };
+      const leave = (): void => settle("caller_left");
+      const timer = setTimeout(settle, ms, "time_is_over");
+      signal.addEventListener("abort", leave, { once: true });
+      this.#waiting.add(settle);
+    });
+  }
+
+  /** Ends it once and for all; returns how many calls waited. */
+  end(how: QuestionEnd): number {
+    this.#end ??= how;
+    clearTimeout(this.#timer);
+    const waiting = [...this.#waiting];
+    for (const settle of waiting) settle(this.#end);
+    return waiting.length;
+  }
+
+  /** Tries the command out, one at a time; whoever asks meanwhile gets the same answer. Undefined without a preview. */
+  preview(onFault: (error: unknown) => void): Promise<ApprovalPreview> | undefined {
+    const { preview } = this.question;
+    if (preview === undefined) return undefined;
+    this.#previewing ??= this.#run(preview, onFault);
+    return this.#previewing;
+  }
+
+  shown(): Approval {
+    const { question } = this;
+    return {
+      approval_id: this.id,
+      kind: question.kind,
+      span_id: question.span,
+      agent_id: question.agent,
+      session_id: question.session,
+      project: question.project,
+      cwd: question.cwd,
+      policy_id: question.policyId,
+      policy_hash: question.policyHash,
+      profile: question.profile,
+      rule: question.rule,
+      reason: question.reason,
+      subject: question.subject,
+      offers: [...question.offers, "deny"],
+      notes: question.notes,
+      asked_at: new Date(this.askedAt).toISOString(),
+      expires_at: new Date(this.askedAt + question.timeoutMs).toISOString(),
+      waiting: this.waiting,
+      preview: this.#preview,
+    };
+  }
+
+  async #run(
+    preview: NonNullable<Question["preview"]>,
+    onFault: (error: unknown) => void,
+  ): Promise<ApprovalPreview> {
+    this.#preview = RUNNING_PREVIEW;
+    try {
+      this.#preview = await preview(this.span);
+    } catch (error) {
+      onFault(error);
+      this.#preview = noPreview("It broke: the broker's log says why");
+    }
+    this.#previewing = undefined;
+    return this.#preview;
+  }
+}
