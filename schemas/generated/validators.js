@@ -1742,544 +1742,7 @@ function validate11(data, {instancePath="", parentData, parentDataProperty, root
 let vErrors = null;
 let errors = 0;
 if(!(data && typeof data == "object" && !Array.isArray(data))){
-validate11.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema12.type,parentSchema:schema12,data}];
-return false;
-}
-const _errs1 = errors;
-if(errors === _errs1){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if(((((((data.id === undefined) && (missing0 = "id")) || ((data.policy === undefined) && (missing0 = "policy"))) || ((data.agent === undefined) && (missing0 = "agent"))) || ((data.project === undefined) && (missing0 = "project"))) || ((data.cwd === undefined) && (missing0 = "cwd"))) || ((data.env_hash === undefined) && (missing0 = "env_hash"))){
-validate11.errors = [{instancePath,schemaPath:"#/allOf/0/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema12.allOf[0].required,parentSchema:schema12.allOf[0],data}];
-return false;
-}
-else {
-const _errs3 = errors;
-for(const key0 in data){
-if(!(func2.call(schema12.allOf[0].properties, key0))){
-validate11.errors = [{instancePath,schemaPath:"#/allOf/0/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema12.allOf[0],data}];
-return false;
-break;
-}
-}
-if(_errs3 === errors){
-if(data.id !== undefined){
-let data0 = data.id;
-const _errs4 = errors;
-const _errs5 = errors;
-if(errors === _errs5){
-if(typeof data0 === "string"){
-if(func3(data0) > 128){
-validate11.errors = [{instancePath:instancePath+"/id",schemaPath:"shared.schema.json#/definitions/approval_id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema14,data:data0}];
-return false;
-}
-else {
-if(!pattern0.test(data0)){
-validate11.errors = [{instancePath:instancePath+"/id",schemaPath:"shared.schema.json#/definitions/approval_id/pattern",keyword:"pattern",params:{pattern: "^apr_"},message:"must match pattern \""+"^apr_"+"\"",schema:"^apr_",parentSchema:schema14,data:data0}];
-return false;
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/id",schemaPath:"shared.schema.json#/definitions/approval_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema14.type,parentSchema:schema14,data:data0}];
-return false;
-}
-}
-var valid1 = _errs4 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data.policy !== undefined){
-let data1 = data.policy;
-const _errs7 = errors;
-const _errs8 = errors;
-if(errors === _errs8){
-if(typeof data1 === "string"){
-if(func3(data1) > 128){
-validate11.errors = [{instancePath:instancePath+"/policy",schemaPath:"shared.schema.json#/definitions/policy_name/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema15,data:data1}];
-return false;
-}
-else {
-if(!pattern1.test(data1)){
-validate11.errors = [{instancePath:instancePath+"/policy",schemaPath:"shared.schema.json#/definitions/policy_name/pattern",keyword:"pattern",params:{pattern: "^[a-z0-9-]+$"},message:"must match pattern \""+"^[a-z0-9-]+$"+"\"",schema:"^[a-z0-9-]+$",parentSchema:schema15,data:data1}];
-return false;
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/policy",schemaPath:"shared.schema.json#/definitions/policy_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.type,parentSchema:schema15,data:data1}];
-return false;
-}
-}
-var valid1 = _errs7 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data.profile !== undefined){
-let data2 = data.profile;
-const _errs10 = errors;
-const _errs11 = errors;
-if(errors === _errs11){
-if(typeof data2 === "string"){
-if(func3(data2) > 128){
-validate11.errors = [{instancePath:instancePath+"/profile",schemaPath:"shared.schema.json#/definitions/policy_name/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema15,data:data2}];
-return false;
-}
-else {
-if(!pattern1.test(data2)){
-validate11.errors = [{instancePath:instancePath+"/profile",schemaPath:"shared.schema.json#/definitions/policy_name/pattern",keyword:"pattern",params:{pattern: "^[a-z0-9-]+$"},message:"must match pattern \""+"^[a-z0-9-]+$"+"\"",schema:"^[a-z0-9-]+$",parentSchema:schema15,data:data2}];
-return false;
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/profile",schemaPath:"shared.schema.json#/definitions/policy_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.type,parentSchema:schema15,data:data2}];
-return false;
-}
-}
-var valid1 = _errs10 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data.agent !== undefined){
-let data3 = data.agent;
-const _errs13 = errors;
-const _errs14 = errors;
-if(errors === _errs14){
-if(typeof data3 === "string"){
-if(!pattern3.test(data3)){
-validate11.errors = [{instancePath:instancePath+"/agent",schemaPath:"shared.schema.json#/definitions/agent_id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@-]{1,128}$"+"\"",schema:"^[A-Za-z0-9._:@-]{1,128}$",parentSchema:schema17,data:data3}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/agent",schemaPath:"shared.schema.json#/definitions/agent_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.type,parentSchema:schema17,data:data3}];
-return false;
-}
-}
-var valid1 = _errs13 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data.project !== undefined){
-let data4 = data.project;
-const _errs16 = errors;
-const _errs17 = errors;
-if(errors === _errs17){
-if(typeof data4 === "string"){
-if(func3(data4) > 4095){
-validate11.errors = [{instancePath:instancePath+"/project",schemaPath:"shared.schema.json#/definitions/working_directory/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema18,data:data4}];
-return false;
-}
-else {
-if(!pattern4.test(data4)){
-validate11.errors = [{instancePath:instancePath+"/project",schemaPath:"shared.schema.json#/definitions/working_directory/pattern",keyword:"pattern",params:{pattern: "^/[^\\u0000]*$"},message:"must match pattern \""+"^/[^\\u0000]*$"+"\"",schema:"^/[^\\u0000]*$",parentSchema:schema18,data:data4}];
-return false;
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/project",schemaPath:"shared.schema.json#/definitions/working_directory/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.type,parentSchema:schema18,data:data4}];
-return false;
-}
-}
-var valid1 = _errs16 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data.cwd !== undefined){
-let data5 = data.cwd;
-const _errs19 = errors;
-const _errs20 = errors;
-if(errors === _errs20){
-if(typeof data5 === "string"){
-if(func3(data5) > 4095){
-validate11.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema18,data:data5}];
-return false;
-}
-else {
-if(!pattern4.test(data5)){
-validate11.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/pattern",keyword:"pattern",params:{pattern: "^/[^\\u0000]*$"},message:"must match pattern \""+"^/[^\\u0000]*$"+"\"",schema:"^/[^\\u0000]*$",parentSchema:schema18,data:data5}];
-return false;
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.type,parentSchema:schema18,data:data5}];
-return false;
-}
-}
-var valid1 = _errs19 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data.cmd !== undefined){
-let data6 = data.cmd;
-const _errs22 = errors;
-const _errs23 = errors;
-if(errors === _errs23){
-if(typeof data6 === "string"){
-if(func3(data6) > 10485760){
-validate11.errors = [{instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/maxLength",keyword:"maxLength",params:{limit: 10485760},message:"must NOT have more than 10485760 characters",schema:10485760,parentSchema:schema20,data:data6}];
-return false;
-}
-else {
-if(func3(data6) < 1){
-validate11.errors = [{instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema20,data:data6}];
-return false;
-}
-else {
-if(!pattern6.test(data6)){
-validate11.errors = [{instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema20,data:data6}];
-return false;
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.type,parentSchema:schema20,data:data6}];
-return false;
-}
-}
-var valid1 = _errs22 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data.shell !== undefined){
-let data7 = data.shell;
-const _errs25 = errors;
-if(typeof data7 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/shell",schemaPath:"#/allOf/0/properties/shell/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.shell.type,parentSchema:schema12.allOf[0].properties.shell,data:data7}];
-return false;
-}
-if(!((data7 === "sh") || (data7 === "bash"))){
-validate11.errors = [{instancePath:instancePath+"/shell",schemaPath:"#/allOf/0/properties/shell/enum",keyword:"enum",params:{allowedValues: schema12.allOf[0].properties.shell.enum},message:"must be equal to one of the allowed values",schema:schema12.allOf[0].properties.shell.enum,parentSchema:schema12.allOf[0].properties.shell,data:data7}];
-return false;
-}
-var valid1 = _errs25 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data.argv !== undefined){
-let data8 = data.argv;
-const _errs27 = errors;
-const _errs28 = errors;
-if(errors === _errs28){
-if(Array.isArray(data8)){
-if(data8.length > 65536){
-validate11.errors = [{instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/maxItems",keyword:"maxItems",params:{limit: 65536},message:"must NOT have more than 65536 items",schema:65536,parentSchema:schema21,data:data8}];
-return false;
-}
-else {
-if(data8.length < 1){
-validate11.errors = [{instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema21,data:data8}];
-return false;
-}
-else {
-var valid10 = true;
-const len0 = data8.length;
-for(let i0=0; i0<len0; i0++){
-let data9 = data8[i0];
-const _errs30 = errors;
-if(errors === _errs30){
-if(typeof data9 === "string"){
-if(func3(data9) > 10485760){
-validate11.errors = [{instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/maxLength",keyword:"maxLength",params:{limit: 10485760},message:"must NOT have more than 10485760 characters",schema:10485760,parentSchema:schema21.items,data:data9}];
-return false;
-}
-else {
-if(!pattern6.test(data9)){
-validate11.errors = [{instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema21.items,data:data9}];
-return false;
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.items.type,parentSchema:schema21.items,data:data9}];
-return false;
-}
-}
-var valid10 = _errs30 === errors;
-if(!valid10){
-break;
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema21.type,parentSchema:schema21,data:data8}];
-return false;
-}
-}
-var valid1 = _errs27 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data.env_hash !== undefined){
-let data10 = data.env_hash;
-const _errs32 = errors;
-if(errors === _errs32){
-if(typeof data10 === "string"){
-if(func3(data10) < 1){
-validate11.errors = [{instancePath:instancePath+"/env_hash",schemaPath:"#/allOf/0/properties/env_hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.env_hash,data:data10}];
-return false;
-}
-else {
-if(!pattern8.test(data10)){
-validate11.errors = [{instancePath:instancePath+"/env_hash",schemaPath:"#/allOf/0/properties/env_hash/pattern",keyword:"pattern",params:{pattern: "^sha256:[0-9a-f]{64}$"},message:"must match pattern \""+"^sha256:[0-9a-f]{64}$"+"\"",schema:"^sha256:[0-9a-f]{64}$",parentSchema:schema12.allOf[0].properties.env_hash,data:data10}];
-return false;
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/env_hash",schemaPath:"#/allOf/0/properties/env_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.env_hash.type,parentSchema:schema12.allOf[0].properties.env_hash,data:data10}];
-return false;
-}
-}
-var valid1 = _errs32 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data.stdin_sha256 !== undefined){
-let data11 = data.stdin_sha256;
-const _errs34 = errors;
-if(errors === _errs34){
-if(typeof data11 === "string"){
-if(func3(data11) < 1){
-validate11.errors = [{instancePath:instancePath+"/stdin_sha256",schemaPath:"#/allOf/0/properties/stdin_sha256/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.stdin_sha256,data:data11}];
-return false;
-}
-else {
-if(!pattern9.test(data11)){
-validate11.errors = [{instancePath:instancePath+"/stdin_sha256",schemaPath:"#/allOf/0/properties/stdin_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.allOf[0].properties.stdin_sha256,data:data11}];
-return false;
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/stdin_sha256",schemaPath:"#/allOf/0/properties/stdin_sha256/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.stdin_sha256.type,parentSchema:schema12.allOf[0].properties.stdin_sha256,data:data11}];
-return false;
-}
-}
-var valid1 = _errs34 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data.background !== undefined){
-let data12 = data.background;
-const _errs36 = errors;
-if(typeof data12 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/background",schemaPath:"#/allOf/0/properties/background/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.background.type,parentSchema:schema12.allOf[0].properties.background,data:data12}];
-return false;
-}
-if(!((data12 === "kill") || (data12 === "keep"))){
-validate11.errors = [{instancePath:instancePath+"/background",schemaPath:"#/allOf/0/properties/background/enum",keyword:"enum",params:{allowedValues: schema12.allOf[0].properties.background.enum},message:"must be equal to one of the allowed values",schema:schema12.allOf[0].properties.background.enum,parentSchema:schema12.allOf[0].properties.background,data:data12}];
-return false;
-}
-var valid1 = _errs36 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data.programs !== undefined){
-let data13 = data.programs;
-const _errs38 = errors;
-if(errors === _errs38){
-if(Array.isArray(data13)){
-if(data13.length > 1024){
-validate11.errors = [{instancePath:instancePath+"/programs",schemaPath:"#/allOf/0/properties/programs/maxItems",keyword:"maxItems",params:{limit: 1024},message:"must NOT have more than 1024 items",schema:1024,parentSchema:schema12.allOf[0].properties.programs,data:data13}];
-return false;
-}
-else {
-var valid11 = true;
-const len1 = data13.length;
-for(let i1=0; i1<len1; i1++){
-let data14 = data13[i1];
-const _errs40 = errors;
-const _errs41 = errors;
-if(errors === _errs41){
-if(data14 && typeof data14 == "object" && !Array.isArray(data14)){
-let missing1;
-if(((data14.path === undefined) && (missing1 = "path")) || ((data14.identity === undefined) && (missing1 = "identity"))){
-validate11.errors = [{instancePath:instancePath+"/programs/" + i1,schemaPath:"#/definitions/approved_program/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema22.required,parentSchema:schema22,data:data14}];
-return false;
-}
-else {
-const _errs43 = errors;
-for(const key1 in data14){
-if(!((key1 === "path") || (key1 === "identity"))){
-validate11.errors = [{instancePath:instancePath+"/programs/" + i1,schemaPath:"#/definitions/approved_program/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema22,data:data14}];
-return false;
-break;
-}
-}
-if(_errs43 === errors){
-if(data14.path !== undefined){
-let data15 = data14.path;
-const _errs44 = errors;
-if(errors === _errs44){
-if(typeof data15 === "string"){
-if(func3(data15) < 1){
-validate11.errors = [{instancePath:instancePath+"/programs/" + i1+"/path",schemaPath:"#/definitions/approved_program/properties/path/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.path,data:data15}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/programs/" + i1+"/path",schemaPath:"#/definitions/approved_program/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.path.type,parentSchema:schema22.properties.path,data:data15}];
-return false;
-}
-}
-var valid13 = _errs44 === errors;
-}
-else {
-var valid13 = true;
-}
-if(valid13){
-if(data14.identity !== undefined){
-let data16 = data14.identity;
-const _errs46 = errors;
-if(errors === _errs46){
-if(typeof data16 === "string"){
-if(func3(data16) < 1){
-validate11.errors = [{instancePath:instancePath+"/programs/" + i1+"/identity",schemaPath:"#/definitions/approved_program/properties/identity/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.identity,data:data16}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/programs/" + i1+"/identity",schemaPath:"#/definitions/approved_program/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.identity.type,parentSchema:schema22.properties.identity,data:data16}];
-return false;
-}
-}
-var valid13 = _errs46 === errors;
-}
-else {
-var valid13 = true;
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/programs/" + i1,schemaPath:"#/definitions/approved_program/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema22.type,parentSchema:schema22,data:data14}];
-return false;
-}
-}
-var valid11 = _errs40 === errors;
-if(!valid11){
-break;
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/programs",schemaPath:"#/allOf/0/properties/programs/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.allOf[0].properties.programs.type,parentSchema:schema12.allOf[0].properties.programs,data:data13}];
-return false;
-}
-}
-var valid1 = _errs38 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data.approved_at !== undefined){
-let data17 = data.approved_at;
-const _errs48 = errors;
-if(errors === _errs48){
-if(typeof data17 === "string"){
-if(func3(data17) < 1){
-validate11.errors = [{instancePath:instancePath+"/approved_at",schemaPath:"#/allOf/0/properties/approved_at/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.approved_at,data:data17}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/approved_at",schemaPath:"#/allOf/0/properties/approved_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.approved_at.type,parentSchema:schema12.allOf[0].properties.approved_at,data:data17}];
-return false;
-}
-}
-var valid1 = _errs48 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data.note !== undefined){
-let data18 = data.note;
-const _errs50 = errors;
-if(errors === _errs50){
-if(typeof data18 === "string"){
-if(func3(data18) < 1){
-validate11.errors = [{instancePath:instancePath+"/note",schemaPath:"#/allOf/0/properties/note/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.note,data:data18}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/note",schemaPath:"#/allOf/0/properties/note/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.note.type,parentSchema:schema12.allOf[0].properties.note,data:data18}];
-return false;
-}
-}
-var valid1 = _errs50 === errors;
-}
-else {
-var valid1 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema12.allOf[0].type,parentSchema:schema12.allOf[0],data}];
-return false;
-}
-}
-var valid0 = _errs1 === errors;
-if(valid0){
-const _errs52 = errors;
-const _errs53 = errors;
-let valid14 = false;
-let passing0 = null;
-const _errs54 = errors;
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing2;
-if((data.cmd === undefined) && (missing2 = "cmd")){
-const err0 = {instancePath,schemaPath:"#/allOf/1/oneOf/0/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema12.allOf[1].oneOf[0].required,parentSchema:schema12.allOf[1].oneOf[0],data};
+const err0 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema12.type,parentSchema:schema12,data};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -2288,17 +1751,9 @@ vErrors.push(err0);
 }
 errors++;
 }
-}
-var _valid0 = _errs54 === errors;
-if(_valid0){
-valid14 = true;
-passing0 = 0;
-}
-const _errs55 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
-let missing3;
-if((data.argv === undefined) && (missing3 = "argv")){
-const err1 = {instancePath,schemaPath:"#/allOf/1/oneOf/1/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'",schema:schema12.allOf[1].oneOf[1].required,parentSchema:schema12.allOf[1].oneOf[1],data};
+if(data.id === undefined){
+const err1 = {instancePath,schemaPath:"#/allOf/0/required",keyword:"required",params:{missingProperty: "id"},message:"must have required property '"+"id"+"'",schema:schema12.allOf[0].required,parentSchema:schema12.allOf[0],data};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -2307,20 +1762,8 @@ vErrors.push(err1);
 }
 errors++;
 }
-}
-var _valid0 = _errs55 === errors;
-if(_valid0 && valid14){
-valid14 = false;
-passing0 = [passing0, 1];
-}
-else {
-if(_valid0){
-valid14 = true;
-passing0 = 1;
-}
-}
-if(!valid14){
-const err2 = {instancePath,schemaPath:"#/allOf/1/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf",schema:schema12.allOf[1].oneOf,parentSchema:schema12.allOf[1],data};
+if(data.policy === undefined){
+const err2 = {instancePath,schemaPath:"#/allOf/0/required",keyword:"required",params:{missingProperty: "policy"},message:"must have required property '"+"policy"+"'",schema:schema12.allOf[0].required,parentSchema:schema12.allOf[0],data};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -2328,8 +1771,729 @@ else {
 vErrors.push(err2);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
+}
+if(data.agent === undefined){
+const err3 = {instancePath,schemaPath:"#/allOf/0/required",keyword:"required",params:{missingProperty: "agent"},message:"must have required property '"+"agent"+"'",schema:schema12.allOf[0].required,parentSchema:schema12.allOf[0],data};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+if(data.project === undefined){
+const err4 = {instancePath,schemaPath:"#/allOf/0/required",keyword:"required",params:{missingProperty: "project"},message:"must have required property '"+"project"+"'",schema:schema12.allOf[0].required,parentSchema:schema12.allOf[0],data};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+if(data.cwd === undefined){
+const err5 = {instancePath,schemaPath:"#/allOf/0/required",keyword:"required",params:{missingProperty: "cwd"},message:"must have required property '"+"cwd"+"'",schema:schema12.allOf[0].required,parentSchema:schema12.allOf[0],data};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+if(data.env_hash === undefined){
+const err6 = {instancePath,schemaPath:"#/allOf/0/required",keyword:"required",params:{missingProperty: "env_hash"},message:"must have required property '"+"env_hash"+"'",schema:schema12.allOf[0].required,parentSchema:schema12.allOf[0],data};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+for(const key0 in data){
+if(!(func2.call(schema12.allOf[0].properties, key0))){
+const err7 = {instancePath,schemaPath:"#/allOf/0/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema12.allOf[0],data};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+}
+if(data.id !== undefined){
+let data0 = data.id;
+if(typeof data0 === "string"){
+if(func3(data0) > 128){
+const err8 = {instancePath:instancePath+"/id",schemaPath:"shared.schema.json#/definitions/approval_id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema14,data:data0};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+if(!pattern0.test(data0)){
+const err9 = {instancePath:instancePath+"/id",schemaPath:"shared.schema.json#/definitions/approval_id/pattern",keyword:"pattern",params:{pattern: "^apr_"},message:"must match pattern \""+"^apr_"+"\"",schema:"^apr_",parentSchema:schema14,data:data0};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+}
+}
+else {
+const err10 = {instancePath:instancePath+"/id",schemaPath:"shared.schema.json#/definitions/approval_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema14.type,parentSchema:schema14,data:data0};
+if(vErrors === null){
+vErrors = [err10];
+}
+else {
+vErrors.push(err10);
+}
+errors++;
+}
+}
+if(data.policy !== undefined){
+let data1 = data.policy;
+if(typeof data1 === "string"){
+if(func3(data1) > 128){
+const err11 = {instancePath:instancePath+"/policy",schemaPath:"shared.schema.json#/definitions/policy_name/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema15,data:data1};
+if(vErrors === null){
+vErrors = [err11];
+}
+else {
+vErrors.push(err11);
+}
+errors++;
+}
+if(!pattern1.test(data1)){
+const err12 = {instancePath:instancePath+"/policy",schemaPath:"shared.schema.json#/definitions/policy_name/pattern",keyword:"pattern",params:{pattern: "^[a-z0-9-]+$"},message:"must match pattern \""+"^[a-z0-9-]+$"+"\"",schema:"^[a-z0-9-]+$",parentSchema:schema15,data:data1};
+if(vErrors === null){
+vErrors = [err12];
+}
+else {
+vErrors.push(err12);
+}
+errors++;
+}
+}
+else {
+const err13 = {instancePath:instancePath+"/policy",schemaPath:"shared.schema.json#/definitions/policy_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.type,parentSchema:schema15,data:data1};
+if(vErrors === null){
+vErrors = [err13];
+}
+else {
+vErrors.push(err13);
+}
+errors++;
+}
+}
+if(data.profile !== undefined){
+let data2 = data.profile;
+if(typeof data2 === "string"){
+if(func3(data2) > 128){
+const err14 = {instancePath:instancePath+"/profile",schemaPath:"shared.schema.json#/definitions/policy_name/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema15,data:data2};
+if(vErrors === null){
+vErrors = [err14];
+}
+else {
+vErrors.push(err14);
+}
+errors++;
+}
+if(!pattern1.test(data2)){
+const err15 = {instancePath:instancePath+"/profile",schemaPath:"shared.schema.json#/definitions/policy_name/pattern",keyword:"pattern",params:{pattern: "^[a-z0-9-]+$"},message:"must match pattern \""+"^[a-z0-9-]+$"+"\"",schema:"^[a-z0-9-]+$",parentSchema:schema15,data:data2};
+if(vErrors === null){
+vErrors = [err15];
+}
+else {
+vErrors.push(err15);
+}
+errors++;
+}
+}
+else {
+const err16 = {instancePath:instancePath+"/profile",schemaPath:"shared.schema.json#/definitions/policy_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.type,parentSchema:schema15,data:data2};
+if(vErrors === null){
+vErrors = [err16];
+}
+else {
+vErrors.push(err16);
+}
+errors++;
+}
+}
+if(data.agent !== undefined){
+let data3 = data.agent;
+if(typeof data3 === "string"){
+if(!pattern3.test(data3)){
+const err17 = {instancePath:instancePath+"/agent",schemaPath:"shared.schema.json#/definitions/agent_id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@-]{1,128}$"+"\"",schema:"^[A-Za-z0-9._:@-]{1,128}$",parentSchema:schema17,data:data3};
+if(vErrors === null){
+vErrors = [err17];
+}
+else {
+vErrors.push(err17);
+}
+errors++;
+}
+}
+else {
+const err18 = {instancePath:instancePath+"/agent",schemaPath:"shared.schema.json#/definitions/agent_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.type,parentSchema:schema17,data:data3};
+if(vErrors === null){
+vErrors = [err18];
+}
+else {
+vErrors.push(err18);
+}
+errors++;
+}
+}
+if(data.project !== undefined){
+let data4 = data.project;
+if(typeof data4 === "string"){
+if(func3(data4) > 4095){
+const err19 = {instancePath:instancePath+"/project",schemaPath:"shared.schema.json#/definitions/working_directory/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema18,data:data4};
+if(vErrors === null){
+vErrors = [err19];
+}
+else {
+vErrors.push(err19);
+}
+errors++;
+}
+if(!pattern4.test(data4)){
+const err20 = {instancePath:instancePath+"/project",schemaPath:"shared.schema.json#/definitions/working_directory/pattern",keyword:"pattern",params:{pattern: "^/[^\\u0000]*$"},message:"must match pattern \""+"^/[^\\u0000]*$"+"\"",schema:"^/[^\\u0000]*$",parentSchema:schema18,data:data4};
+if(vErrors === null){
+vErrors = [err20];
+}
+else {
+vErrors.push(err20);
+}
+errors++;
+}
+}
+else {
+const err21 = {instancePath:instancePath+"/project",schemaPath:"shared.schema.json#/definitions/working_directory/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.type,parentSchema:schema18,data:data4};
+if(vErrors === null){
+vErrors = [err21];
+}
+else {
+vErrors.push(err21);
+}
+errors++;
+}
+}
+if(data.cwd !== undefined){
+let data5 = data.cwd;
+if(typeof data5 === "string"){
+if(func3(data5) > 4095){
+const err22 = {instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema18,data:data5};
+if(vErrors === null){
+vErrors = [err22];
+}
+else {
+vErrors.push(err22);
+}
+errors++;
+}
+if(!pattern4.test(data5)){
+const err23 = {instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/pattern",keyword:"pattern",params:{pattern: "^/[^\\u0000]*$"},message:"must match pattern \""+"^/[^\\u0000]*$"+"\"",schema:"^/[^\\u0000]*$",parentSchema:schema18,data:data5};
+if(vErrors === null){
+vErrors = [err23];
+}
+else {
+vErrors.push(err23);
+}
+errors++;
+}
+}
+else {
+const err24 = {instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.type,parentSchema:schema18,data:data5};
+if(vErrors === null){
+vErrors = [err24];
+}
+else {
+vErrors.push(err24);
+}
+errors++;
+}
+}
+if(data.cmd !== undefined){
+let data6 = data.cmd;
+if(typeof data6 === "string"){
+if(func3(data6) > 10485760){
+const err25 = {instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/maxLength",keyword:"maxLength",params:{limit: 10485760},message:"must NOT have more than 10485760 characters",schema:10485760,parentSchema:schema20,data:data6};
+if(vErrors === null){
+vErrors = [err25];
+}
+else {
+vErrors.push(err25);
+}
+errors++;
+}
+if(func3(data6) < 1){
+const err26 = {instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema20,data:data6};
+if(vErrors === null){
+vErrors = [err26];
+}
+else {
+vErrors.push(err26);
+}
+errors++;
+}
+if(!pattern6.test(data6)){
+const err27 = {instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema20,data:data6};
+if(vErrors === null){
+vErrors = [err27];
+}
+else {
+vErrors.push(err27);
+}
+errors++;
+}
+}
+else {
+const err28 = {instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.type,parentSchema:schema20,data:data6};
+if(vErrors === null){
+vErrors = [err28];
+}
+else {
+vErrors.push(err28);
+}
+errors++;
+}
+}
+if(data.shell !== undefined){
+let data7 = data.shell;
+if(typeof data7 !== "string"){
+const err29 = {instancePath:instancePath+"/shell",schemaPath:"#/allOf/0/properties/shell/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.shell.type,parentSchema:schema12.allOf[0].properties.shell,data:data7};
+if(vErrors === null){
+vErrors = [err29];
+}
+else {
+vErrors.push(err29);
+}
+errors++;
+}
+if(!((data7 === "sh") || (data7 === "bash"))){
+const err30 = {instancePath:instancePath+"/shell",schemaPath:"#/allOf/0/properties/shell/enum",keyword:"enum",params:{allowedValues: schema12.allOf[0].properties.shell.enum},message:"must be equal to one of the allowed values",schema:schema12.allOf[0].properties.shell.enum,parentSchema:schema12.allOf[0].properties.shell,data:data7};
+if(vErrors === null){
+vErrors = [err30];
+}
+else {
+vErrors.push(err30);
+}
+errors++;
+}
+}
+if(data.argv !== undefined){
+let data8 = data.argv;
+if(Array.isArray(data8)){
+if(data8.length > 65536){
+const err31 = {instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/maxItems",keyword:"maxItems",params:{limit: 65536},message:"must NOT have more than 65536 items",schema:65536,parentSchema:schema21,data:data8};
+if(vErrors === null){
+vErrors = [err31];
+}
+else {
+vErrors.push(err31);
+}
+errors++;
+}
+if(data8.length < 1){
+const err32 = {instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema21,data:data8};
+if(vErrors === null){
+vErrors = [err32];
+}
+else {
+vErrors.push(err32);
+}
+errors++;
+}
+const len0 = data8.length;
+for(let i0=0; i0<len0; i0++){
+let data9 = data8[i0];
+if(typeof data9 === "string"){
+if(func3(data9) > 10485760){
+const err33 = {instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/maxLength",keyword:"maxLength",params:{limit: 10485760},message:"must NOT have more than 10485760 characters",schema:10485760,parentSchema:schema21.items,data:data9};
+if(vErrors === null){
+vErrors = [err33];
+}
+else {
+vErrors.push(err33);
+}
+errors++;
+}
+if(!pattern6.test(data9)){
+const err34 = {instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema21.items,data:data9};
+if(vErrors === null){
+vErrors = [err34];
+}
+else {
+vErrors.push(err34);
+}
+errors++;
+}
+}
+else {
+const err35 = {instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.items.type,parentSchema:schema21.items,data:data9};
+if(vErrors === null){
+vErrors = [err35];
+}
+else {
+vErrors.push(err35);
+}
+errors++;
+}
+}
+}
+else {
+const err36 = {instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema21.type,parentSchema:schema21,data:data8};
+if(vErrors === null){
+vErrors = [err36];
+}
+else {
+vErrors.push(err36);
+}
+errors++;
+}
+}
+if(data.env_hash !== undefined){
+let data10 = data.env_hash;
+if(typeof data10 === "string"){
+if(func3(data10) < 1){
+const err37 = {instancePath:instancePath+"/env_hash",schemaPath:"#/allOf/0/properties/env_hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.env_hash,data:data10};
+if(vErrors === null){
+vErrors = [err37];
+}
+else {
+vErrors.push(err37);
+}
+errors++;
+}
+if(!pattern8.test(data10)){
+const err38 = {instancePath:instancePath+"/env_hash",schemaPath:"#/allOf/0/properties/env_hash/pattern",keyword:"pattern",params:{pattern: "^sha256:[0-9a-f]{64}$"},message:"must match pattern \""+"^sha256:[0-9a-f]{64}$"+"\"",schema:"^sha256:[0-9a-f]{64}$",parentSchema:schema12.allOf[0].properties.env_hash,data:data10};
+if(vErrors === null){
+vErrors = [err38];
+}
+else {
+vErrors.push(err38);
+}
+errors++;
+}
+}
+else {
+const err39 = {instancePath:instancePath+"/env_hash",schemaPath:"#/allOf/0/properties/env_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.env_hash.type,parentSchema:schema12.allOf[0].properties.env_hash,data:data10};
+if(vErrors === null){
+vErrors = [err39];
+}
+else {
+vErrors.push(err39);
+}
+errors++;
+}
+}
+if(data.stdin_sha256 !== undefined){
+let data11 = data.stdin_sha256;
+if(typeof data11 === "string"){
+if(func3(data11) < 1){
+const err40 = {instancePath:instancePath+"/stdin_sha256",schemaPath:"#/allOf/0/properties/stdin_sha256/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.stdin_sha256,data:data11};
+if(vErrors === null){
+vErrors = [err40];
+}
+else {
+vErrors.push(err40);
+}
+errors++;
+}
+if(!pattern9.test(data11)){
+const err41 = {instancePath:instancePath+"/stdin_sha256",schemaPath:"#/allOf/0/properties/stdin_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.allOf[0].properties.stdin_sha256,data:data11};
+if(vErrors === null){
+vErrors = [err41];
+}
+else {
+vErrors.push(err41);
+}
+errors++;
+}
+}
+else {
+const err42 = {instancePath:instancePath+"/stdin_sha256",schemaPath:"#/allOf/0/properties/stdin_sha256/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.stdin_sha256.type,parentSchema:schema12.allOf[0].properties.stdin_sha256,data:data11};
+if(vErrors === null){
+vErrors = [err42];
+}
+else {
+vErrors.push(err42);
+}
+errors++;
+}
+}
+if(data.background !== undefined){
+let data12 = data.background;
+if(typeof data12 !== "string"){
+const err43 = {instancePath:instancePath+"/background",schemaPath:"#/allOf/0/properties/background/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.background.type,parentSchema:schema12.allOf[0].properties.background,data:data12};
+if(vErrors === null){
+vErrors = [err43];
+}
+else {
+vErrors.push(err43);
+}
+errors++;
+}
+if(!((data12 === "kill") || (data12 === "keep"))){
+const err44 = {instancePath:instancePath+"/background",schemaPath:"#/allOf/0/properties/background/enum",keyword:"enum",params:{allowedValues: schema12.allOf[0].properties.background.enum},message:"must be equal to one of the allowed values",schema:schema12.allOf[0].properties.background.enum,parentSchema:schema12.allOf[0].properties.background,data:data12};
+if(vErrors === null){
+vErrors = [err44];
+}
+else {
+vErrors.push(err44);
+}
+errors++;
+}
+}
+if(data.programs !== undefined){
+let data13 = data.programs;
+if(Array.isArray(data13)){
+if(data13.length > 1024){
+const err45 = {instancePath:instancePath+"/programs",schemaPath:"#/allOf/0/properties/programs/maxItems",keyword:"maxItems",params:{limit: 1024},message:"must NOT have more than 1024 items",schema:1024,parentSchema:schema12.allOf[0].properties.programs,data:data13};
+if(vErrors === null){
+vErrors = [err45];
+}
+else {
+vErrors.push(err45);
+}
+errors++;
+}
+const len1 = data13.length;
+for(let i1=0; i1<len1; i1++){
+let data14 = data13[i1];
+if(data14 && typeof data14 == "object" && !Array.isArray(data14)){
+if(data14.path === undefined){
+const err46 = {instancePath:instancePath+"/programs/" + i1,schemaPath:"#/definitions/approved_program/required",keyword:"required",params:{missingProperty: "path"},message:"must have required property '"+"path"+"'",schema:schema22.required,parentSchema:schema22,data:data14};
+if(vErrors === null){
+vErrors = [err46];
+}
+else {
+vErrors.push(err46);
+}
+errors++;
+}
+if(data14.identity === undefined){
+const err47 = {instancePath:instancePath+"/programs/" + i1,schemaPath:"#/definitions/approved_program/required",keyword:"required",params:{missingProperty: "identity"},message:"must have required property '"+"identity"+"'",schema:schema22.required,parentSchema:schema22,data:data14};
+if(vErrors === null){
+vErrors = [err47];
+}
+else {
+vErrors.push(err47);
+}
+errors++;
+}
+for(const key1 in data14){
+if(!((key1 === "path") || (key1 === "identity"))){
+const err48 = {instancePath:instancePath+"/programs/" + i1,schemaPath:"#/definitions/approved_program/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema22,data:data14};
+if(vErrors === null){
+vErrors = [err48];
+}
+else {
+vErrors.push(err48);
+}
+errors++;
+}
+}
+if(data14.path !== undefined){
+let data15 = data14.path;
+if(typeof data15 === "string"){
+if(func3(data15) < 1){
+const err49 = {instancePath:instancePath+"/programs/" + i1+"/path",schemaPath:"#/definitions/approved_program/properties/path/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.path,data:data15};
+if(vErrors === null){
+vErrors = [err49];
+}
+else {
+vErrors.push(err49);
+}
+errors++;
+}
+}
+else {
+const err50 = {instancePath:instancePath+"/programs/" + i1+"/path",schemaPath:"#/definitions/approved_program/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.path.type,parentSchema:schema22.properties.path,data:data15};
+if(vErrors === null){
+vErrors = [err50];
+}
+else {
+vErrors.push(err50);
+}
+errors++;
+}
+}
+if(data14.identity !== undefined){
+let data16 = data14.identity;
+if(typeof data16 === "string"){
+if(func3(data16) < 1){
+const err51 = {instancePath:instancePath+"/programs/" + i1+"/identity",schemaPath:"#/definitions/approved_program/properties/identity/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.identity,data:data16};
+if(vErrors === null){
+vErrors = [err51];
+}
+else {
+vErrors.push(err51);
+}
+errors++;
+}
+}
+else {
+const err52 = {instancePath:instancePath+"/programs/" + i1+"/identity",schemaPath:"#/definitions/approved_program/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.identity.type,parentSchema:schema22.properties.identity,data:data16};
+if(vErrors === null){
+vErrors = [err52];
+}
+else {
+vErrors.push(err52);
+}
+errors++;
+}
+}
+}
+else {
+const err53 = {instancePath:instancePath+"/programs/" + i1,schemaPath:"#/definitions/approved_program/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema22.type,parentSchema:schema22,data:data14};
+if(vErrors === null){
+vErrors = [err53];
+}
+else {
+vErrors.push(err53);
+}
+errors++;
+}
+}
+}
+else {
+const err54 = {instancePath:instancePath+"/programs",schemaPath:"#/allOf/0/properties/programs/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.allOf[0].properties.programs.type,parentSchema:schema12.allOf[0].properties.programs,data:data13};
+if(vErrors === null){
+vErrors = [err54];
+}
+else {
+vErrors.push(err54);
+}
+errors++;
+}
+}
+if(data.approved_at !== undefined){
+let data17 = data.approved_at;
+if(typeof data17 === "string"){
+if(func3(data17) < 1){
+const err55 = {instancePath:instancePath+"/approved_at",schemaPath:"#/allOf/0/properties/approved_at/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.approved_at,data:data17};
+if(vErrors === null){
+vErrors = [err55];
+}
+else {
+vErrors.push(err55);
+}
+errors++;
+}
+}
+else {
+const err56 = {instancePath:instancePath+"/approved_at",schemaPath:"#/allOf/0/properties/approved_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.approved_at.type,parentSchema:schema12.allOf[0].properties.approved_at,data:data17};
+if(vErrors === null){
+vErrors = [err56];
+}
+else {
+vErrors.push(err56);
+}
+errors++;
+}
+}
+if(data.note !== undefined){
+let data18 = data.note;
+if(typeof data18 === "string"){
+if(func3(data18) < 1){
+const err57 = {instancePath:instancePath+"/note",schemaPath:"#/allOf/0/properties/note/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.note,data:data18};
+if(vErrors === null){
+vErrors = [err57];
+}
+else {
+vErrors.push(err57);
+}
+errors++;
+}
+}
+else {
+const err58 = {instancePath:instancePath+"/note",schemaPath:"#/allOf/0/properties/note/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.note.type,parentSchema:schema12.allOf[0].properties.note,data:data18};
+if(vErrors === null){
+vErrors = [err58];
+}
+else {
+vErrors.push(err58);
+}
+errors++;
+}
+}
+}
+else {
+const err59 = {instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema12.allOf[0].type,parentSchema:schema12.allOf[0],data};
+if(vErrors === null){
+vErrors = [err59];
+}
+else {
+vErrors.push(err59);
+}
+errors++;
+}
+const _errs53 = errors;
+let valid16 = false;
+let passing0 = null;
+const _errs54 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.cmd === undefined){
+const err60 = {instancePath,schemaPath:"#/allOf/1/oneOf/0/required",keyword:"required",params:{missingProperty: "cmd"},message:"must have required property '"+"cmd"+"'",schema:schema12.allOf[1].oneOf[0].required,parentSchema:schema12.allOf[1].oneOf[0],data};
+if(vErrors === null){
+vErrors = [err60];
+}
+else {
+vErrors.push(err60);
+}
+errors++;
+}
+}
+var _valid0 = _errs54 === errors;
+if(_valid0){
+valid16 = true;
+passing0 = 0;
+}
+const _errs55 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.argv === undefined){
+const err61 = {instancePath,schemaPath:"#/allOf/1/oneOf/1/required",keyword:"required",params:{missingProperty: "argv"},message:"must have required property '"+"argv"+"'",schema:schema12.allOf[1].oneOf[1].required,parentSchema:schema12.allOf[1].oneOf[1],data};
+if(vErrors === null){
+vErrors = [err61];
+}
+else {
+vErrors.push(err61);
+}
+errors++;
+}
+}
+var _valid0 = _errs55 === errors;
+if(_valid0 && valid16){
+valid16 = false;
+passing0 = [passing0, 1];
+}
+else {
+if(_valid0){
+valid16 = true;
+passing0 = 1;
+}
+}
+if(!valid16){
+const err62 = {instancePath,schemaPath:"#/allOf/1/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf",schema:schema12.allOf[1].oneOf,parentSchema:schema12.allOf[1],data};
+if(vErrors === null){
+vErrors = [err62];
+}
+else {
+vErrors.push(err62);
+}
+errors++;
 }
 else {
 errors = _errs53;
@@ -2342,8 +2506,6 @@ vErrors = null;
 }
 }
 }
-var valid0 = _errs52 === errors;
-}
 validate11.errors = vErrors;
 return errors === 0;
 }
@@ -2353,61 +2515,71 @@ function validate10(data, {instancePath="", parentData, parentDataProperty, root
 /*# sourceURL="approvals.schema.json" */;
 let vErrors = null;
 let errors = 0;
-if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((data.approvals === undefined) && (missing0 = "approvals")){
-validate10.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema11.required,parentSchema:schema11,data}];
-return false;
+if(data.approvals === undefined){
+const err0 = {instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: "approvals"},message:"must have required property '"+"approvals"+"'",schema:schema11.required,parentSchema:schema11,data};
+if(vErrors === null){
+vErrors = [err0];
 }
 else {
-const _errs1 = errors;
+vErrors.push(err0);
+}
+errors++;
+}
 for(const key0 in data){
 if(!(key0 === "approvals")){
-validate10.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data}];
-return false;
-break;
-}
-}
-if(_errs1 === errors){
-if(data.approvals !== undefined){
-let data0 = data.approvals;
-const _errs2 = errors;
-if((!(Array.isArray(data0))) && (data0 !== null)){
-validate10.errors = [{instancePath:instancePath+"/approvals",schemaPath:"#/properties/approvals/type",keyword:"type",params:{type: schema11.properties.approvals.type},message:"must be array,null",schema:schema11.properties.approvals.type,parentSchema:schema11.properties.approvals,data:data0}];
-return false;
-}
-if(errors === _errs2){
-if(Array.isArray(data0)){
-if(data0.length > 4096){
-validate10.errors = [{instancePath:instancePath+"/approvals",schemaPath:"#/properties/approvals/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.properties.approvals,data:data0}];
-return false;
+const err1 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data};
+if(vErrors === null){
+vErrors = [err1];
 }
 else {
-var valid1 = true;
+vErrors.push(err1);
+}
+errors++;
+}
+}
+if(data.approvals !== undefined){
+let data0 = data.approvals;
+if((!(Array.isArray(data0))) && (data0 !== null)){
+const err2 = {instancePath:instancePath+"/approvals",schemaPath:"#/properties/approvals/type",keyword:"type",params:{type: schema11.properties.approvals.type},message:"must be array,null",schema:schema11.properties.approvals.type,parentSchema:schema11.properties.approvals,data:data0};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+if(Array.isArray(data0)){
+if(data0.length > 4096){
+const err3 = {instancePath:instancePath+"/approvals",schemaPath:"#/properties/approvals/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.properties.approvals,data:data0};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
 const len0 = data0.length;
 for(let i0=0; i0<len0; i0++){
-const _errs4 = errors;
 if(!(validate11(data0[i0], {instancePath:instancePath+"/approvals/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
 vErrors = vErrors === null ? validate11.errors : vErrors.concat(validate11.errors);
 errors = vErrors.length;
 }
-var valid1 = _errs4 === errors;
-if(!valid1){
-break;
-}
-}
-}
-}
-}
 }
 }
 }
 }
 else {
-validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
-return false;
+const err4 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data};
+if(vErrors === null){
+vErrors = [err4];
 }
+else {
+vErrors.push(err4);
+}
+errors++;
 }
 validate10.errors = vErrors;
 return errors === 0;

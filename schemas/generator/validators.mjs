@@ -10,6 +10,7 @@ import { BANNER, documents } from "./documents.mjs";
  * a body of 10 MiB can hold five million of them.
  */
 const EVERY_ERROR = new Set([
+  "approvals.schema.json",
   "broker-file.schema.json",
   "config.schema.json",
   "policy-case.schema.json",

@@ -15,6 +15,11 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const EXAMPLES = join(ROOT, "schemas/examples");
 
 const VALIDATORS: Readonly<Record<string, Validator<unknown>>> = {
+  "approval-decision-reply": validators.validateApprovalDecisionReply,
+  "approval-decision-request": validators.validateApprovalDecisionRequest,
+  "approval-preview-reply": validators.validateApprovalPreviewReply,
+  approvals: validators.validateApprovalsDocument,
+  "approvals-reply": validators.validateApprovalsReply,
   "broker-file": validators.validateBrokerFile,
   "check-reply": validators.validateCheckReply,
   "check-request": validators.validateCheckRequest,
