@@ -52,7 +52,10 @@ export function decideAll(
   );
   const mode = policies.some((policy) => policy.mode === "enforce") ? "enforce" : "observe";
   const warnings = policies.flatMap((policy) => judge(policy, read, usual).warnings);
-  return asDecision({ ...strictest, warnings }, mode);
+  const isIsolated = [first, ...others].some(({ approved }) => approved === "isolate");
+  const silent = policies.find((policy) => policy.document.approval?.interactive === false) ?? base;
+  const judgement = answered({ ...strictest, warnings, approved: isIsolated ? "isolate" : "allow" }, silent);
+  return asDecision(judgement, mode);
 }
 
 /** The command as it is read when the caller gives it these variables: each part of it starts with them. */
@@ -72,6 +75,7 @@ interface Judgement {
   readonly verdict: PlainVerdict;
   readonly rule: DecisionRule | null;
   readonly warnings: readonly DecisionRule[];
+  readonly approved: Decision["approved"];
   readonly policyId: string;
 }
 
@@ -82,7 +86,8 @@ function judge(policy: CompiledPolicy, read: ReadCommand, where: Where): Judgeme
     null,
   );
   const { verdict, rule } = strictest ?? { verdict: "allow" as const, rule: allowedBy };
-  return answered({ verdict, rule, warnings, policyId: policy.id }, policy);
+  const approved = found.some((one) => one.verdict === "isolate") ? "isolate" : "allow";
+  return answered({ verdict, rule, warnings, approved, policyId: policy.id }, policy);
 }
 
 /** Where nobody may be asked, what asks is refused. */
@@ -99,5 +104,7 @@ function asDecision(judgement: Judgement, mode: PolicyMode): Decision {
     ...judgement,
     mode,
     verdict: mode === "observe" ? OBSERVED[judgement.verdict] : judgement.verdict,
+    // Observing runs everything plainly.
+    approved: mode === "observe" ? "allow" : judgement.approved,
   };
 }

@@ -11,6 +11,8 @@ export interface Decision {
   readonly rule: DecisionRule | null;
   /** Rules of `commands.warn` that matched: the command runs and leaves a violation span for each. */
   readonly warnings: readonly DecisionRule[];
+  /** How the command runs once a person has approved it: the strictest that no answer lifts. */
+  readonly approved: "allow" | "isolate";
   /** The policy whose rule decided: of two (`decideBoth`), the one with the stricter verdict. */
   readonly policyId: string;
 }

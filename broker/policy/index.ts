@@ -13,4 +13,5 @@ export type {
   Where,
 } from "./decision.ts";
 export { loadPolicy, parsePolicy } from "./load.ts";
+export { HOME_MARK } from "./command.ts";
 export { readArgv, readShell } from "./read.ts";

@@ -31,19 +31,6 @@ const ROWS: readonly NotYetRow[] = [
     sentence: "net.egress_budget always holds: there is no network inside a world yet",
   },
   {
-    key: "commands.ask",
-    effect: "stricter",
-    asked: ({ commands, approval }) =>
-      (commands?.ask ?? []).length > 0 || commands?.opaque === "ask" || approval?.require === true,
-    sentence: "what asks is refused as approval_required: nobody can answer yet",
-  },
-  {
-    key: "approval.preview",
-    effect: "nothing",
-    asked: ({ approval }) => approval?.preview === "auto",
-    sentence: "approval.preview is not made yet",
-  },
-  {
     key: "world.isolate_network",
     effect: "unbuilt",
     asked: ({ world }) => world?.isolate_network === false,

@@ -188,15 +188,18 @@ describe("what this version cannot enforce", () => {
     "net: { allowed: [github.com], egress_budget: { total_bytes: 1 } }",
     "world: { limits: { pids: 5 }, publish: [3000], seccomp: enforce, require: [cgroup] }",
     'changes: { apply: agent, auto_apply: ["$PROJECT/x"] }',
-    "commands: { ask: [x] }",
     "privacy: { hash_code_only: true }",
   ])("%s makes nothing weaker, so it loads and is noted", (key) => {
     expect(withKey(key)).toEqual([]);
     expect(loadedFrom(`id: a\nname: A\nmode: enforce\n${key}\n`).notes.length).toBeGreaterThan(0);
   });
 
-  test("seccomp: log is carried out, so it loads without a word", () => {
-    expect(loadedFrom("id: a\nname: A\nmode: enforce\nworld: { seccomp: log }\n").notes).toEqual([]);
+  test.each([
+    "world: { seccomp: log }",
+    "commands: { ask: [x], opaque: ask }",
+    "approval: { require: true, preview: auto, timeout_secs: 5 }",
+  ])("%s is carried out, so it loads without a word", (key) => {
+    expect(loadedFrom(`id: a\nname: A\nmode: enforce\n${key}\n`).notes).toEqual([]);
   });
 
   test("plain denied paths load without a word", () => {

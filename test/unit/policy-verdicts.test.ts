@@ -82,6 +82,7 @@ test("the answer names list, pattern, fragment and line", () => {
     verdict: "deny",
     mode: "enforce",
     policyId: "table",
+    approved: "allow",
     warnings: [],
     rule: { list: "commands.denied", pattern: "sudo *", fragment: "sudo -u bob id", source: "table.yaml:7" },
   });
