@@ -9,6 +9,7 @@ import type {
 } from "../world/backend.ts";
 import type { Activity } from "./activity.ts";
 import type { ConfigProblem } from "./config.ts";
+import type { AlwaysFile } from "./approvals/always-file.ts";
 import type { Approvals } from "./approvals/approvals.ts";
 import type { Decisions } from "./decisions.ts";
 import type { BaseEnvironments } from "./environment.ts";
@@ -37,6 +38,7 @@ export type Broker = {
   readonly gitHeads: GitHeads;
   readonly trace: Trace;
   readonly approvals: Approvals;
+  readonly always: AlwaysFile;
   readonly around: Surroundings;
   readonly decisions: Decisions;
   readonly warmSpecs: WarmSpecs;

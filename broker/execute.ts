@@ -4,6 +4,7 @@
  */
 import type { ExecuteRequest } from "../schemas/generated/types.ts";
 import type { WorldViolation } from "../world/backend.ts";
+import { approved, mustAsk } from "./approve.ts";
 import { borrowWorld } from "./borrow-world.ts";
 import type { Broker } from "./broker.ts";
 import { changesOf } from "./changes.ts";
@@ -42,11 +43,14 @@ async function journey(
   request: ExecuteRequest,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const job = prepareJob(broker, agent, request);
-  if ("code" in job) return refused(job);
+  const asked = prepareJob(broker, agent, request);
+  if ("code" in asked) return refused(asked);
 
-  const denial = refuseByDecision(job);
-  if (denial !== undefined) return recordRefusal(broker, job, denial);
+  const denial = refuseByDecision(asked);
+  if (denial !== undefined) return recordRefusal(broker, asked, denial);
+
+  const job = mustAsk(asked) ? await approved(broker, asked, signal) : asked;
+  if ("code" in job) return recordRefusal(broker, asked, job);
 
   const lease = await borrowWorld(broker, job);
   if ("code" in lease) return recordRefusal(broker, job, lease);

@@ -20,6 +20,8 @@ export type Home = {
   readonly controlSocket: string;
   readonly agentSockets: string;
   readonly config: string;
+  /** What a person approved for always. */
+  readonly approvals: string;
   readonly policies: string;
   readonly trace: string;
   readonly database: string;
@@ -52,6 +54,7 @@ export function homeLayout(root: string, overlay: string | undefined): Home {
     controlSocket: join(root, "sock/control.sock"),
     agentSockets: join(root, "sock/agents"),
     config: join(root, "config.yaml"),
+    approvals: join(root, "approvals.yaml"),
     policies: join(root, "policies"),
     trace: join(root, "trace/trace.jsonl"),
     database: join(root, "db"),

@@ -19,6 +19,8 @@ export type Job = {
   readonly decision: Decision;
   readonly environment: BaseEnvironment;
   readonly worldImage: WorldImage;
+  /** The approval that it runs by; null without one. */
+  readonly approval: string | null;
   /** Of the project when the command was asked for; null outside git. */
   readonly projectCommit: string | null;
 };

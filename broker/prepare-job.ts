@@ -35,6 +35,7 @@ export function prepareJob(broker: Broker, agent: string, request: ExecuteReques
     effective,
     site,
     decision: judge(broker, request, place, effective),
+    approval: null,
     environment: broker.environments.of(effective.hash, () => passedVariables(effective.policies)),
     projectCommit: broker.gitHeads.of(place.project),
     worldImage: broker.worldImages[seccompMode(effective.policies)],

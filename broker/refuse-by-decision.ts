@@ -1,29 +1,27 @@
 import type { Job } from "./job.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 
-/** The refusal of a command that the policy stops; undefined when it may run. */
+/** The refusal of a command that the policy stops and no answer lifts; undefined when it may run, or may be asked for. */
 export function refuseByDecision(job: Job): Refusal | undefined {
   const { verdict, rule, policyId } = job.decision;
-  const facts = { policy_id: policyId, rule };
+  const facts = { policy_id: policyId, rule, exit: 126 };
   if (verdict === "deny") {
     const hint =
       "Do the task another way, or ask the operator to change the policy; trying other spellings of the same command gives the same answer";
-    return refusal("policy_denied", `Policy '${policyId}' denies this command${because(job)}`, hint, {
-      ...facts,
-      exit: 126,
-    });
+    return refusal("policy_denied", `Policy '${policyId}' denies this command${because(job)}`, hint, facts);
   }
-  if (verdict === "ask") {
-    const hint =
-      "Nobody can approve in this version: do the task another way, or ask the operator to move the rule";
-    return refusal(
-      "approval_required",
-      `A person must approve this command first${because(job)}`,
-      hint,
-      facts,
-    );
-  }
-  return undefined;
+  const silent = job.request.require_approval === true ? silentPolicy(job) : undefined;
+  if (silent === undefined) return undefined;
+  return refusal(
+    "policy_denied",
+    `This call wants a person to approve its command, and policy '${silent}' lets nobody be asked: approval.interactive is false`,
+    "Leave 'require_approval' out, or ask the operator to change the policy",
+    { ...facts, policy_id: silent, rule: null },
+  );
+}
+
+function silentPolicy({ effective }: Job): string | undefined {
+  return effective.policies.find(({ document }) => document.approval?.interactive === false)?.id;
 }
 
 function because({ decision: { rule } }: Job): string {

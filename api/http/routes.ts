@@ -1,4 +1,5 @@
 import type { Request, Response } from "express";
+import { handleApprovals, handleDecision, handlePreview } from "./approvals.ts";
 import type { Context } from "./context.ts";
 import { handleHealth } from "./health.ts";
 import { handleReload } from "./policy.ts";
@@ -19,6 +20,9 @@ export const ROUTES: readonly Route[] = [
   { for: "everybody", method: "get", path: "/v1/trace/:span_id", handle: handleTrace },
   { for: "everybody", method: "get", path: "/v1/spans", handle: handleSpans },
   { for: "everybody", method: "get", path: "/v1/health", handle: handleHealth },
+  { for: "operator", method: "get", path: "/v1/approvals", handle: handleApprovals },
+  { for: "operator", method: "post", path: "/v1/approvals/:approval_id", handle: handleDecision },
+  { for: "operator", method: "post", path: "/v1/approvals/:approval_id/preview", handle: handlePreview },
   { for: "operator", method: "post", path: "/v1/policy/reload", handle: handleReload },
   { for: "operator", method: "post", path: "/v1/world/warm", handle: handleWarm },
   { for: "operator", method: "post", path: "/v1/world/restart", handle: handleRestart },

@@ -4,6 +4,7 @@ import { copyFileSync, existsSync, readFileSync, realpathSync } from "node:fs";
 import { homedir, release } from "node:os";
 import { join } from "node:path";
 import { Activity } from "../../broker/activity.ts";
+import { AlwaysFile } from "../../broker/approvals/always-file.ts";
 import { approvalSpan } from "../../broker/approvals/approval-spans.ts";
 import { Approvals } from "../../broker/approvals/approvals.ts";
 import { inHome } from "../../broker/assignment.ts";
@@ -88,6 +89,9 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     gitHeads: new GitHeads(parts.uid),
     trace,
     approvals,
+    always: new AlwaysFile(home.approvals, (problems) =>
+      log.error({ problems }, "What was approved for always does not load, so nothing of it holds"),
+    ),
     around,
     decisions,
     warmSpecs: new WarmSpecs(around),

@@ -7,11 +7,15 @@ import type { OnFault } from "../spans/span-index.ts";
 import { Ended } from "./ended.ts";
 import { Grants } from "./grants.ts";
 import { Pending, type QuestionEnd } from "./pending.ts";
+import { noPreview } from "./preview-words.ts";
 import type { Grant, Granted, Question } from "./question.ts";
 
 /** Questions that wait at once. Past a bound the oldest goes: of its agent, or of the agent that has the most. */
 const MAX_PENDING_OF_AGENT = 16;
 const MAX_PENDING = 128;
+
+/** Commands that are tried out at once. */
+const MAX_PREVIEWS = 4;
 
 /** Puts on record what happened to a question; returns the span. Throws when it cannot be recorded. */
 export type RecordEvent = (
@@ -26,6 +30,7 @@ export class Approvals {
   readonly #onFault: OnFault;
   readonly #pending = new Map<string, Pending>();
   readonly #ended = new Ended();
+  #previews = 0;
   #closed = false;
 
   constructor(database: RootDatabase, record: RecordEvent, onFault: OnFault) {
@@ -77,6 +82,11 @@ export class Approvals {
     return { released: this.#grant(pending, decision) };
   }
 
+  /** Settles when the answers so far outlive this broker. */
+  written(): Promise<void> {
+    return this.#grants.written();
+  }
+
   /** Tries out what waits. Settles with what came of it, which a failed one says too. */
   async preview(id: string): Promise<ApprovalPreview | Refusal> {
     const pending = this.#waiting(id);
@@ -86,10 +96,22 @@ export class Approvals {
 
   /** The same for a question at hand; undefined when there is nothing that could be tried out. */
   async previewOf(pending: Pending): Promise<ApprovalPreview | undefined> {
-    const began = pending.isPreviewing;
-    const preview = await pending.preview((error) => this.#onFault("A preview broke", error));
-    if (preview !== undefined && !began) this.#record(pending, "previewed", preview);
-    return preview;
+    if (pending.isPreviewing) return await pending.preview();
+    if (this.#previews >= MAX_PREVIEWS)
+      return noPreview(
+        `${MAX_PREVIEWS} other commands are being tried out: ask for it again in a few seconds`,
+      );
+    this.#previews += 1;
+    try {
+      const preview = await pending.preview();
+      if (preview !== undefined) this.#record(pending, "previewed", preview);
+      return preview;
+    } catch (error) {
+      this.#onFault("A preview broke", error);
+      return noPreview("It broke: the broker's log says why");
+    } finally {
+      this.#previews -= 1;
+    }
   }
 
   /** A policy was read: what was asked or answered under other words of it is over. */
@@ -114,9 +136,10 @@ export class Approvals {
     return this.#endIfOutdated(pending) ?? pending;
   }
 
+  /** Looking may read the policy anew, which ends it on its own. */
   #endIfOutdated(pending: Pending): Refusal | undefined {
     const outdated = pending.question.outdated();
-    if (outdated !== undefined) this.#endOrSay(pending, "policy_changed");
+    if (outdated !== undefined && this.#pending.has(pending.id)) this.#endOrSay(pending, "policy_changed");
     return outdated;
   }
 

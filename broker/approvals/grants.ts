@@ -16,12 +16,13 @@ const MAX_KEPT = 4096;
 
 /**
  * The answers `once` and `session`, by the key of their question. In memory, with a copy in LMDB that the next broker
- * begins with; nobody waits for the copy but whoever uses up a `once`.
+ * begins with. Only a person's answer waits for the copy, and whoever uses up a `once`.
  */
 export class Grants {
   readonly #stored: Database<Kept, string>;
   readonly #kept = new Map<string, Kept>();
   readonly #onFault: OnFault;
+  #written: Promise<unknown> = Promise.resolve();
 
   constructor(database: RootDatabase, onFault: OnFault) {
     this.#stored = database.openDB({ name: "approvals" });
@@ -70,8 +71,15 @@ export class Grants {
     this.#say(this.#stored.remove(key));
   }
 
+  /** Settles when the next broker would know all that this one knows. */
+  async written(): Promise<void> {
+    await this.#written;
+  }
+
   #say(write: Promise<boolean>): void {
-    write.catch((error: unknown) => this.#onFault("An approval cannot be kept for the next broker", error));
+    this.#written = write.catch((error: unknown) =>
+      this.#onFault("An approval cannot be kept for the next broker", error),
+    );
   }
 }
 

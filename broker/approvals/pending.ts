@@ -70,10 +70,10 @@ export class Pending {
   }
 
   /** Tries the command out, one at a time; whoever asks meanwhile gets the same answer. Undefined without a preview. */
-  preview(onFault: (error: unknown) => void): Promise<ApprovalPreview> | undefined {
+  preview(): Promise<ApprovalPreview> | undefined {
     const { preview } = this.question;
     if (preview === undefined) return undefined;
-    this.#previewing ??= this.#run(preview, onFault);
+    this.#previewing ??= this.#run(preview);
     return this.#previewing;
   }
 
@@ -102,18 +102,16 @@ export class Pending {
     };
   }
 
-  async #run(
-    preview: NonNullable<Question["preview"]>,
-    onFault: (error: unknown) => void,
-  ): Promise<ApprovalPreview> {
+  async #run(preview: NonNullable<Question["preview"]>): Promise<ApprovalPreview> {
     this.#preview = RUNNING_PREVIEW;
     try {
       this.#preview = await preview(this.span);
     } catch (error) {
-      onFault(error);
       this.#preview = noPreview("It broke: the broker's log says why");
+      throw error;
+    } finally {
+      this.#previewing = undefined;
     }
-    this.#previewing = undefined;
     return this.#preview;
   }
 }

@@ -120,6 +120,7 @@ function common(job: Job): SpanRecord {
     usage: null,
     isolation: null,
     decision: { verdict, mode, rule: cleanRule(rule) },
+    ...(job.approval === null ? {} : { approval_id: job.approval }),
     stdout_sha256: null,
     stderr_sha256: null,
     redacted: [...redacted],
@@ -161,6 +162,12 @@ function outcomeWord(ran: Ran, outcome: Outcome): SpanRecord["outcome"] {
   return ran.cancelled ? "cancelled" : "ended";
 }
 
-function refusalFields(error: Refusal): Pick<SpanRecord, "code" | "message" | "hint"> {
-  return { code: error.code, message: redact(error.message, "message").text, hint: error.hint };
+function refusalFields(error: Refusal): Pick<SpanRecord, "code" | "message" | "hint" | "approval_id"> {
+  const { code, message, hint, approval_id } = error;
+  return {
+    code,
+    message: redact(message, "message").text,
+    hint,
+    ...(approval_id === undefined ? {} : { approval_id }),
+  };
 }

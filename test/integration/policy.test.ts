@@ -74,7 +74,7 @@ describe.each(actors())("a policy that enforces, as $kind", (actor) => {
     expect(await broker.run("ls isolated-new")).toMatchObject({ exit: 2 });
   });
 
-  test("what asks is refused as long as nobody can approve", async () => {
+  test("what asks is refused as long as nobody has approved it", async () => {
     expect(await broker.refused({ cmd: "touch asked" })).toMatchObject({
       status: 403,
       code: "approval_required",

@@ -1,0 +1,54 @@
+import type { Request, Response } from "express";
+import { decideApproval, listApprovals, previewApproval } from "../../broker/operate-approvals.ts";
+import { type Refusal, refusal } from "../../broker/refusal.ts";
+import type { ApprovalDecisionRequest } from "../../schemas/generated/types.ts";
+import { validateApprovalDecisionRequest } from "../../schemas/generated/validators.js";
+import { sendJson, sendRefusal } from "./answer.ts";
+import type { Context } from "./context.ts";
+import { validDocument, type Validator } from "./valid-request.ts";
+
+/** `GET /v1/approvals`: what waits for a person. */
+export function handleApprovals({ broker }: Context, _request: Request, response: Response): void {
+  sendJson(response, 200, listApprovals(broker));
+}
+
+/** `POST /v1/approvals/:id`: a person's answer. */
+export async function handleDecision(
+  { broker, log }: Context,
+  request: Request,
+  response: Response,
+): Promise<void> {
+  const validate: Validator<ApprovalDecisionRequest> = validateApprovalDecisionRequest;
+  const body = await validDocument(request, validate);
+  if ("code" in body) return sendRefusal(response, body);
+  const reply = await decideApproval(broker, idOf(request), body.valid.decision);
+  if (!("code" in reply)) log.info(reply, "A question is answered");
+  send(response, reply);
+}
+
+/** `POST /v1/approvals/:id/preview`: what the command would change. */
+export async function handlePreview(
+  { broker }: Context,
+  request: Request,
+  response: Response,
+): Promise<void> {
+  const reply = await broker.activity.during(() => previewApproval(broker, idOf(request)));
+  send(response, reply ?? stopping());
+}
+
+function idOf(request: Request): string {
+  return String(request.params["approval_id"]);
+}
+
+function send(response: Response, reply: object | Refusal): void {
+  if (isRefusal(reply)) sendRefusal(response, reply);
+  else sendJson(response, 200, reply);
+}
+
+function isRefusal(reply: object): reply is Refusal {
+  return "code" in reply;
+}
+
+function stopping(): Refusal {
+  return refusal("busy", "The broker is stopping", "Try again once it runs", { retry_after_ms: 1000 });
+}

@@ -1,0 +1,209 @@
+/** What a person is asked about a command, and all that their answer is bound to. */
+import { createHash } from "node:crypto";
+import type { AlwaysApproval } from "../../schemas/generated/types.ts";
+import type { Broker } from "../broker.ts";
+import { commandEnvironment } from "../environment.ts";
+import type { Job } from "../job.ts";
+import { groundOf } from "../judge.ts";
+import { readArgv, readShell } from "../policy/index.ts";
+import { type Refusal, refusal } from "../refusal.ts";
+import { placeOf } from "../request.ts";
+import { redact, redactWords } from "../spans/redact.ts";
+import { policyChanged } from "./ask-person.ts";
+import { previewCommand } from "./preview.ts";
+import { noPreview } from "./preview-words.ts";
+import { type NamedPrograms, namedPrograms } from "./programs.ts";
+import type { Grant, Question } from "./question.ts";
+
+const DEFAULT_TIMEOUT_SECS = 300;
+
+/** Variables of the host that change how a command speaks, and not what it does. */
+const MANNERS = /^(LANG|LANGUAGE|LC_[A-Z]+|TZ|TERM|COLORTERM)$/;
+
+/** Nobody looks at more, and so much is kept of each question. */
+const MAX_SHOWN = 1024 * 1024;
+
+/** Characters of input in base64 that are kept for a preview. */
+const MAX_INPUT = 256 * 1024;
+
+/** The question as it is now, or why nothing is asked any more. */
+export function commandQuestion(broker: Broker, job: Job): Question | Refusal {
+  const refused = outdatedBecause(broker, job) ?? tooLong(job);
+  if (refused !== undefined) return refused;
+  const kept = withoutLongInput(job);
+  const { effective, session, decision } = job;
+  const [assigned, narrowing] = effective.policies;
+  const named = namedPrograms(readCommand(job), surroundings(broker, job));
+  const entry = alwaysEntry(job, named);
+  const recorded = recordedCommand(job);
+  const notes = notesOf(named, recorded.isSecret);
+  const offers = offersOf(named, recorded.isSecret);
+  return {
+    kind: "command",
+    key: keyOf(job, entry, named),
+    span: job.span,
+    agent: job.agent,
+    session: session.id,
+    project: job.place.project,
+    cwd: job.place.cwd,
+    policyId: effective.id,
+    policyHash: effective.hash,
+    policies: effective.policies.map(({ source, hash }) => ({ source, hash })),
+    profile: narrowing?.id ?? null,
+    mode: decision.mode,
+    rule: asksByRule(job) ? decision.rule : null,
+    reason: asksByRule(job) ? (decision.rule?.reason ?? null) : "Who asks wants a person to look at it",
+    subject: subjectOf(job),
+    recorded: recorded.text,
+    offers,
+    notes,
+    timeoutMs: Math.min(...effective.policies.map(timeoutSecs)) * 1000,
+    outdated: () => outdatedBecause(broker, kept),
+    ...(offers.includes("always") ? always(broker, entry) : {}),
+    preview: (layers) =>
+      kept === job
+        ? previewCommand(broker, kept, layers)
+        : Promise.resolve(noPreview(`Its input is longer than ${MAX_INPUT} characters and is not kept`)),
+    previewFirst: [assigned, narrowing].some((policy) => policy?.document.approval?.preview === "auto"),
+  };
+}
+
+/** Whether the policy asks; else the caller does. */
+function asksByRule({ decision }: Job): boolean {
+  return decision.verdict === "ask";
+}
+
+/** Why no answer counts any more: another policy holds, or another folder is there. */
+function outdatedBecause(broker: Broker, job: Job): Refusal | undefined {
+  const { agent, place, request, effective } = job;
+  const now = placeOf(broker, place.cwd);
+  if ("code" in now) return now;
+  const ground = groundOf(broker, agent, now, request.profile);
+  if ("code" in ground) return ground;
+  const same = ground.effective.hash === effective.hash && now.identity === place.identity;
+  return same && now.project === place.project
+    ? undefined
+    : policyChanged({ policyHash: effective.hash, policyId: effective.id });
+}
+
+function tooLong({ request: { cmd = "", argv = [], env = {} } }: Job): Refusal | undefined {
+  const words = [cmd, ...argv, ...Object.entries(env).flat()];
+  const length = words.reduce((sum, word) => sum + word.length, 0);
+  if (length <= MAX_SHOWN) return undefined;
+  return refusal(
+    "invalid_request",
+    `A person must approve this command, and nobody can look at its ${length} characters (at most ${MAX_SHOWN})`,
+    "Write the long parts to a file in the project, or send data through stdin_b64",
+  );
+}
+
+function withoutLongInput(job: Job): Job {
+  if ((job.request.stdin_b64?.length ?? 0) <= MAX_INPUT) return job;
+  const { stdin_b64: _left, ...request } = job.request;
+  return { ...job, request };
+}
+
+function readCommand({ request }: Job): ReturnType<typeof readShell> {
+  const { argv, cmd = "", shell = "sh" } = request;
+  return argv === undefined ? readShell(cmd, shell) : readArgv(argv);
+}
+
+function surroundings(broker: Broker, job: Job): Parameters<typeof namedPrograms>[1] {
+  const env = environmentOf(job);
+  const { policies, hash } = job.effective;
+  return {
+    cwd: job.place.cwd,
+    project: job.place.project,
+    home: env["HOME"] ?? broker.around.home,
+    path: env["PATH"] ?? "",
+    writable: broker.warmSpecs.of(hash, policies, job.site).files.write,
+  };
+}
+
+function environmentOf({ environment, request, agent, span }: Job): Readonly<Record<string, string>> {
+  return commandEnvironment(environment.variables, request.env, agent, span);
+}
+
+/** Everything that an answer for always is bound to; the other answers are bound to more. */
+function alwaysEntry(job: Job, { programs }: NamedPrograms): Omit<AlwaysApproval, "id"> {
+  const { request, effective, place, agent } = job;
+  const [, narrowing] = effective.policies;
+  const { cmd, argv, shell, stdin_b64, background } = request;
+  const replaceable = programs.filter((program) => program.replaceable);
+  return {
+    policy: effective.id,
+    ...(narrowing === undefined ? {} : { profile: narrowing.id }),
+    agent,
+    project: place.project,
+    cwd: place.cwd,
+    ...(argv === undefined ? { cmd: cmd ?? "", ...(shell === "bash" ? { shell } : {}) } : { argv }),
+    env_hash: `sha256:${sha256(JSON.stringify(variablesThatMatter(job)))}`,
+    ...(stdin_b64 === undefined ? {} : { stdin_sha256: sha256(Buffer.from(stdin_b64, "base64")) }),
+    ...(background === "keep" ? { background } : {}),
+    ...(replaceable.length === 0
+      ? {}
+      : { programs: replaceable.map(({ path, identity }) => ({ path, identity })) }),
+  };
+}
+
+/** All that the call adds, and of the host's all but {@link MANNERS}. */
+function variablesThatMatter({ environment, request }: Job): readonly (readonly [string, string])[] {
+  const added = Object.entries(request.env ?? {}).map(([name, value]) => [`+${name}`, value] as const);
+  const host = Object.entries(environment.variables).filter(([name]) => !MANNERS.test(name));
+  return [...host, ...added].sort(([one], [other]) => (one < other ? -1 : 1));
+}
+
+function keyOf(job: Job, entry: Omit<AlwaysApproval, "id">, { programs }: NamedPrograms): string {
+  const { effective, session, place, argv } = job;
+  const parts = ["command", effective.hash, session.id, place.identity, argv, entry, programs];
+  return sha256(JSON.stringify(parts));
+}
+
+function always(
+  broker: Broker,
+  entry: Omit<AlwaysApproval, "id">,
+): Pick<Question, "standing" | "keepAlways"> {
+  return {
+    standing: () => broker.always.find({ ...entry, id: "apr_wanted" }),
+    keepAlways: (id) => broker.always.add({ id, ...entry, approved_at: new Date().toISOString() }),
+  };
+}
+
+function offersOf({ unknown }: NamedPrograms, isSecret: boolean): readonly Grant[] {
+  if (unknown.length > 0) return ["once"];
+  return isSecret ? ["once", "session"] : ["once", "session", "always"];
+}
+
+function notesOf({ unknown }: NamedPrograms, isSecret: boolean): readonly string[] {
+  const once = unknown.map((why) => `It can only be approved for one run: ${why}`);
+  const secret =
+    "It cannot be approved for always: it seems to hold a credential, and approvals.yaml would too";
+  return isSecret ? [...once, secret] : once;
+}
+
+function recordedCommand({ request: { argv, cmd } }: Job): {
+  readonly text: string;
+  readonly isSecret: boolean;
+} {
+  const { text, redacted } = argv === undefined ? redact(cmd ?? "", "cmd") : redactWords(argv, "cmd");
+  return { text, isSecret: redacted.length > 0 };
+}
+
+function subjectOf({ request, decision }: Job): Question["subject"] {
+  const { argv, cmd, shell, env = {}, stdin_b64 } = request;
+  const added = Object.entries(env).map(([name, value]) => redact(`${name}=${value}`, "env").text);
+  return {
+    ...(argv === undefined ? { cmd: cmd ?? "", shell: shell ?? "sh" } : { argv: [...argv] }),
+    ...(added.length === 0 ? {} : { env: added }),
+    ...(stdin_b64 === undefined ? {} : { stdin_bytes: Buffer.byteLength(stdin_b64, "base64") }),
+    verdict: decision.approved,
+  };
+}
+
+function timeoutSecs({ document }: Job["effective"]["policies"][number]): number {
+  return document.approval?.timeout_secs ?? DEFAULT_TIMEOUT_SECS;
+}
+
+function sha256(data: string | Buffer): string {
+  return createHash("sha256").update(data).digest("hex");
+}

@@ -1,0 +1,107 @@
+/**
+ * Trying a command out before a person is asked: in a fresh world, on an overlay of the project, and all of it is
+ * discarded. Nothing but that overlay can be written, and such a world has no network, so nobody gets an effect that
+ * way; its output is read and thrown away, so nobody learns anything either but how it ended and what it changed.
+ */
+import { join } from "node:path";
+import type { ApprovalPreview, FsDiff } from "../../schemas/generated/types.ts";
+import { type World, type WorldSpec, WorldUnavailable } from "../../world/backend.ts";
+import { asRequired } from "../borrow-world.ts";
+import type { Broker } from "../broker.ts";
+import { commandEnvironment } from "../environment.ts";
+import type { Job } from "../job.ts";
+import { isWithin } from "../projects.ts";
+import { type Ran, runInWorld } from "../run.ts";
+import { worldSpec } from "../world-spec.ts";
+import type { Lease } from "../worlds.ts";
+import { noPreview } from "./preview-words.ts";
+
+/** How long a command is tried out, and how long its changes are listed, in milliseconds. */
+const RUN_MS = 10_000;
+const DIFF_MS = 5_000;
+
+const MAX_NAMES = 20;
+
+/** Never throws for what the host cannot do: then it says why there is no preview. */
+export async function previewCommand(broker: Broker, job: Job, layers: string): Promise<ApprovalPreview> {
+  const lease = await overlayWorld(broker, job, layers);
+  if (typeof lease === "string") return noPreview(lease);
+  try {
+    return await tryOut(job, lease.world);
+  } finally {
+    lease.release(false);
+  }
+}
+
+/** A world that keeps nothing, or why there is none. */
+async function overlayWorld(broker: Broker, job: Job, layers: string): Promise<Lease | string> {
+  try {
+    const lease = asRequired(job.effective, await broker.worlds.leaseFresh(previewSpec(broker, job, layers)));
+    if ("code" in lease) return lease.message;
+    const { overlay } = lease.world.isolation;
+    if (overlay === "on") return lease;
+    lease.release(false);
+    return `This host gives the project no overlay: ${overlay}`;
+  } catch (error) {
+    if (error instanceof WorldUnavailable) return error.message;
+    throw error;
+  }
+}
+
+/** As an isolated command's, but that folders outside of the project are not written either. */
+function previewSpec(broker: Broker, { effective, site }: Job, layers: string): WorldSpec {
+  const access = { kind: "overlay", layers: join(broker.home.overlay, layers) } as const;
+  const spec = worldSpec(effective.policies, site, access, broker.around);
+  const write = spec.files.write.flatMap((scope) => insideOf(site.project, scope));
+  return { ...spec, files: { ...spec.files, write }, strays: "refused" };
+}
+
+/** What of a scope lies in the project; a scope may also lie around it. */
+function insideOf(project: string, scope: string): readonly string[] {
+  const folder = scope.endsWith("/**") ? scope.slice(0, -3) || "/" : undefined;
+  if (folder !== undefined && isWithin(project, folder)) return [`${project}/**`];
+  return isWithin(folder ?? scope, project) ? [scope] : [];
+}
+
+async function tryOut(job: Job, world: World): Promise<ApprovalPreview> {
+  const { argv, place, environment, request, agent, span } = job;
+  const ran = await runInWorld(
+    world,
+    {
+      argv,
+      cwd: place.cwd,
+      env: commandEnvironment(environment.variables, request.env, agent, span),
+      stdin: request.stdin_b64 === undefined ? undefined : Buffer.from(request.stdin_b64, "base64"),
+      background: "kill",
+      timeoutMs: Math.min(RUN_MS, request.timeout_ms ?? RUN_MS),
+      maxOutputBytes: 0,
+      onViolation: () => {},
+    },
+    new AbortController().signal,
+  );
+  if (ran.ending.kind === "not_started") {
+    const { step, path, errno } = ran.ending;
+    return noPreview(`It cannot be started: ${step} on '${path}' says ${errno}`);
+  }
+  if (ran.ending.kind === "world_lost") return noPreview(`Its world ended: ${ran.ending.cause}`);
+  return outcome(ran, await world.fsDiff(AbortSignal.timeout(DIFF_MS)));
+}
+
+function outcome(ran: Ran, { writes, mods, deletes, dirs, autorun, truncated }: FsDiff): ApprovalPreview {
+  const { ending } = ran;
+  return {
+    state: "done",
+    why: null,
+    writes: writes.length,
+    mods: mods.length,
+    deletes: deletes.length,
+    dirs: dirs.length,
+    names: [...deletes, ...mods, ...writes, ...dirs].slice(0, MAX_NAMES),
+    autorun: autorun.slice(0, MAX_NAMES),
+    truncated,
+    exit: ending.kind === "exited" ? ending.code : null,
+    signal: ending.kind === "signalled" ? ending.signal : null,
+    timed_out: ran.timedOut,
+    duration_ms: Math.round(ran.durationMs * 1000) / 1000,
+  };
+}

@@ -1,0 +1,301 @@
+import { existsSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ApprovalPreviewReply } from "../../schemas/generated/types.ts";
+import { validateSpan } from "../../schemas/generated/validators.js";
+import { actors } from "../actors.ts";
+import { Person } from "../approvals.ts";
+import { TestBroker } from "../broker.ts";
+
+const RULES = `  ask: ["touch *", "tee *", "make-many *", { pattern: "rm *", reason: "Things go away" }]
+  isolated: ["tee *"]
+  denied: ["touch never*"]
+`;
+const POLICY = `id: default
+name: Asks
+mode: enforce
+commands:
+${RULES}`;
+
+const POLICIES = {
+  default: POLICY,
+  eager: `id: eager\nname: Eager\nselectable: true\nmode: enforce\napproval:\n  preview: auto\n`,
+  silent: `id: silent\nname: Silent\nselectable: true\nmode: enforce\napproval:\n  interactive: false\n`,
+  brief: `id: brief\nname: Brief\nselectable: true\nmode: enforce\napproval:\n  timeout_secs: 1\n`,
+};
+
+describe.each(actors())("approvals, as $kind", (actor) => {
+  let broker: TestBroker;
+  let person: Person;
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: POLICIES });
+    person = new Person(broker);
+  });
+  afterAll(() => broker.stop());
+
+  const inProject = (name: string): string => join(broker.project, name);
+
+  test("what asks is refused at once with the id of its question, which says who asks for what and why", async () => {
+    const told = await person.told({ cmd: "rm some", agent_id: "asker", env: { COLOUR: "red" } });
+    expect(told).toMatchObject({
+      status: 403,
+      code: "approval_required",
+      policy_id: "default",
+      rule: { list: "commands.ask", pattern: "rm *", fragment: "rm some", reason: "Things go away" },
+    });
+    expect(told.approval_id).toMatch(/^apr_/);
+    expect(told.hint).toContain(`substrate approve ${told.approval_id} --once`);
+    expect(await person.question(told.approval_id)).toMatchObject({
+      kind: "command",
+      agent_id: "asker",
+      project: broker.project,
+      cwd: broker.project,
+      span_id: told.span_id,
+      reason: "Things go away",
+      subject: { cmd: "rm some", shell: "sh", env: ["COLOUR=red"], verdict: "allow" },
+      offers: ["once", "session", "always", "deny"],
+      waiting: 0,
+    });
+    const [asked] = person.events(told.approval_id);
+    expect(validateSpan(asked), JSON.stringify(validateSpan.errors)).toBe(true);
+    expect(asked).toMatchObject({
+      parent_span: told.span_id,
+      cmd: "rm some",
+      approval: { kind: "command", event: "asked", by: null },
+    });
+  });
+
+  test("asking again while the question waits is the same question", async () => {
+    const first = await person.told({ cmd: "touch again" });
+    const second = await person.told({ cmd: "touch again" });
+    expect(second.approval_id).toBe(first.approval_id);
+    expect(person.events(first.approval_id)).toHaveLength(1);
+  });
+
+  test("once is exactly one run", async () => {
+    const id = await person.approve({ cmd: "touch once && echo ran" }, "once");
+    const reply = await broker.run("touch once && echo ran");
+    expect(reply).toMatchObject({
+      stdout: "ran\n",
+      decision: { verdict: "allow", rule: { list: "commands.ask", pattern: "touch *" } },
+    });
+    expect(await broker.span(reply.span_id)).toMatchObject({
+      approval_id: id,
+      event_type: "command_complete",
+    });
+    const again = await person.told({ cmd: "touch once && echo ran" });
+    expect(again).toMatchObject({ status: 403, code: "approval_required" });
+    expect(again.approval_id).not.toBe(id);
+    expect(person.events(id).map(({ approval }) => approval?.event)).toEqual(["asked", "once"]);
+    expect(person.events(id)[1]?.approval?.by).toBe("control.sock");
+  });
+
+  test("a call that waits runs when a person says yes", async () => {
+    const call = person.told({ cmd: "touch waited && echo ran", approval_wait_ms: 20_000 });
+    const { approval_id } = await person.waitedFor();
+    expect(existsSync(inProject("waited"))).toBe(false);
+    expect(await person.answer(approval_id, "once")).toEqual({ status: 200 });
+    expect(await call).toMatchObject({ status: 200, stdout: "ran\n" });
+    expect(existsSync(inProject("waited"))).toBe(true);
+  });
+
+  test("of two calls that wait, once lets one run, and the other waits for an answer of its own", async () => {
+    const body = { cmd: "touch two && echo ran", approval_wait_ms: 20_000 };
+    const calls = [person.told(body), person.told(body)];
+    const first = await person.waitedFor();
+    await person.answer(first.approval_id, "once");
+    expect(await Promise.race(calls)).toMatchObject({ status: 200 });
+    const second = await person.waitedFor();
+    expect(second.approval_id).not.toBe(first.approval_id);
+    await person.answer(second.approval_id, "deny");
+    expect((await Promise.all(calls)).map(({ status, code }) => code ?? status).sort()).toEqual([
+      200,
+      "approval_denied",
+    ]);
+  });
+
+  test("a denial ends the wait, and the same question is not put again for a while", async () => {
+    const call = person.told({ cmd: "touch refused", approval_wait_ms: 20_000 });
+    const { approval_id } = await person.waitedFor();
+    await person.answer(approval_id, "deny");
+    expect(await call).toMatchObject({ status: 403, code: "approval_denied", approval_id });
+    const again = await person.told({ cmd: "touch refused" });
+    expect(again).toMatchObject({ status: 403, code: "approval_denied", approval_id });
+    expect(again.retry_after_ms).toBeGreaterThan(0);
+    expect(existsSync(inProject("refused"))).toBe(false);
+    expect(await person.told({ cmd: "touch another" })).toMatchObject({ code: "approval_required" });
+  });
+
+  test("a wait ends with its time, with its client and with its question", async () => {
+    const timed = await person.told({ cmd: "touch slow", approval_wait_ms: 50 });
+    expect(timed).toMatchObject({ status: 403, code: "approval_required" });
+    const client = new AbortController();
+    const left = person
+      .told({ cmd: "touch left", approval_wait_ms: 60_000 }, client.signal)
+      .catch(() => "gone");
+    const { approval_id } = await person.waitedFor();
+    client.abort();
+    expect(await left).toBe("gone");
+    await expect.poll(async () => (await person.question(approval_id)).waiting).toBe(0);
+    const expired = await person.told({ cmd: "touch brief", profile: "brief", approval_wait_ms: 60_000 });
+    expect(expired).toMatchObject({ status: 403, code: "approval_required" });
+    expect(expired.message).toContain("Nobody answered within 1 s");
+    const late = await person.answer(expired.approval_id, "once");
+    expect(late).toMatchObject({ status: 404, code: "not_found" });
+    expect(late.message).toContain("expired without an answer");
+  });
+
+  test("session holds for every further run, also by the next broker, until the policy changes", async () => {
+    const own = await TestBroker.start(actor, { policies: POLICIES });
+    let next: TestBroker | undefined;
+    try {
+      const id = await new Person(own).approve({ cmd: "touch session" }, "session");
+      for (let run = 0; run < 2; run += 1) expect((await own.run("touch session")).exit).toBe(0);
+      await own.kill("SIGKILL");
+      next = await own.again();
+      const reply = await next.run("touch session");
+      expect((await next.span(reply.span_id)).approval_id).toBe(id);
+      const policy = join(next.home, "policies/default.yaml");
+      next.write(policy, `${POLICY}  warn: ["true"]\n`);
+      expect(await next.refused({ cmd: "touch session" })).toMatchObject({ code: "approval_required" });
+      next.write(policy, POLICY);
+      expect(await next.refused({ cmd: "touch session" })).toMatchObject({ code: "approval_required" });
+    } finally {
+      await (next ?? own).stop();
+    }
+  });
+
+  test("always is written where people can read, edit and take it back, and outlives a changed policy", async () => {
+    const file = join(broker.home, "approvals.yaml");
+    const id = await person.approve({ cmd: "touch always && echo ran" }, "always");
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const text = readFileSync(file, "utf8");
+    expect(text).toContain("# What a person approved for always");
+    expect(text).toMatch(new RegExp(`- id: ${id}\\n {4}policy: default\\n {4}agent: test\\n`));
+    expect(text).toContain("cmd: touch always && echo ran");
+    broker.write(file, text.replace(`- id: ${id}`, `# Mine\n  - id: ${id}`));
+    const reply = await broker.run("touch always && echo ran");
+    expect((await broker.span(reply.span_id)).approval_id).toBe(id);
+    await person.approve({ cmd: "touch always-2" }, "always");
+    expect(readFileSync(file, "utf8")).toContain("# Mine");
+    expect((await broker.run("touch always && echo ran")).exit).toBe(0);
+    broker.write(file, readFileSync(file, "utf8").replace("touch always && echo ran", "touch else"));
+    expect(await person.told({ cmd: "touch always && echo ran" })).toMatchObject({
+      code: "approval_required",
+    });
+    expect((await broker.run("touch else")).exit).toBe(0);
+  });
+
+  test("of a broken approvals.yaml nothing holds, it is said where, and nothing is written over it", async () => {
+    const file = join(broker.home, "approvals.yaml");
+    await person.approve({ cmd: "touch mended" }, "always");
+    const good = readFileSync(file, "utf8");
+    const bad = `${good}  - id: apr_x\n    polcy: default\n`;
+    broker.write(file, bad);
+    const told = await person.told({ cmd: "touch mended" });
+    expect(told).toMatchObject({ code: "approval_required" });
+    expect((await person.list()).problems.join("\n")).toMatch(/approvals\.yaml:\d+:\d+: .*polcy/);
+    expect(await person.answer(told.approval_id, "always")).toMatchObject({
+      status: 400,
+      code: "invalid_request",
+    });
+    expect(readFileSync(file, "utf8")).toBe(bad);
+    broker.write(file, good);
+    expect((await broker.run("touch mended")).exit).toBe(0);
+  });
+
+  test("what asks and is isolated runs isolated once it is approved", async () => {
+    const body = { cmd: "echo x | tee isolated" };
+    expect((await person.told(body)).code).toBe("approval_required");
+    const id = (await person.told(body)).approval_id;
+    expect((await person.question(id)).subject.verdict).toBe("isolate");
+    await person.answer(id, "once");
+    const reply = await broker.run(body);
+    expect(reply).toMatchObject({
+      decision: { verdict: "isolate" },
+      fs_diff: { writes: ["isolated"], held: true },
+    });
+    expect(existsSync(inProject("isolated"))).toBe(false);
+  });
+
+  test("a denial of the policy is asked nobody, and neither is anything where nobody may be asked", async () => {
+    expect(await person.told({ cmd: "touch never-1" })).toMatchObject({ code: "policy_denied" });
+    expect(await person.told({ cmd: "touch never-1", require_approval: true })).toMatchObject({
+      code: "policy_denied",
+    });
+    expect(await person.told({ cmd: "touch x", profile: "silent", approval_wait_ms: 60_000 })).toMatchObject({
+      code: "policy_denied",
+      exit: 126,
+    });
+    expect(await person.told({ cmd: "true", profile: "silent", require_approval: true })).toMatchObject({
+      code: "policy_denied",
+    });
+    expect(await person.told({ cmd: "true", profile: "silent" })).toMatchObject({ status: 200 });
+  });
+
+  test("a caller may want to be asked about what is allowed", async () => {
+    const body = { cmd: "echo allowed", require_approval: true };
+    const told = await person.told(body);
+    expect(told).toMatchObject({ status: 403, code: "approval_required", rule: null });
+    await person.answer(told.approval_id, "once");
+    expect(await person.told(body)).toMatchObject({ status: 200, stdout: "allowed\n" });
+    expect(await person.told({ cmd: "echo allowed" })).toMatchObject({ status: 200 });
+  });
+
+  test("a preview says what would change and changes nothing", async () => {
+    broker.write(inProject("old"), "x");
+    const cmd = "rm old; mkdir -p made; for n in 1 2 3; do : > made/$n; done; echo y >> kept; exit 3";
+    broker.write(inProject("kept"), "x");
+    const { approval_id } = await person.told({ cmd });
+    const { status, document } = await broker.operator("POST", `/v1/approvals/${approval_id}/preview`);
+    expect(status, JSON.stringify(document)).toBe(200);
+    const { preview } = document as ApprovalPreviewReply;
+    expect(preview).toMatchObject({
+      state: "done",
+      writes: 3,
+      mods: 1,
+      deletes: 1,
+      dirs: 1,
+      exit: 3,
+      timed_out: false,
+    });
+    expect(preview.names).toEqual(["old", "kept", "made/1", "made/2", "made/3", "made"]);
+    expect((await person.question(approval_id)).preview).toEqual(preview);
+    expect(existsSync(inProject("made"))).toBe(false);
+    expect(readFileSync(inProject("kept"), "utf8")).toBe("x");
+    const events = person.events(approval_id);
+    expect(events.map(({ approval }) => approval?.event)).toEqual(["asked", "previewed"]);
+    expect(events[1]?.approval?.preview).toEqual(preview);
+  });
+
+  test("with preview: auto a person is asked with its outcome", async () => {
+    const told = await person.told({ cmd: "touch a b c", profile: "eager" });
+    expect((await person.question(told.approval_id)).preview).toMatchObject({ state: "done", writes: 3 });
+    expect(existsSync(inProject("a"))).toBe(false);
+  });
+
+  test("a broker that stops tells whoever waits", async () => {
+    const own = await TestBroker.start(actor, { policies: POLICIES });
+    const other = new Person(own);
+    try {
+      const call = other.told({ cmd: "touch waiting", approval_wait_ms: 60_000 });
+      await other.waitedFor();
+      await own.kill("SIGTERM");
+      expect(await call).toMatchObject({ status: 503, code: "busy" });
+      expect(readdirSync(own.project)).toEqual([]);
+    } finally {
+      await own.stop();
+    }
+  });
+
+  test("without an approval no file of approvals is made", async () => {
+    writeFileSync(join(broker.folder, "unused"), "");
+    const own = await TestBroker.start(actor, { policies: POLICIES });
+    try {
+      await own.run("true");
+      expect(existsSync(join(own.home, "approvals.yaml"))).toBe(false);
+    } finally {
+      await own.stop();
+    }
+  });
+});
