@@ -1,5 +1,6 @@
 /** The command line: nouns, verbs, options and help. What a verb does is in `commands/`, loaded when it is called. */
 import { Command, CommanderError } from "commander";
+import { describeApprovals } from "./program-approvals.ts";
 import { describePolicy } from "./program-policy.ts";
 import { type Action, describeWorld } from "./program-world.ts";
 import { Complaint, EXIT_SUBSTRATE, type Terminal } from "./terminal.ts";
@@ -32,6 +33,7 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
   program.action(() => program.help());
   describeBroker(program, choose);
   describeCommands(program, choose);
+  describeApprovals(program, choose);
   describeWorld(program, choose);
   describeTrace(program, choose);
   describePolicy(program, choose);
@@ -85,6 +87,7 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
     .option("--timeout <ms>", "end the command after that long")
     .option("--stdin", "wait for the end of standard input, however long it stays silent")
     .option("--keep", "keep what the command leaves running in the background")
+    .option("--require-approval", "ask a person first, also about what is allowed")
     .option("--json", "the broker's whole answer instead of the command's output")
     .passThroughOptions()
     .argument("<command...>", "one word: a shell command; more words: a program and its arguments")

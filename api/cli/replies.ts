@@ -1,6 +1,6 @@
 import type { ErrorReply } from "../../schemas/generated/types.ts";
 import { type Answer, call } from "../client.ts";
-import { Complaint, EXIT_DENIED, EXIT_SUBSTRATE, harmless, type Terminal } from "./terminal.ts";
+import { Complaint, EXIT_DENIED, EXIT_SUBSTRATE, harmlessLine, type Terminal } from "./terminal.ts";
 
 /** Asks the operator's socket and expects success. Throws {@link Complaint} with the broker's own words otherwise. */
 export async function ask<T>(terminal: Terminal, path: string): Promise<T> {
@@ -18,14 +18,14 @@ function successOf<T>(answer: Answer): T {
 }
 
 /** The error in an answer that is none of success. */
-function errorOf(answer: Answer): ErrorReply["error"] {
+export function errorOf(answer: Answer): ErrorReply["error"] {
   return (answer.document as ErrorReply).error;
 }
 
 /** An error as a person reads it: what, and what to do next. */
 export function wordsOf(answer: Answer): string {
   const { message, hint } = errorOf(answer);
-  return harmless(`${message}\n  ${hint}`);
+  return `${harmlessLine(message)}\n  ${harmlessLine(hint)}`;
 }
 
 /** Codes that say that a policy or a person said no. */

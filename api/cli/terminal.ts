@@ -29,22 +29,48 @@ export const EXIT_SUBSTRATE = 125;
 /** The policy denied the command. */
 export const EXIT_DENIED = 126;
 
+/** What a terminal would obey stands in it as JSON's own escapes: the document is the same to a program. */
 export function printJson(terminal: Terminal, document: unknown): void {
-  terminal.out.write(`${JSON.stringify(document, null, 2)}\n`);
+  const text = JSON.stringify(document, null, 2).replace(UNSEEN, (character) =>
+    character === "\n" ? "\n" : escapedUnits(character),
+  );
+  terminal.out.write(`${text}\n`);
+}
+
+function escapedUnits(character: string): string {
+  const units = Array.from({ length: character.length }, (_, at) => character.charCodeAt(at));
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`).join("");
 }
 
 export function printLine(terminal: Terminal, line = ""): void {
   terminal.out.write(`${line}\n`);
 }
 
+/**
+ * What is not seen, or moves what is seen: controls, marks of direction and format, every space and line end but the
+ * usual ones, lone surrogates, and letters that are drawn as nothing.
+ */
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\u034f\u115f\u1160\u2800\u3164\uffa0]|(?! )\p{Zs}/gu;
+
 /** Text that came from a command or a policy, with what a terminal would obey made visible. */
 export function harmless(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}]/gu, (character) =>
-    character === "\n" ? "\n" : `\\x${(character.codePointAt(0) ?? 0).toString(16).padStart(2, "0")}`,
-  );
+  return text.replace(UNSEEN, (character) => (character === "\n" ? "\n" : visible(character)));
+}
+
+function visible(character: string): string {
+  const hex = (character.codePointAt(0) ?? 0).toString(16);
+  return hex.length > 2 ? `\\u{${hex}}` : `\\x${hex.padStart(2, "0")}`;
 }
 
 /** The same where a line of its own would say something else: a path and a program's words may hold line breaks. */
 export function harmlessLine(text: string): string {
   return harmless(text).replaceAll("\n", "\\x0a");
+}
+
+/** A line of at most `most` characters: of a longer text its beginning and its end, with how much is between. */
+export function harmlessExcerpt(text: string, most: number): string {
+  if (text.length <= most) return harmlessLine(text);
+  const part = Math.floor(most / 2);
+  const left = text.length - 2 * part;
+  return `${harmlessLine(text.slice(0, part))} … [${left} characters are not shown] … ${harmlessLine(text.slice(-part))}`;
 }

@@ -1,6 +1,7 @@
 import { constants } from "node:os";
 import type { ExecuteReply } from "../../../schemas/generated/types.ts";
 import { type Answer, call } from "../../client.ts";
+import { askingHere } from "../ask-here.ts";
 import { exitOfRefusal, wordsOf } from "../replies.ts";
 import { Complaint, printJson, type Terminal } from "../terminal.ts";
 import { type CommandOptions, commandBody } from "./command-body.ts";
@@ -10,6 +11,7 @@ export type ExecOptions = CommandOptions & {
   readonly timeout?: string;
   readonly keep?: boolean;
   readonly stdin?: boolean;
+  readonly requireApproval?: boolean;
   readonly json?: boolean;
 };
 
@@ -29,8 +31,10 @@ export async function execCommand(
     ...(await stdinField(terminal, options.stdin === true)),
     ...(options.timeout === undefined ? {} : { timeout_ms: milliseconds(options.timeout) }),
     ...(options.keep === true ? { background: "keep" } : {}),
+    ...(options.requireApproval === true ? { require_approval: true } : {}),
   };
-  const answer = await callUntilSignal(terminal, body);
+  const send = (): Promise<Answer | number> => callUntilSignal(terminal, body);
+  const answer = await (options.json === true ? send() : askingHere(terminal, send));
   if (typeof answer === "number") return answer;
   if (options.json === true) printJson(terminal, answer.document);
   if (answer.status !== 200) {
@@ -67,16 +71,18 @@ function milliseconds(text: string): number {
 async function callUntilSignal(terminal: Terminal, body: object): Promise<Answer | number> {
   const leaving = new AbortController();
   let code: number | undefined;
-  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-    process.once(name, () => {
-      code = 128 + constants.signals[name];
-      leaving.abort();
-    });
-  }
+  const leave = (name: NodeJS.Signals): void => {
+    code = 128 + constants.signals[name];
+    leaving.abort();
+  };
+  const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const name of names) process.once(name, leave);
   try {
     return await call(terminal.home.agentSocket, "POST", "/v1/execute", body, leaving.signal);
   } catch (error) {
     if (code === undefined) throw error;
     return code;
+  } finally {
+    for (const name of names) process.off(name, leave);
   }
 }

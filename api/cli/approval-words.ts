@@ -1,0 +1,90 @@
+/** A question as a person reads it. All of it came from an agent, so all of it is made harmless. */
+import type { Approval, ApprovalPreview, ApprovalSubject } from "../../schemas/generated/types.ts";
+import type { Colours } from "./colours.ts";
+import { harmlessExcerpt, harmlessLine } from "./terminal.ts";
+
+/** Characters of a command, and of everything else that may be long. */
+const MOST_OF_COMMAND = 4000;
+const MOST = 400;
+
+const MOST_LISTED = 20;
+
+/** The lines of one question, without its id. */
+export function approvalLines(colours: Colours, approval: Approval): readonly string[] {
+  const { subject, rule, preview } = approval;
+  const rows: readonly (readonly [string, string])[] = [
+    ...subjectRows(colours, subject),
+    ["agent", `${harmlessLine(approval.agent_id)} in ${harmlessExcerpt(approval.cwd, MOST)}`],
+    ...(rule === null
+      ? []
+      : ([
+          ["because", harmlessExcerpt(rule.fragment, MOST)],
+          [
+            "matches",
+            `${harmlessExcerpt(rule.pattern, MOST)}   in ${rule.list}, ${harmlessLine(rule.source)}`,
+          ],
+        ] as const)),
+    ...(approval.reason === null ? [] : [["reason", harmlessExcerpt(approval.reason, MOST)] as const]),
+    ...approval.notes
+      .slice(0, MOST_LISTED)
+      .map((note) => ["note", colours.yellow(harmlessExcerpt(note, MOST))] as const),
+    ...(preview.state === "none" ? [] : [["preview", previewWords(preview)] as const]),
+  ];
+  return rows.map(([name, value]) => `  ${name.padEnd(8)} ${value}`);
+}
+
+function subjectRows(colours: Colours, subject: ApprovalSubject): readonly (readonly [string, string])[] {
+  const { cmd, shell, argv, env = [], stdin_bytes: input, verdict, scopes } = subject;
+  const text = cmd ?? (argv === undefined ? undefined : JSON.stringify(argv));
+  const how = verdict === "isolate" ? "isolated: its changes are held" : "plainly, in its world";
+  return [
+    ...(text === undefined
+      ? []
+      : [["command", colours.bold(harmlessExcerpt(text, MOST_OF_COMMAND))] as const]),
+    ...(shell === "bash" ? [["shell", "bash"] as const] : []),
+    ...env.slice(0, MOST_LISTED).map((one) => ["with", harmlessExcerpt(one, MOST)] as const),
+    ...(env.length > MOST_LISTED
+      ? [["with", `${env.length - MOST_LISTED} more variables: --json shows them`] as const]
+      : []),
+    ...(input === undefined ? [] : [["input", `${input} bytes`] as const]),
+    ...(scopes ?? [])
+      .slice(0, MOST_LISTED)
+      .map((scope) => ["scope", colours.bold(harmlessExcerpt(scope, MOST))] as const),
+    ...(verdict === undefined ? [] : [["runs", how] as const]),
+  ];
+}
+
+/** "writes 134 files: …", or why that is not known. */
+export function previewWords(preview: ApprovalPreview): string {
+  const { state, why } = preview;
+  if (state === "running") return "is being made";
+  if (state !== "done") return `none: ${harmlessExcerpt(why ?? "nobody asked for it", MOST)}`;
+  const counts = [
+    ["writes", preview.writes],
+    ["changes", preview.mods],
+    ["deletes", preview.deletes],
+  ] as const;
+  const done = counts.filter(([, count]) => count > 0).map(([verb, count]) => `${verb} ${files(count)}`);
+  const least = preview.truncated ? "at least, " : "";
+  const what = done.length === 0 ? "changes nothing in the project" : `${least}${done.join(", ")}`;
+  return `${what}${namesOf(preview)}; ${endOf(preview)}${autorunOf(preview)}`;
+}
+
+function files(count: number): string {
+  return count === 1 ? "1 file" : `${count} files`;
+}
+
+function namesOf({ names, writes, mods, deletes, dirs }: ApprovalPreview): string {
+  if (names.length === 0) return "";
+  const rest = writes + mods + deletes + dirs - names.length;
+  return `: ${harmlessExcerpt(names.join(", "), MOST)}${rest > 0 ? ` and ${rest} more` : ""}`;
+}
+
+function endOf({ exit, signal, timed_out: late, duration_ms: ms }: ApprovalPreview): string {
+  if (late) return `was ended after ${(ms / 1000).toFixed(0)} s, so there may be more`;
+  return signal === null ? `exit ${exit ?? "unknown"}` : `ended by ${harmlessLine(signal)}`;
+}
+
+function autorunOf({ autorun }: ApprovalPreview): string {
+  return autorun.length === 0 ? "" : `; runs later by itself: ${harmlessExcerpt(autorun.join(", "), MOST)}`;
+}
