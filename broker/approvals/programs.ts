@@ -1,6 +1,15 @@
 /** The programs and scripts that a command names, and what of them could be another thing by the time it runs. */
 import { createHash } from "node:crypto";
-import { closeSync, constants, fstatSync, openSync, readSync, realpathSync, statSync } from "node:fs";
+import {
+  type BigIntStats,
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readSync,
+  realpathSync,
+  statSync,
+} from "node:fs";
 import { basename, isAbsolute, join, resolve } from "node:path";
 import type { ReadCommand, SimpleCommand } from "../policy/index.ts";
 import { HOME_MARK } from "../policy/index.ts";
@@ -159,7 +168,7 @@ function contentOf(path: string, budget: { bytes: number }): string {
   }
 }
 
-function inodeOf(stat: import("node:fs").BigIntStats | undefined): string {
+function inodeOf(stat: BigIntStats | undefined): string {
   if (stat === undefined) return "missing";
   return `inode:${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
 }

@@ -181,6 +181,31 @@ describe("approval", () => {
     expect(decide(policy, readShell("a"), WHERE).rule?.reason).toMatch(/Nobody may be asked/);
   });
 
+  test("what asks and is isolated is isolated once it is approved, whichever policy says so", () => {
+    const approved = (policy: ReturnType<typeof policyOf>, command: string, other?: typeof policy) =>
+      decideBoth(policy, other ?? null, readShell(command), WHERE).approved;
+    const asks = policyOf("{ ask: [a, b], isolated: [b], opaque: ask }");
+    expect(approved(asks, "a")).toBe("allow");
+    expect(approved(asks, "b")).toBe("isolate");
+    expect(approved(asks, "a; b")).toBe("isolate");
+    expect(approved(asks, "$x")).toBe("allow");
+    expect(approved(asks, "a", policyOf("{ isolated: [a] }"))).toBe("isolate");
+    expect(approved(asks, "a", policyOf("{ isolated: [c] }"))).toBe("allow");
+    expect(approved(policyOf("{ ask: [a], isolated: [a] }", "mode: observe"), "a")).toBe("allow");
+  });
+
+  test("of two policies, one that lets nobody be asked denies what the other asks", () => {
+    const asks = policyOf("{ ask: [a] }");
+    const silent = policyOf("{}", "mode: enforce, approval: { interactive: false }");
+    for (const [one, other] of [
+      [asks, silent],
+      [silent, asks],
+    ] as const)
+      expect(decideBoth(one, other, readShell("a"), WHERE).verdict).toBe("deny");
+    expect(decideBoth(asks, policyOf("{}"), readShell("a"), WHERE).verdict).toBe("ask");
+    expect(decideBoth(asks, silent, readShell("b"), WHERE).verdict).toBe("allow");
+  });
+
   test("auto_approve alone changes nothing", () => {
     const policy = policyOf("{ denied: [a], ask: [b] }", "mode: enforce, approval: { auto_approve: [a, b] }");
     expect(answer(policy, "a")[0]).toBe("deny");

@@ -1,0 +1,108 @@
+import { existsSync, readFileSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { actors } from "../actors.ts";
+import { Person } from "../approvals.ts";
+import { TestBroker } from "../broker.ts";
+
+const POLICY = `id: default
+name: Asks
+mode: enforce
+commands:
+  ask: ["touch *"]
+`;
+
+const POLICIES = { default: POLICY };
+
+describe.each(actors())("answers that are kept, as $kind", (actor) => {
+  let broker: TestBroker;
+  let person: Person;
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: POLICIES });
+    person = new Person(broker);
+  });
+  afterAll(() => broker.stop());
+
+  test("session holds for every further run, also by the next broker, until the policy changes", async () => {
+    const own = await TestBroker.start(actor, { policies: POLICIES });
+    let next: TestBroker | undefined;
+    try {
+      const id = await new Person(own).approve({ cmd: "touch session" }, "session");
+      for (let run = 0; run < 2; run += 1) expect((await own.run("touch session")).exit).toBe(0);
+      await own.kill("SIGKILL");
+      next = await own.again();
+      const reply = await next.run("touch session");
+      expect((await next.span(reply.span_id)).approval_id).toBe(id);
+      const policy = join(next.home, "policies/default.yaml");
+      next.write(policy, `${POLICY}  warn: ["true"]\n`);
+      expect(await next.refused({ cmd: "touch session" })).toMatchObject({ code: "approval_required" });
+      next.write(policy, POLICY);
+      expect(await next.refused({ cmd: "touch session" })).toMatchObject({ code: "approval_required" });
+    } finally {
+      await (next ?? own).stop();
+    }
+  });
+
+  test("always is written where people can read, edit and take it back, and outlives a changed policy", async () => {
+    const file = join(broker.home, "approvals.yaml");
+    const id = await person.approve({ cmd: "touch always && echo ran" }, "always");
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const text = readFileSync(file, "utf8");
+    expect(text).toContain("# What a person approved for always");
+    expect(text).toMatch(new RegExp(`- id: ${id}\\n {4}policy: default\\n {4}agent: test\\n`));
+    expect(text).toContain("cmd: touch always && echo ran");
+    broker.write(file, text.replace(`- id: ${id}`, `# Mine\n  - id: ${id}`));
+    const reply = await broker.run("touch always && echo ran");
+    expect((await broker.span(reply.span_id)).approval_id).toBe(id);
+    await person.approve({ cmd: "touch always-2" }, "always");
+    expect(readFileSync(file, "utf8")).toContain("# Mine");
+    expect((await broker.run("touch always && echo ran")).exit).toBe(0);
+    broker.write(file, readFileSync(file, "utf8").replace("touch always && echo ran", "touch else"));
+    expect(await person.told({ cmd: "touch always && echo ran" })).toMatchObject({
+      code: "approval_required",
+    });
+    expect((await broker.run("touch else")).exit).toBe(0);
+  });
+
+  test("of a broken approvals.yaml nothing holds, it is said where, and nothing is written over it", async () => {
+    const file = join(broker.home, "approvals.yaml");
+    await person.approve({ cmd: "touch mended" }, "always");
+    const good = readFileSync(file, "utf8");
+    const bad = `${good}  - id: apr_x\n    polcy: default\n`;
+    broker.write(file, bad);
+    const told = await person.told({ cmd: "touch mended" });
+    expect(told).toMatchObject({ code: "approval_required" });
+    expect((await person.list()).problems.join("\n")).toMatch(/approvals\.yaml:\d+:\d+: .*polcy/);
+    expect(await person.answer(told.approval_id, "always")).toMatchObject({
+      status: 400,
+      code: "invalid_request",
+    });
+    expect(readFileSync(file, "utf8")).toBe(bad);
+    broker.write(file, good);
+    expect((await broker.run("touch mended")).exit).toBe(0);
+  });
+
+  test("a broker that stops tells whoever waits", async () => {
+    const own = await TestBroker.start(actor, { policies: POLICIES });
+    const other = new Person(own);
+    try {
+      const call = other.told({ cmd: "touch waiting", approval_wait_ms: 60_000 });
+      await other.waitedFor();
+      await own.kill("SIGTERM");
+      expect(await call).toMatchObject({ status: 503, code: "busy" });
+      expect(readdirSync(own.project)).toEqual([]);
+    } finally {
+      await own.stop();
+    }
+  });
+
+  test("without an approval no file of approvals is made", async () => {
+    const own = await TestBroker.start(actor, { policies: POLICIES });
+    try {
+      await own.run("true");
+      expect(existsSync(join(own.home, "approvals.yaml"))).toBe(false);
+    } finally {
+      await own.stop();
+    }
+  });
+});

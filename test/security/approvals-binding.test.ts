@@ -1,0 +1,129 @@
+import { existsSync, readFileSync, symlinkSync, unlinkSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { actors } from "../actors.ts";
+import { Person } from "../approvals.ts";
+import { TestBroker } from "../broker.ts";
+
+const POLICY = `id: default
+name: Asks
+mode: enforce
+fs:
+  write: ["$PROJECT/**"]
+commands:
+  ask: ["touch *", "./deploy.sh *", "tool *", "sh deploy.sh", "sh link.sh", "echo *"]
+  denied: ["touch never*"]
+  opaque: ask
+`;
+const POLICIES = {
+  default: POLICY,
+  other: "id: other\nname: Other\nselectable: true\nmode: enforce\n",
+};
+
+describe.each(actors())("what an answer is bound to, as $kind", (actor) => {
+  let broker: TestBroker;
+  let person: Person;
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: POLICIES });
+    person = new Person(broker);
+  });
+  afterAll(() => broker.stop());
+
+  const inProject = (name: string): string => join(broker.project, name);
+
+  test("an answer holds for exactly what was asked, and for nothing beside it", async () => {
+    broker.write(inProject("sub/kept"), "");
+    const body = { cmd: "touch bound", env: { A: "1" }, stdin_b64: "eA==" };
+    await person.approve(body, "session");
+    const path = (await broker.run({ argv: ["sh", "-c", "printf %s $PATH"] })).stdout;
+    const others: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
+      "other words": { ...body, cmd: "touch bound-2" },
+      "more white space": { ...body, cmd: "touch  bound" },
+      "the same words without a shell": { env: body.env, stdin_b64: "eA==", argv: ["touch", "bound"] },
+      "another shell": { ...body, shell: "bash" },
+      "another folder": { ...body, cwd: inProject("sub") },
+      "another value": { ...body, env: { A: "2" } },
+      "one variable more": { ...body, env: { A: "1", B: "" } },
+      "one variable less": { cmd: body.cmd, stdin_b64: "eA==" },
+      "another PATH": { ...body, env: { A: "1", PATH: `${broker.project}/sub:${path}` } },
+      "the usual PATH, but said": { ...body, env: { A: "1", PATH: path } },
+      "other input": { ...body, stdin_b64: "eQ==" },
+      "no input": { cmd: body.cmd, env: body.env },
+      "another agent": { ...body, agent_id: "somebody" },
+      "a narrowing profile": { ...body, profile: "other" },
+      "processes that stay": { ...body, background: "keep" },
+    };
+    for (const [what, other] of Object.entries(others))
+      expect(await person.told(other), what).toMatchObject({ status: 403, code: "approval_required" });
+    expect(existsSync(inProject("bound"))).toBe(false);
+    expect(await person.told({ ...body, timeout_ms: 5000 })).toMatchObject({ status: 200 });
+    expect(existsSync(inProject("bound"))).toBe(true);
+  });
+
+  test.each(["session", "always"] as const)(
+    "a script that was replaced after its approval for %s asks again",
+    async (how) => {
+      const names = ["./deploy.sh now", "sh deploy.sh", "sh link.sh"];
+      const script = (word: string): void => {
+        broker.write(inProject("deploy.sh"), `#!/bin/sh\n: touch ${how}\nprintf ${word}\n`);
+      };
+      script("good");
+      await broker.run("chmod +x deploy.sh; ln -sf deploy.sh link.sh");
+      for (const cmd of names) {
+        script("good");
+        await person.approve({ cmd }, how);
+        expect(await person.told({ cmd })).toMatchObject({ status: 200, stdout: "good" });
+        script("evil");
+        expect(await person.told({ cmd }), cmd).toMatchObject({ code: "approval_required" });
+        script("good");
+        expect(await person.told({ cmd })).toMatchObject({ status: 200, stdout: "good" });
+      }
+      broker.write(inProject("evil.sh"), "printf evil");
+      unlinkSync(inProject("link.sh"));
+      symlinkSync("evil.sh", inProject("link.sh"));
+      expect(await person.told({ cmd: "sh link.sh" })).toMatchObject({ code: "approval_required" });
+      unlinkSync(inProject("link.sh"));
+    },
+  );
+
+  test("a program that steps before the approved one in PATH asks again", async () => {
+    broker.write(inProject("late/tool"), "#!/bin/sh\nprintf good");
+    broker.write(inProject("early/other"), "");
+    await broker.run("chmod +x late/tool");
+    const body = { cmd: "tool x", env: { PATH: `${inProject("early")}:${inProject("late")}:/usr/bin:/bin` } };
+    await person.approve(body, "session");
+    expect(await person.told(body)).toMatchObject({ status: 200, stdout: "good" });
+    broker.write(inProject("early/tool"), "#!/bin/sh\nprintf evil");
+    expect(await person.told(body)).toMatchObject({ code: "approval_required" });
+    unlinkSync(inProject("early/tool"));
+    expect(await person.told(body)).toMatchObject({ status: 200, stdout: "good" });
+  });
+
+  test("a script that is replaced while its question waits does not run by the answer", async () => {
+    broker.write(inProject("deploy.sh"), "printf one > ran");
+    const waiting = person.told({ cmd: "sh deploy.sh", approval_wait_ms: 20_000 });
+    const { approval_id: first } = await person.waitedFor();
+    broker.write(inProject("deploy.sh"), "printf two > ran");
+    await person.answer(first, "once");
+    const { approval_id: second } = await person.waitedFor();
+    expect(second).not.toBe(first);
+    expect(existsSync(inProject("ran"))).toBe(false);
+    await person.answer(second, "once");
+    expect(await waiting).toMatchObject({ status: 200 });
+    expect(readFileSync(inProject("ran"), "utf8")).toBe("two");
+  });
+
+  test("what cannot be known before it runs, or seen from the host, is approved for one run only", async () => {
+    const commands = ["$TOOL x", "eval touch y", "PATH=.:$PATH touch z", "touch y; sh /tmp/made-inside.sh"];
+    for (const cmd of commands) {
+      const { approval_id: id } = await person.told({ cmd });
+      const { offers, notes } = await person.question(id);
+      expect(offers, cmd).toEqual(["once", "deny"]);
+      expect(notes[0]).toContain("It can only be approved for one run");
+      for (const more of ["session", "always"] as const)
+        expect(await person.answer(id, more), cmd).toMatchObject({ status: 400, code: "invalid_request" });
+    }
+    const { approval_id: id } = await person.told({ cmd: "touch known" });
+    expect((await person.question(id)).offers).toEqual(["once", "session", "always", "deny"]);
+  });
+});
