@@ -10,7 +10,6 @@ import { asRequired } from "../borrow-world.ts";
 import type { Broker } from "../broker.ts";
 import { commandEnvironment } from "../environment.ts";
 import type { Job } from "../job.ts";
-import { isWithin } from "../projects.ts";
 import { type Ran, runInWorld } from "../run.ts";
 import { worldSpec } from "../world-spec.ts";
 import type { Lease } from "../worlds.ts";
@@ -48,19 +47,10 @@ async function overlayWorld(broker: Broker, job: Job, layers: string): Promise<L
   }
 }
 
-/** As an isolated command's, but that folders outside of the project are not written either. */
+/** As an isolated command's, which writes nothing outside of its overlay; also where stray writes would be kept. */
 function previewSpec(broker: Broker, { effective, site }: Job, layers: string): WorldSpec {
   const access = { kind: "overlay", layers: join(broker.home.overlay, layers) } as const;
-  const spec = worldSpec(effective.policies, site, access, broker.around);
-  const write = spec.files.write.flatMap((scope) => insideOf(site.project, scope));
-  return { ...spec, files: { ...spec.files, write }, strays: "refused" };
-}
-
-/** What of a scope lies in the project; a scope may also lie around it. */
-function insideOf(project: string, scope: string): readonly string[] {
-  const folder = scope.endsWith("/**") ? scope.slice(0, -3) || "/" : undefined;
-  if (folder !== undefined && isWithin(project, folder)) return [`${project}/**`];
-  return isWithin(folder ?? scope, project) ? [scope] : [];
+  return { ...worldSpec(effective.policies, site, access, broker.around), strays: "refused" };
 }
 
 async function tryOut(job: Job, world: World): Promise<ApprovalPreview> {

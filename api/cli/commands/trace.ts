@@ -2,6 +2,7 @@ import { existsSync, statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { readLines } from "../../../broker/spans/lines.ts";
 import type { Span, SpansReply, TraceReply } from "../../../schemas/generated/types.ts";
+import { previewWords } from "../approval-words.ts";
 import { coloursFor, paintVerdict } from "../colours.ts";
 import { ask } from "../replies.ts";
 import { Complaint, harmless, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
@@ -21,6 +22,7 @@ export async function showSpan(terminal: Terminal, id: string, json: boolean): P
     ["agent", span.agent_id],
     ["policy", `${span.policy_id} ${span.policy_hash}`],
     ["verdict", verdictWords(span)],
+    ["approval", approvalWords(span)],
     ["outcome", outcomeWords(span)],
     ["duration", span.duration_ms === null ? null : `${span.duration_ms} ms`],
     ["world", span.world_id],
@@ -57,7 +59,11 @@ export async function tailSpans(terminal: Terminal): Promise<number> {
 }
 
 function line(terminal: Terminal, span: Span): string {
-  const verdict = paintVerdict(coloursFor(terminal), span.decision?.verdict ?? "-");
+  const asked = span.approval?.event;
+  const verdict =
+    asked === undefined
+      ? paintVerdict(coloursFor(terminal), span.decision?.verdict ?? "-")
+      : `approval ${asked}`;
   const exit = span.exit === null ? "-" : String(span.exit);
   return `${span.ts}  ${span.span_id}  ${verdict}  exit ${exit}  ${span.agent_id}  ${harmless(span.cmd ?? "").split("\n")[0]}`;
 }
@@ -67,6 +73,13 @@ function verdictWords({ decision }: Span): string | null {
   if (decision.rule === null) return `${decision.verdict} (${decision.mode})`;
   const { fragment, pattern, list, source } = decision.rule;
   return `${decision.verdict} (${decision.mode}): '${fragment}' matches '${pattern}' in ${list}, ${source}`;
+}
+
+function approvalWords({ approval_id: id, approval }: Span): string | null {
+  if (id === undefined || id === null) return null;
+  if (approval === undefined || approval === null) return id;
+  const preview = approval.preview === undefined ? "" : `: ${previewWords(approval.preview)}`;
+  return `${id} ${approval.event}${approval.by === null ? "" : ` through ${approval.by}`}${preview}`;
 }
 
 function outcomeWords(span: Span): string {
