@@ -46,7 +46,7 @@ function subjectRows(colours: Colours, subject: ApprovalSubject): readonly (read
     ...(env.length > MOST_LISTED
       ? [["with", `${env.length - MOST_LISTED} more variables: --json shows them`] as const]
       : []),
-    ...(input === undefined ? [] : [["input", `${input} bytes`] as const]),
+    ...(input === undefined ? [] : [["input", input === 1 ? "1 byte" : `${input} bytes`] as const]),
     ...(scopes ?? [])
       .slice(0, MOST_LISTED)
       .map((scope) => ["scope", colours.bold(harmlessExcerpt(scope, MOST))] as const),
@@ -59,19 +59,22 @@ export function previewWords(preview: ApprovalPreview): string {
   const { state, why } = preview;
   if (state === "running") return "is being made";
   if (state !== "done") return `none: ${harmlessExcerpt(why ?? "nobody asked for it", MOST)}`;
+  const least = preview.truncated ? "at least " : "";
   const counts = [
     ["writes", preview.writes],
     ["changes", preview.mods],
     ["deletes", preview.deletes],
   ] as const;
-  const done = counts.filter(([, count]) => count > 0).map(([verb, count]) => `${verb} ${files(count)}`);
-  const least = preview.truncated ? "at least, " : "";
-  const what = done.length === 0 ? "changes nothing in the project" : `${least}${done.join(", ")}`;
+  const done = counts
+    .filter(([, count]) => count > 0)
+    .map(([verb, count]) => `${verb} ${least}${counted(count, "file")}`);
+  if (preview.dirs > 0) done.push(`makes ${least}${counted(preview.dirs, "folder")}`);
+  const what = done.length === 0 ? "changes nothing in the project" : done.join(", ");
   return `${what}${namesOf(preview)}; ${endOf(preview)}${autorunOf(preview)}`;
 }
 
-function files(count: number): string {
-  return count === 1 ? "1 file" : `${count} files`;
+function counted(count: number, thing: string): string {
+  return `${count} ${thing}${count === 1 ? "" : "s"}`;
 }
 
 function namesOf({ names, writes, mods, deletes, dirs }: ApprovalPreview): string {

@@ -115,7 +115,7 @@ function required(question: Question): string {
 
 function requiredHint({ timeoutMs }: Question, id: string): string {
   const secs = Math.round(timeoutMs / 1000);
-  return `The question ${id} waits ${secs} s for a person: 'substrate approve ${id} --once' (or --session, --always), or 'substrate deny ${id}'. Then make the same call again, or send 'approval_wait_ms' to wait for the answer`;
+  return `The question ${id} waits ${secs} s for a person, who answers with 'substrate approve ${id} --once' (or --session, --always) or 'substrate deny ${id}'. Tell them, then make the same call again; with 'approval_wait_ms' it waits for the answer`;
 }
 
 function unanswered(end: "expired" | "dropped", question: Question): string {

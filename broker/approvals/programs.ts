@@ -1,19 +1,8 @@
 /** The programs and scripts that a command names, and what of them could be another thing by the time it runs. */
-import { createHash } from "node:crypto";
-import {
-  type BigIntStats,
-  closeSync,
-  constants,
-  fstatSync,
-  openSync,
-  readSync,
-  realpathSync,
-  statSync,
-} from "node:fs";
-import { basename, isAbsolute, join, resolve } from "node:path";
-import type { ReadCommand, SimpleCommand } from "../policy/index.ts";
-import { HOME_MARK } from "../policy/index.ts";
+import { basename, isAbsolute, resolve } from "node:path";
+import { HOME_MARK, type ReadCommand, type SimpleCommand } from "../policy/index.ts";
 import { isWithin } from "../projects.ts";
+import { contentOf, isSeenAlike, lookAt } from "./host-file.ts";
 
 /** Where a command looks for programs, and what its agent may write. */
 export type Surroundings = {
@@ -46,9 +35,6 @@ const INTERPRETERS = new Set(
   ),
 );
 
-/** A world has its own of these: the host cannot see what lies there. */
-const WORLDS_OWN = ["/tmp", "/var/tmp", "/run", "/dev/shm"];
-
 /** Bytes of content that are hashed for one command; beyond, a file is known by its inode and times. */
 const MAX_HASHED = 8 * 1024 * 1024;
 
@@ -62,7 +48,6 @@ export function namedPrograms(read: ReadCommand, around: Surroundings): NamedPro
     ...found.flatMap(({ unknown: why }) => why ?? []),
     ...read.opaque.map(({ reason }) => reason),
     ...(read.incomplete ? ["The command could not be read to its end"] : []),
-    ...paths.filter((path) => isWorldsOwn(path, around)).map((path) => `Only its world can see '${path}'`),
     ...(paths.length > MAX_PROGRAMS ? [`It names more than ${MAX_PROGRAMS} programs`] : []),
   ];
   const budget = { bytes: MAX_HASHED };
@@ -70,117 +55,75 @@ export function namedPrograms(read: ReadCommand, around: Surroundings): NamedPro
   return { programs, unknown: [...new Set(unknown)] };
 }
 
+/** A path to be looked at, or why there is none. */
 type Found = { readonly path?: string; readonly unknown?: string };
 
 function wordsToRun(command: SimpleCommand, around: Surroundings): readonly Found[] {
   const [program, ...rest] = command.words;
-  const setsPath =
-    command.assignments.some(({ name }) => name === "PATH") ||
-    rest.some(({ text }) => text.startsWith("PATH="));
-  const moved = setsPath ? [{ unknown: "It changes PATH, where programs are looked for" }] : [];
-  if (program === undefined || program.kind !== "literal") return moved;
+  const changed = changesPath(command) ? [{ unknown: "It changes PATH, where programs are looked for" }] : [];
+  if (program === undefined || program.kind !== "literal") return changed;
   const own = program.text.includes("/")
     ? fileNamed(program.text, command, around, true)
-    : [lookedUp(program.text, around)];
-  if (!INTERPRETERS.has(basename(program.text).replace(/[0-9.]+$/, "") || ".")) return [...moved, ...own];
+    : lookedUp(program.text, around);
+  if (!INTERPRETERS.has(basename(program.text).replace(/[0-9.]+$/, "") || ".")) return [...changed, ...own];
   const input = command.redirects.flatMap(({ operator, target }) => (operator === "<" ? (target ?? []) : []));
   const scripts = [...rest, ...input]
     .filter(({ kind, text }) => kind === "literal" && text !== "" && !text.startsWith("-"))
     .flatMap(({ text }) => fileNamed(text, command, around, false));
-  return [...moved, ...own, ...scripts];
+  return [...changed, ...own, ...scripts];
+}
+
+function changesPath({ assignments, words }: SimpleCommand): boolean {
+  return (
+    assignments.some(({ name }) => name === "PATH") || words.some(({ text }) => text.startsWith("PATH="))
+  );
 }
 
 /** A word that is a path. One that names no file counts only where a program must be. */
 function fileNamed(
   text: string,
   { moves }: SimpleCommand,
-  { cwd, home }: Surroundings,
+  { cwd, home, project }: Surroundings,
   needed: boolean,
 ): readonly Found[] {
-  const path = text.replace(HOME_MARK, home);
-  if (path.includes("\0")) return [];
-  if (!isAbsolute(path) && moves === null) {
+  const word = text.replace(HOME_MARK, home);
+  if (word.includes("\0")) return [];
+  if (!isAbsolute(word) && moves === null) {
     return needed ? [{ unknown: `It cannot be known in which folder '${text}' is` }] : [];
   }
-  const full = resolve(cwd, ...(moves ?? []).map((move) => move.replace(HOME_MARK, home)), path);
-  const counts = needed || WORLDS_OWN.some((folder) => isWithin(full, folder)) || isFile(full);
-  return counts ? [{ path: full }] : [];
+  // A shell shortens `..` where it goes, and the kernel follows links first in what it opens.
+  const folder = resolve(cwd, ...(moves ?? []).map((move) => move.replace(HOME_MARK, home)));
+  const path = isAbsolute(word) ? word : `${folder}/${word}`;
+  const { kind } = lookAt(path, project);
+  if (kind === "hidden") return [{ unknown: `Only its world can see '${text}'` }];
+  return needed || kind === "file" ? [{ path }] : [];
 }
 
 /** The file that a bare name is, by the PATH that the command runs with. */
-function lookedUp(name: string, { path, cwd }: Surroundings): Found {
-  const folders = path.split(":").map((folder) => resolve(cwd, folder === "" ? "." : folder));
-  const found = folders.map((folder) => join(folder, name)).find(isFile);
-  return { path: found ?? name };
-}
-
-function isFile(path: string): boolean {
-  try {
-    return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
-  } catch {
-    // Names too long, loops of links and closed folders are no program, ignoring which.
-    return false;
+function lookedUp(name: string, { path, cwd, project }: Surroundings): readonly Found[] {
+  for (const part of path.split(":")) {
+    const folder = isAbsolute(part) ? part : `${cwd}/${part}`;
+    if (!isSeenAlike(folder, project)) return [{ unknown: `Only its world can see '${part}' in its PATH` }];
+    const file = lookAt(`${folder}/${name}`, project);
+    if (file.kind === "hidden") return [{ unknown: `Only its world can see where '${name}' leads` }];
+    if (file.kind === "file") return [{ path: `${folder}/${name}` }];
   }
-}
-
-function isWorldsOwn(path: string, { project }: Surroundings): boolean {
-  return !isWithin(path, project) && WORLDS_OWN.some((folder) => isWithin(path, folder));
+  return [{ path: name }];
 }
 
 function identified(path: string, around: Surroundings, budget: { bytes: number }): NamedProgram {
-  const real = realOf(path);
-  if (real === undefined) return { path, identity: "missing", replaceable: isReplaceable(path, around) };
+  const file = isAbsolute(path) ? lookAt(path, around.project) : { kind: "missing" as const };
+  if (file.kind !== "file") return { path, identity: "missing", replaceable: isReplaceable(path, around) };
+  const { real } = file;
   if (![path, real].some((one) => isReplaceable(one, around)))
     return { path, identity: `at ${real}`, replaceable: false };
   return { path, identity: `${contentOf(real, budget)} at ${real}`, replaceable: true };
 }
 
+/** Where the agent may write, or on a way that cannot be told by its letters. */
 function isReplaceable(path: string, { project, writable }: Surroundings): boolean {
+  if (path.split("/").includes("..")) return true;
   return [`${project}/**`, ...writable].some(
     (scope) => scope === path || (scope.endsWith("/**") && isWithin(path, scope.slice(0, -3) || "/")),
   );
-}
-
-function realOf(path: string): string | undefined {
-  try {
-    return realpathSync(path);
-  } catch {
-    // Missing, or not to be reached: the same to whoever runs it.
-    return undefined;
-  }
-}
-
-/** `sha256:…`; of what is too long or cannot be read, what the kernel says of it, which no writer can set back. */
-function contentOf(path: string, budget: { bytes: number }): string {
-  let file: number;
-  try {
-    file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
-  } catch {
-    // Not ours to read, ignoring: its inode and times tell it apart as well.
-    return inodeOf(statSync(path, { bigint: true, throwIfNoEntry: false }));
-  }
-  try {
-    const stat = fstatSync(file, { bigint: true });
-    if (!stat.isFile() || stat.size > BigInt(budget.bytes)) return inodeOf(stat);
-    return hashOf(file, budget) ?? inodeOf(stat);
-  } finally {
-    closeSync(file);
-  }
-}
-
-function inodeOf(stat: BigIntStats | undefined): string {
-  if (stat === undefined) return "missing";
-  return `inode:${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
-}
-
-function hashOf(file: number, budget: { bytes: number }): string | undefined {
-  const hash = createHash("sha256");
-  const part = Buffer.alloc(256 * 1024);
-  for (;;) {
-    const length = readSync(file, part, 0, part.length, null);
-    if (length === 0) return `sha256:${hash.digest("hex")}`;
-    budget.bytes -= length;
-    if (budget.bytes < 0) return undefined;
-    hash.update(part.subarray(0, length));
-  }
 }

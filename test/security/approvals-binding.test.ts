@@ -113,6 +113,32 @@ describe.each(actors())("what an answer is bound to, as $kind", (actor) => {
     expect(readFileSync(inProject("ran"), "utf8")).toBe("two");
   });
 
+  test("a script behind a link is the one that the kernel finds, and what only its world can see is approved once", async () => {
+    broker.write(inProject("near/there/kept"), "");
+    broker.write(inProject("far/kept"), "");
+    broker.write(inProject("near/run.sh"), "printf good");
+    broker.write(inProject("run.sh"), "printf beside");
+    symlinkSync("near/there", inProject("way"));
+    const body = { cmd: "touch w; sh way/../run.sh" };
+    await person.approve(body, "session");
+    expect(await person.told(body)).toMatchObject({ status: 200, stdout: "good" });
+    broker.write(inProject("run.sh"), "printf changed");
+    expect(await person.told(body)).toMatchObject({ status: 200, stdout: "good" });
+    broker.write(inProject("near/run.sh"), "printf evil");
+    expect(await person.told(body)).toMatchObject({ code: "approval_required" });
+    symlinkSync(`/tmp/world-${broker.folder.slice(-6)}/x.sh`, inProject("dead.sh"));
+    symlinkSync(`/tmp/world-${broker.folder.slice(-6)}`, inProject("dead"));
+    for (const cmd of ["touch w; sh dead.sh", "touch w; sh dead/x.sh", "touch w; ./dead.sh"]) {
+      const { approval_id: id } = await person.told({ cmd });
+      expect((await person.question(id)).offers, cmd).toEqual(["once", "deny"]);
+    }
+    const { approval_id: id } = await person.told({
+      cmd: "touch w",
+      env: { PATH: `${inProject("dead")}:/usr/bin` },
+    });
+    expect((await person.question(id)).offers).toEqual(["once", "deny"]);
+  });
+
   test("what cannot be known before it runs, or seen from the host, is approved for one run only", async () => {
     const commands = ["$TOOL x", "eval touch y", "PATH=.:$PATH touch z", "touch y; sh /tmp/made-inside.sh"];
     for (const cmd of commands) {
