@@ -9,6 +9,9 @@ export type ConfigProblem = { readonly text: string };
 
 const MISSING = "missing";
 
+/** What a file says that holds nothing but blanks and comments. */
+const NOTHING: ConfigDocument = {};
+
 /** The settings do not load when the broker starts: there are no last good ones that could stay. */
 export class ConfigRefused extends Error {
   override readonly name = "ConfigRefused";
@@ -75,6 +78,10 @@ export class Config {
     }
     const result = identity === MISSING ? { ok: {} } : readConfig(this.#path);
     if ("problems" in result) return result.problems;
+    // Whoever writes a file in place empties it first: for that moment every limit in it would be lifted.
+    if (result.ok === NOTHING && known !== "" && known !== MISSING) {
+      return [{ text: `${this.#path}: it is empty; what it said holds. Write {} to set nothing` }];
+    }
     this.#current = result.ok;
     return [];
   }
@@ -106,6 +113,7 @@ export function parseConfig(
       })),
     };
   }
+  if (document.contents === null) return { ok: NOTHING };
   const value: unknown = document.toJS({ maxAliasCount: 100 }) ?? {};
   if (validateConfigDocument(value)) return { ok: value };
   const problems = describeErrors(value, validateConfigDocument.errors ?? []).map(({ pointer, message }) => {

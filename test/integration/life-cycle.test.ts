@@ -198,6 +198,12 @@ describe.each(actors())("a broker's life, as $kind", (actor) => {
       expect((await broker.refused({ cmd: "true" })).code).toBe("project_not_allowed");
       writeFileSync(config, "projects: 5\n");
       expect((await broker.refused({ cmd: "true" })).code).toBe("project_not_allowed");
+      // As any file is for a moment that is written in place.
+      writeFileSync(config, "");
+      expect((await broker.refused({ cmd: "true" })).code).toBe("project_not_allowed");
+      writeFileSync(config, "{}\n");
+      expect(await broker.run("true")).toMatchObject({ exit: 0 });
+      writeFileSync(config, "projects: 5\n");
       await broker.kill("SIGTERM");
       const started = await broker.cli(["broker", "start"]);
       expect(started.code).toBe(125);
