@@ -71,6 +71,14 @@ export type WorldViolation = {
   readonly message: string;
 };
 
+/** Bytes that a command gets on a descriptor and that no other process ever sees: not in arguments, variables or files. */
+export type MemoryFile = {
+  /** The variable that holds the descriptor's number, whatever `env` says. */
+  readonly variable: string;
+  /** At most 64 KiB. */
+  readonly bytes: Uint8Array;
+};
+
 export type ExecRequest = {
   /** The program and its words; a program without a slash is looked up in `env.PATH`. */
   readonly argv: readonly string[];
@@ -79,6 +87,8 @@ export type ExecRequest = {
   readonly env: Readonly<Record<string, string>>;
   /** All of standard input; absent means `/dev/null`. */
   readonly stdin: Uint8Array | undefined;
+  /** What this command alone may read, from a file in memory that nobody can change; absent means none. */
+  readonly memoryFile?: MemoryFile;
   /** What happens to processes that outlive the main one. */
   readonly background: "kill" | "keep";
   /** Output bytes the caller accepts before it calls `grant`; stdout and stderr share them. */

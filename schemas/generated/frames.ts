@@ -77,6 +77,10 @@ export interface ExecFrame {
    * Output credit in bytes, shared by stdout and stderr.
    */
   readonly window?: number;
+  /**
+   * What this command, and no other, reads from a sealed memory file on descriptor FRAME_MEMORY_FILE_FD.
+   */
+  readonly memory_file?: Uint8Array;
 }
 /**
  * The world is made.
@@ -244,6 +248,12 @@ export const FRAME_MAX_PROCESS_ARGV = 4096;
 /** How many different system calls of one command VIOLATION tells apart; what is more is refused. */
 export const FRAME_MAX_HITS = 64;
 
+/** The longest MEMORY_FILE, bytes. */
+export const FRAME_MAX_MEMORY_FILE = 65536;
+
+/** The descriptor of MEMORY_FILE in its command: one digit, because dash redirects no other; not 3 to 5, which scripts open first, nor 9, which they lock. */
+export const FRAME_MEMORY_FILE_FD = 8;
+
 /** A frame's type by its name. */
 export const FRAME = {
   /** broker → init, id 0, fields: Makes the world. The first frame, exactly once. */
@@ -316,6 +326,8 @@ export const TAG = {
   KEEP: 20,
   /** u64: Output credit in bytes, shared by stdout and stderr. */
   WINDOW: 21,
+  /** bytes: What this command, and no other, reads from a sealed memory file on descriptor FRAME_MEMORY_FILE_FD. */
+  MEMORY_FILE: 22,
   /** u64: Process id of PID 1 as the host sees it, 0 when unknown. */
   PID: 32,
   /** text: What failed: unshare, mount overlay, … */

@@ -2,6 +2,7 @@
 #include "execute.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,13 +22,19 @@
 static struct {
   bool valid;
   size_t length; /* of what the leader gets: the payload without what is PID 1's business */
-  int input;     /* -1: none */
+  int input;       /* -1: none */
+  int memory_file; /* -1: none */
   uint64_t window;
   uint64_t keep;
-} job = {.input = -1};
+} job = {.input = -1, .memory_file = -1};
 
-static int file_with(const char *name, const uint8_t *data, size_t length) {
-  int fd = memfd_create(name, MFD_CLOEXEC);
+/* What a frame says beside what the leader gets. */
+struct files {
+  struct field input, memory;
+};
+
+static int file_with(const char *name, unsigned int flags, const uint8_t *data, size_t length) {
+  int fd = memfd_create(name, MFD_CLOEXEC | flags);
   if (fd < 0) return -1;
   size_t written = 0;
   while (written < length) {
@@ -43,16 +50,29 @@ static int file_with(const char *name, const uint8_t *data, size_t length) {
   return -1;
 }
 
+/* A file that nobody can change any more, whoever has its descriptor. */
+static int sealed_file_with(const uint8_t *data, size_t length) {
+  int fd = file_with("substrate-scope", MFD_ALLOW_SEALING, data, length);
+  if (fd < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0) return fd;
+  int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
 /* Checks the payload and closes up the fields that the leader gets. What is wrong, or NULL. */
-static const char *parse(const struct frame *frame, struct field *input) {
+static const char *parse(const struct frame *frame, struct files *files) {
   struct field_reader reader = {frame->payload, frame->payload + frame->length};
   struct field field;
   bool has_keep = false, has_window = false;
   int got;
   while ((got = field_next(&reader, &field)) > 0) {
     if (field.tag == TAG_STDIN) {
-      if (input->data != NULL) return "EXEC: two STDIN";
-      *input = field;
+      if (files->input.data != NULL) return "EXEC: two STDIN";
+      files->input = field;
+    } else if (field.tag == TAG_MEMORY_FILE) {
+      if (files->memory.data != NULL || field.length > FRAME_MAX_MEMORY_FILE) return "EXEC: bad MEMORY_FILE";
+      files->memory = field;
     } else if (field.tag == TAG_KEEP) {
       if (has_keep || !field_u64(&field, &job.keep) || job.keep > 1) return "EXEC: bad KEEP";
       has_keep = true;
@@ -64,37 +84,52 @@ static const char *parse(const struct frame *frame, struct field *input) {
   return got < 0 ? "EXEC: malformed field" : NULL;
 }
 
+static bool is_for_supervisor(uint16_t tag) {
+  return tag == TAG_STDIN || tag == TAG_MEMORY_FILE || tag == TAG_KEEP || tag == TAG_WINDOW;
+}
+
 static void compact(const struct frame *frame) {
   struct field_reader reader = {frame->payload, frame->payload + frame->length};
   struct field field;
   while (field_next(&reader, &field) > 0) {
-    if (field.tag == TAG_STDIN || field.tag == TAG_KEEP || field.tag == TAG_WINDOW) continue;
+    if (is_for_supervisor(field.tag)) continue;
     size_t size = FIELD_HEADER_SIZE + (size_t)field.length;
     memmove(frame->payload + job.length, field.data - FIELD_HEADER_SIZE, size);
     job.length += size;
   }
 }
 
-/* 0, or -1 with errno: the input could not be kept. A malformed payload ends the world. */
-static int prepare(const struct frame *frame) {
-  struct field input = {0};
+/* NULL, or the step that failed, with errno. */
+static const char *keep_files(const struct files *files) {
+  const struct field *input = &files->input, *memory = &files->memory;
+  if (input->data != NULL && (job.input = file_with("stdin", 0, input->data, input->length)) < 0) return "stdin";
+  if (memory->data == NULL) return NULL;
+  job.memory_file = sealed_file_with(memory->data, memory->length);
+  return job.memory_file < 0 ? "memory file" : NULL;
+}
+
+/* NULL, or the step that failed, with errno. A malformed payload ends the world. */
+static const char *prepare(const struct frame *frame) {
+  struct files files = {0};
   size_t arguments, variables;
   if (frame->id == 0 || command_find(frame->id) != NULL) fail_protocol("EXEC: the id is taken");
   job.length = 0;
   job.keep = job.window = 0;
-  const char *wrong = parse(frame, &input);
+  const char *wrong = parse(frame, &files);
   if (wrong != NULL) fail_protocol(wrong);
-  if (input.data != NULL && (job.input = file_with("stdin", input.data, input.length)) < 0) return -1;
+  const char *failed = keep_files(&files);
+  if (failed != NULL) return failed;
   compact(frame);
   wrong = program_check(frame->payload, job.length, &arguments, &variables);
   if (wrong != NULL) fail_protocol(wrong);
   job.valid = true;
-  return 0;
+  return NULL;
 }
 
 static void done(void) {
   if (job.input >= 0) close(job.input);
-  job.input = -1;
+  if (job.memory_file >= 0) close(job.memory_file);
+  job.input = job.memory_file = -1;
   job.valid = false;
 }
 
@@ -111,10 +146,12 @@ static int hand_over(const struct frame *frame, struct command *command) {
                         .keep = (uint32_t)job.keep,
                         .length = (uint32_t)job.length,
                         .input_in_file = job.input >= 0,
+                        .memory_file = job.memory_file >= 0,
                         .payload_in_file = job.length > JOB_INLINE};
   if (job.input >= 0) fds[count++] = job.input;
+  if (job.memory_file >= 0) fds[count++] = job.memory_file;
   if (!order.payload_in_file) return leader_assign(command, &order, frame->payload, job.length, fds, count);
-  int file = file_with("job", frame->payload, job.length);
+  int file = file_with("job", 0, frame->payload, job.length);
   if (file < 0) return -1;
   fds[count++] = file;
   int result = leader_assign(command, &order, NULL, 0, fds, count);
@@ -129,8 +166,9 @@ static bool leader_is_gone(int error) {
 }
 
 bool execute_begin(const struct frame *frame) {
-  if (!job.valid && prepare(frame) < 0) {
-    execute_abandon(frame, "stdin", errno);
+  const char *failed = job.valid ? NULL : prepare(frame);
+  if (failed != NULL) {
+    execute_abandon(frame, failed, errno);
     return true;
   }
   if (!leader_ready()) {

@@ -14,6 +14,10 @@
 #define FRAME_MAX_PROCESS_ARGV 4096
 /* How many different system calls of one command VIOLATION tells apart; what is more is refused. */
 #define FRAME_MAX_HITS 64
+/* The longest MEMORY_FILE, bytes. */
+#define FRAME_MAX_MEMORY_FILE 65536
+/* The descriptor of MEMORY_FILE in its command: one digit, because dash redirects no other; not 3 to 5, which scripts open first, nor 9, which they lock. */
+#define FRAME_MEMORY_FILE_FD 8
 
 /* broker → init, id 0, fields: Makes the world. The first frame, exactly once. */
 #define FRAME_SETUP 1
@@ -82,6 +86,8 @@
 #define TAG_KEEP 20
 /* u64: Output credit in bytes, shared by stdout and stderr. */
 #define TAG_WINDOW 21
+/* bytes: What this command, and no other, reads from a sealed memory file on descriptor FRAME_MEMORY_FILE_FD. */
+#define TAG_MEMORY_FILE 22
 /* u64: Process id of PID 1 as the host sees it, 0 when unknown. */
 #define TAG_PID 32
 /* text: What failed: unshare, mount overlay, … */

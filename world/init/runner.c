@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "filter.h"
+#include "frames.h"
 #include "jobs.h"
 #include "limits.h"
 #include "program.h"
@@ -35,6 +36,7 @@ static struct runner runner;
 static int channel_fd;
 static int output_fds[2];
 static int watch_fd; /* becomes readable (end of file) when the runner has closed its end by execve */
+static int running_fd; /* that end */
 static void *mapping = MAP_FAILED;
 static size_t mapping_length;
 
@@ -51,6 +53,13 @@ static uint8_t *map_payload(int fd, size_t length) {
   if (mapping == MAP_FAILED) give_up("mmap", "", errno);
   mapping_length = length;
   return mapping;
+}
+
+/* Its number is fixed, and what stood there is moved if it is still needed: of all that is open in here by now, only the
+   pipe that tells the leader of execve. 0, or -1 with errno. */
+static int place_memory_file(int fd) {
+  if (running_fd == FRAME_MEMORY_FILE_FD && fcntl(running_fd, F_DUPFD_CLOEXEC, FRAME_MEMORY_FILE_FD + 1) < 0) return -1;
+  return fd == FRAME_MEMORY_FILE_FD ? fcntl(fd, F_SETFD, 0) : dup2(fd, FRAME_MEMORY_FILE_FD);
 }
 
 /* The descriptors are a copy of the leader's, so this changes nothing for it. */
@@ -84,13 +93,15 @@ static int run(void) {
   runner.received = true;
   runner.keep = job.order.keep != 0;
   int input = job.order.input_in_file != 0;
+  int memory = job.order.memory_file != 0;
   int large = job.order.payload_in_file != 0;
-  if (count != input + large || (!large && job.order.length != (size_t)length - sizeof job.order)) {
+  if (count != input + memory + large || (!large && job.order.length != (size_t)length - sizeof job.order)) {
     give_up("receive", "", EPROTO);
   }
-  uint8_t *payload = large ? map_payload(fds[input], job.order.length) : job.payload;
+  uint8_t *payload = large ? map_payload(fds[input + memory], job.order.length) : job.payload;
   if (program_unpack(payload, job.order.length, &program) < 0) give_up("unpack", "", errno);
   if (input && dup2(fds[0], STDIN_FILENO) < 0) give_up("stdin", "", errno);
+  if (memory && place_memory_file(fds[input]) < 0) give_up("memory file", "", errno);
   if (chdir(program.cwd) < 0) give_up("chdir", program.cwd, errno);
   /* What was sent while we waited (kill -TERM -1 of another command) is not for this command. */
   forget_signals();
@@ -116,6 +127,7 @@ pid_t runner_start(int channel, const int outputs[2], int group) {
   if (pipe2(ends, O_CLOEXEC) < 0) return -1;
   channel_fd = channel;
   watch_fd = ends[0];
+  running_fd = ends[1];
   output_fds[0] = outputs[0];
   output_fds[1] = outputs[1];
   warm();

@@ -1,5 +1,5 @@
 import { constants } from "node:os";
-import { FRAME, TAG } from "../../schemas/generated/frames.ts";
+import { FRAME, FRAME_MAX_MEMORY_FILE, FRAME_MEMORY_FILE_FD, TAG } from "../../schemas/generated/frames.ts";
 import type { CommandRun, Ending, ExecRequest } from "../backend.ts";
 import type { Counted } from "../cgroup/words.ts";
 import { type Hit, hitViolation } from "../seccomp/hit.ts";
@@ -11,7 +11,10 @@ import {
   encodeFields,
   encodeNumber,
   type Field,
+  FrameTooLarge,
 } from "./frame-codec.ts";
+
+const MEMORY_FILE = String(FRAME_MEMORY_FILE_FD);
 
 /** Sends one frame; the channel decides what to do when it is already gone. */
 export type SendFrame = (frame: Buffer) => void;
@@ -105,11 +108,20 @@ export class LinuxCommand implements CommandRun {
 /** The EXEC frame of a request. Throws `FrameTooLarge`. */
 export function encodeExec(id: number, request: ExecRequest): Buffer {
   const fields: Field[] = request.argv.map((word) => [TAG.ARG, word] as const);
-  for (const name in request.env) fields.push([TAG.ENV, `${name}=${request.env[name]}`]);
+  const { memoryFile } = request;
+  const env = memoryFile === undefined ? request.env : { ...request.env, [memoryFile.variable]: MEMORY_FILE };
+  for (const name in env) fields.push([TAG.ENV, `${name}=${env[name]}`]);
   fields.push([TAG.CWD, request.cwd], [TAG.WINDOW, request.window]);
   if (request.stdin !== undefined) fields.push([TAG.STDIN, request.stdin]);
   if (request.background === "keep") fields.push([TAG.KEEP, 1]);
+  if (memoryFile !== undefined) fields.push([TAG.MEMORY_FILE, fitting(memoryFile.bytes)]);
   return encodeFields(FRAME.EXEC, id, fields);
+}
+
+/** Init ends a world that gets a longer one. */
+function fitting(bytes: Uint8Array): Uint8Array {
+  if (bytes.length <= FRAME_MAX_MEMORY_FILE) return bytes;
+  throw new FrameTooLarge(`A memory file of ${bytes.length} bytes is longer than ${FRAME_MAX_MEMORY_FILE}`);
 }
 
 /** What the command's cgroup counted, by name; nothing where it has none. */
