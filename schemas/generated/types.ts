@@ -127,6 +127,10 @@ export type IsolationPart =
  */
 export type Size = string;
 /**
+ * net:host:port, fs.read:/path or fs.write:/path; a path begins with /, ~, $HOME or $PROJECT and may end in /**.
+ */
+export type Scope = string;
+/**
  * What happened.
  */
 export type EventType =
@@ -924,7 +928,7 @@ export interface ExecuteRequest {
    */
   readonly parent_span?: string;
   /**
-   * What POST /v1/request_scopes gave.
+   * What POST /v1/request_scopes gave: the command gets a world of its own with these scopes, and reads the token from SUBSTRATE_SCOPE_FD.
    */
   readonly scope_token?: string;
   /**
@@ -1388,6 +1392,49 @@ export interface PolicyDocument {
   };
 }
 /**
+ * Answer 200 of POST /v1/request_scopes.
+ */
+export interface RequestScopesReply {
+  /**
+   * For the field scope_token of execute. Shown this once: the broker keeps its hash.
+   */
+  readonly scope_token: string;
+  /**
+   * What it stands for, with the paths as they really are.
+   */
+  readonly scopes: readonly Scope[];
+  /**
+   * From then on it is worth nothing, RFC 3339 in UTC.
+   */
+  readonly expires_at: string;
+}
+/**
+ * Body of POST /v1/request_scopes: asks a person for more than the policy gives.
+ */
+export interface RequestScopesRequest {
+  readonly agent_id: AgentId;
+  readonly cwd?: WorkingDirectory;
+  /**
+   * The id of a selectable policy that narrows the assigned one, as the commands will name it.
+   */
+  readonly profile?: string;
+  /**
+   * 1 to 32 of fs.read:/path, fs.write:/path and net:host:port; a folder's path stands for all below it.
+   *
+   * @minItems 1
+   * @maxItems 32
+   */
+  readonly scopes: readonly Scope[];
+  /**
+   * Why they are needed, for the person: at most 1000 characters.
+   */
+  readonly reason?: string;
+  /**
+   * Milliseconds to wait for a person before 403 approval_required: 0 (default) to 86400000.
+   */
+  readonly wait_ms?: number;
+}
+/**
  * A world that is warm: its session's next command finds it ready.
  */
 export interface WarmedWorld {
@@ -1618,7 +1665,7 @@ export interface ApprovalEvent {
    */
   readonly kind: "command" | "scopes";
   /**
-   * asked, previewed, a decision, or how it ended without one.
+   * asked, previewed, a decision, how it ended without one, or issued: a token for scopes was given.
    */
   event:
     | "asked"
@@ -1630,7 +1677,8 @@ export interface ApprovalEvent {
     | "expired"
     | "dropped"
     | "policy_changed"
-    | "broker_stopped";
+    | "broker_stopped"
+    | "issued";
   /**
    * Who decided: the operator's socket; null when nobody did.
    */

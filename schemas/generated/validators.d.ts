@@ -18,6 +18,8 @@ import type {
   PolicyCaseDocument,
   PolicyReloadReply,
   PolicyDocument,
+  RequestScopesReply,
+  RequestScopesRequest,
   Span,
   SpansReply,
   TraceReply,
@@ -50,6 +52,8 @@ export declare const validateHealthReply: Validator<HealthReply>;
 export declare const validatePolicyCaseDocument: Validator<PolicyCaseDocument>;
 export declare const validatePolicyReloadReply: Validator<PolicyReloadReply>;
 export declare const validatePolicyDocument: Validator<PolicyDocument>;
+export declare const validateRequestScopesReply: Validator<RequestScopesReply>;
+export declare const validateRequestScopesRequest: Validator<RequestScopesRequest>;
 export declare const validateSpan: Validator<Span>;
 export declare const validateSpansReply: Validator<SpansReply>;
 export declare const validateTraceReply: Validator<TraceReply>;

@@ -12023,9 +12023,384 @@ return errors === 0;
 return validate10;
 })();
 
+export const validateRequestScopesReply = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"request-scopes-reply.schema.json","title":"RequestScopesReply","type":"object","additionalProperties":false,"required":["scope_token","scopes","expires_at"],"properties":{"scope_token":{"type":"string","pattern":"^scp_[A-Za-z0-9_-]{43}$"},"scopes":{"type":"array","items":{"$ref":"shared.schema.json#/definitions/scope"}},"expires_at":{"type":"string"}}};
+const schema13 = {"title":"Scope","type":"string","minLength":4,"maxLength":4200,"pattern":"^(net|fs\\.read|fs\\.write):[^\\u0000]+$","x-wanted":"net:host:port, fs.read:/path or fs.write:/path"};
+const pattern0 = new RegExp("^scp_[A-Za-z0-9_-]{43}$", "u");
+const pattern1 = new RegExp("^(net|fs\\.read|fs\\.write):[^\\u0000]+$", "u");
+const func2 = codePointLength;
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="request-scopes-reply.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.scope_token === undefined) && (missing0 = "scope_token")) || ((data.scopes === undefined) && (missing0 = "scopes"))) || ((data.expires_at === undefined) && (missing0 = "expires_at"))){
+validate10.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema11.required,parentSchema:schema11,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((key0 === "scope_token") || (key0 === "scopes")) || (key0 === "expires_at"))){
+validate10.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.scope_token !== undefined){
+let data0 = data.scope_token;
+const _errs2 = errors;
+if(errors === _errs2){
+if(typeof data0 === "string"){
+if(!pattern0.test(data0)){
+validate10.errors = [{instancePath:instancePath+"/scope_token",schemaPath:"#/properties/scope_token/pattern",keyword:"pattern",params:{pattern: "^scp_[A-Za-z0-9_-]{43}$"},message:"must match pattern \""+"^scp_[A-Za-z0-9_-]{43}$"+"\"",schema:"^scp_[A-Za-z0-9_-]{43}$",parentSchema:schema11.properties.scope_token,data:data0}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/scope_token",schemaPath:"#/properties/scope_token/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.scope_token.type,parentSchema:schema11.properties.scope_token,data:data0}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.scopes !== undefined){
+let data1 = data.scopes;
+const _errs4 = errors;
+if(errors === _errs4){
+if(Array.isArray(data1)){
+var valid1 = true;
+const len0 = data1.length;
+for(let i0=0; i0<len0; i0++){
+let data2 = data1[i0];
+const _errs6 = errors;
+const _errs7 = errors;
+if(errors === _errs7){
+if(typeof data2 === "string"){
+if(func2(data2) > 4200){
+validate10.errors = [{instancePath:instancePath+"/scopes/" + i0,schemaPath:"shared.schema.json#/definitions/scope/maxLength",keyword:"maxLength",params:{limit: 4200},message:"must NOT have more than 4200 characters",schema:4200,parentSchema:schema13,data:data2}];
+return false;
+}
+else {
+if(func2(data2) < 4){
+validate10.errors = [{instancePath:instancePath+"/scopes/" + i0,schemaPath:"shared.schema.json#/definitions/scope/minLength",keyword:"minLength",params:{limit: 4},message:"must NOT have fewer than 4 characters",schema:4,parentSchema:schema13,data:data2}];
+return false;
+}
+else {
+if(!pattern1.test(data2)){
+validate10.errors = [{instancePath:instancePath+"/scopes/" + i0,schemaPath:"shared.schema.json#/definitions/scope/pattern",keyword:"pattern",params:{pattern: "^(net|fs\\.read|fs\\.write):[^\\u0000]+$"},message:"must match pattern \""+"^(net|fs\\.read|fs\\.write):[^\\u0000]+$"+"\"",schema:"^(net|fs\\.read|fs\\.write):[^\\u0000]+$",parentSchema:schema13,data:data2}];
+return false;
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/scopes/" + i0,schemaPath:"shared.schema.json#/definitions/scope/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.type,parentSchema:schema13,data:data2}];
+return false;
+}
+}
+var valid1 = _errs6 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/scopes",schemaPath:"#/properties/scopes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.properties.scopes.type,parentSchema:schema11.properties.scopes,data:data1}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.expires_at !== undefined){
+let data3 = data.expires_at;
+const _errs9 = errors;
+if(typeof data3 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/expires_at",schemaPath:"#/properties/expires_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.expires_at.type,parentSchema:schema11.properties.expires_at,data:data3}];
+return false;
+}
+var valid0 = _errs9 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
+return false;
+}
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
+export const validateRequestScopesRequest = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"request-scopes-request.schema.json","title":"RequestScopesRequest","type":"object","additionalProperties":false,"required":["agent_id","scopes"],"properties":{"agent_id":{"$ref":"shared.schema.json#/definitions/agent_id"},"cwd":{"$ref":"shared.schema.json#/definitions/working_directory"},"profile":{"type":"string","minLength":1,"maxLength":128},"scopes":{"type":"array","minItems":1,"maxItems":32,"items":{"$ref":"shared.schema.json#/definitions/scope"}},"reason":{"type":"string","minLength":1,"maxLength":1000},"wait_ms":{"type":"integer","minimum":0,"maximum":86400000}}};
+const schema13 = {"title":"AgentId","type":"string","pattern":"^[A-Za-z0-9._:@-]{1,128}$","x-wanted":"1 to 128 letters, digits or . _ : @ -"};
+const schema14 = {"title":"WorkingDirectory","type":"string","maxLength":4095,"pattern":"^/[^\\u0000]*$","x-wanted":"an absolute path (it starts with '/') without NUL"};
+const schema15 = {"title":"Scope","type":"string","minLength":4,"maxLength":4200,"pattern":"^(net|fs\\.read|fs\\.write):[^\\u0000]+$","x-wanted":"net:host:port, fs.read:/path or fs.write:/path"};
+const pattern0 = new RegExp("^[A-Za-z0-9._:@-]{1,128}$", "u");
+const pattern1 = new RegExp("^/[^\\u0000]*$", "u");
+const pattern2 = new RegExp("^(net|fs\\.read|fs\\.write):[^\\u0000]+$", "u");
+const func2 = codePointLength;
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="request-scopes-request.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((data.agent_id === undefined) && (missing0 = "agent_id")) || ((data.scopes === undefined) && (missing0 = "scopes"))){
+validate10.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema11.required,parentSchema:schema11,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((((key0 === "agent_id") || (key0 === "cwd")) || (key0 === "profile")) || (key0 === "scopes")) || (key0 === "reason")) || (key0 === "wait_ms"))){
+validate10.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.agent_id !== undefined){
+let data0 = data.agent_id;
+const _errs2 = errors;
+const _errs3 = errors;
+if(errors === _errs3){
+if(typeof data0 === "string"){
+if(!pattern0.test(data0)){
+validate10.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"shared.schema.json#/definitions/agent_id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@-]{1,128}$"+"\"",schema:"^[A-Za-z0-9._:@-]{1,128}$",parentSchema:schema13,data:data0}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"shared.schema.json#/definitions/agent_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.type,parentSchema:schema13,data:data0}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.cwd !== undefined){
+let data1 = data.cwd;
+const _errs5 = errors;
+const _errs6 = errors;
+if(errors === _errs6){
+if(typeof data1 === "string"){
+if(func2(data1) > 4095){
+validate10.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema14,data:data1}];
+return false;
+}
+else {
+if(!pattern1.test(data1)){
+validate10.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/pattern",keyword:"pattern",params:{pattern: "^/[^\\u0000]*$"},message:"must match pattern \""+"^/[^\\u0000]*$"+"\"",schema:"^/[^\\u0000]*$",parentSchema:schema14,data:data1}];
+return false;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema14.type,parentSchema:schema14,data:data1}];
+return false;
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.profile !== undefined){
+let data2 = data.profile;
+const _errs8 = errors;
+if(errors === _errs8){
+if(typeof data2 === "string"){
+if(func2(data2) > 128){
+validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/properties/profile/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema11.properties.profile,data:data2}];
+return false;
+}
+else {
+if(func2(data2) < 1){
+validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/properties/profile/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.properties.profile,data:data2}];
+return false;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.profile.type,parentSchema:schema11.properties.profile,data:data2}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.scopes !== undefined){
+let data3 = data.scopes;
+const _errs10 = errors;
+if(errors === _errs10){
+if(Array.isArray(data3)){
+if(data3.length > 32){
+validate10.errors = [{instancePath:instancePath+"/scopes",schemaPath:"#/properties/scopes/maxItems",keyword:"maxItems",params:{limit: 32},message:"must NOT have more than 32 items",schema:32,parentSchema:schema11.properties.scopes,data:data3}];
+return false;
+}
+else {
+if(data3.length < 1){
+validate10.errors = [{instancePath:instancePath+"/scopes",schemaPath:"#/properties/scopes/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema11.properties.scopes,data:data3}];
+return false;
+}
+else {
+var valid3 = true;
+const len0 = data3.length;
+for(let i0=0; i0<len0; i0++){
+let data4 = data3[i0];
+const _errs12 = errors;
+const _errs13 = errors;
+if(errors === _errs13){
+if(typeof data4 === "string"){
+if(func2(data4) > 4200){
+validate10.errors = [{instancePath:instancePath+"/scopes/" + i0,schemaPath:"shared.schema.json#/definitions/scope/maxLength",keyword:"maxLength",params:{limit: 4200},message:"must NOT have more than 4200 characters",schema:4200,parentSchema:schema15,data:data4}];
+return false;
+}
+else {
+if(func2(data4) < 4){
+validate10.errors = [{instancePath:instancePath+"/scopes/" + i0,schemaPath:"shared.schema.json#/definitions/scope/minLength",keyword:"minLength",params:{limit: 4},message:"must NOT have fewer than 4 characters",schema:4,parentSchema:schema15,data:data4}];
+return false;
+}
+else {
+if(!pattern2.test(data4)){
+validate10.errors = [{instancePath:instancePath+"/scopes/" + i0,schemaPath:"shared.schema.json#/definitions/scope/pattern",keyword:"pattern",params:{pattern: "^(net|fs\\.read|fs\\.write):[^\\u0000]+$"},message:"must match pattern \""+"^(net|fs\\.read|fs\\.write):[^\\u0000]+$"+"\"",schema:"^(net|fs\\.read|fs\\.write):[^\\u0000]+$",parentSchema:schema15,data:data4}];
+return false;
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/scopes/" + i0,schemaPath:"shared.schema.json#/definitions/scope/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.type,parentSchema:schema15,data:data4}];
+return false;
+}
+}
+var valid3 = _errs12 === errors;
+if(!valid3){
+break;
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/scopes",schemaPath:"#/properties/scopes/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.properties.scopes.type,parentSchema:schema11.properties.scopes,data:data3}];
+return false;
+}
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.reason !== undefined){
+let data5 = data.reason;
+const _errs15 = errors;
+if(errors === _errs15){
+if(typeof data5 === "string"){
+if(func2(data5) > 1000){
+validate10.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/maxLength",keyword:"maxLength",params:{limit: 1000},message:"must NOT have more than 1000 characters",schema:1000,parentSchema:schema11.properties.reason,data:data5}];
+return false;
+}
+else {
+if(func2(data5) < 1){
+validate10.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.properties.reason,data:data5}];
+return false;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.reason.type,parentSchema:schema11.properties.reason,data:data5}];
+return false;
+}
+}
+var valid0 = _errs15 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.wait_ms !== undefined){
+let data6 = data.wait_ms;
+const _errs17 = errors;
+if(!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))){
+validate10.errors = [{instancePath:instancePath+"/wait_ms",schemaPath:"#/properties/wait_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.wait_ms.type,parentSchema:schema11.properties.wait_ms,data:data6}];
+return false;
+}
+if(errors === _errs17){
+if((typeof data6 == "number") && (isFinite(data6))){
+if(data6 > 86400000 || isNaN(data6)){
+validate10.errors = [{instancePath:instancePath+"/wait_ms",schemaPath:"#/properties/wait_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 86400000},message:"must be <= 86400000",schema:86400000,parentSchema:schema11.properties.wait_ms,data:data6}];
+return false;
+}
+else {
+if(data6 < 0 || isNaN(data6)){
+validate10.errors = [{instancePath:instancePath+"/wait_ms",schemaPath:"#/properties/wait_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.properties.wait_ms,data:data6}];
+return false;
+}
+}
+}
+}
+var valid0 = _errs17 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
+return false;
+}
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
 export const validateSpan = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped","issued"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
 const schema12 = {"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]};
 const schema14 = {"title":"ErrorCode","type":"string","enum":["invalid_request","agent_id_required","cwd_required","unknown_profile","policy_denied","approval_required","approval_denied","scope_denied","project_not_allowed","not_found","policy_changed","idempotency_conflict","apply_conflict","not_replayable","too_large","budget_exceeded","isolation_unavailable","busy","internal"]};
 const schema15 = {"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}};
@@ -12043,7 +12418,7 @@ const pattern3 = new RegExp("^wld_", "u");
 const pattern4 = new RegExp("^sha256:", "u");
 const pattern5 = new RegExp("^apr_", "u");
 const pattern6 = new RegExp("^[0-9a-f]{64}$", "u");
-const schema17 = {"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}};
+const schema17 = {"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped","issued"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}};
 const schema18 = {"title":"ApprovalPreview","type":"object","additionalProperties":false,"required":["state","why","writes","mods","deletes","dirs","names","autorun","truncated","exit","signal","timed_out","duration_ms"],"properties":{"state":{"type":"string","enum":["none","running","done","failed"]},"why":{"type":["string","null"]},"writes":{"type":"integer","minimum":0},"mods":{"type":"integer","minimum":0},"deletes":{"type":"integer","minimum":0},"dirs":{"type":"integer","minimum":0},"names":{"type":"array","maxItems":20,"items":{"type":"string"}},"autorun":{"type":"array","maxItems":20,"items":{"type":"string"}},"truncated":{"type":"boolean"},"exit":{"type":["integer","null"]},"signal":{"type":["string","null"]},"timed_out":{"type":"boolean"},"duration_ms":{"type":"number","minimum":0}}};
 
 function validate12(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -12090,7 +12465,7 @@ if(typeof data1 !== "string"){
 validate12.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.event.type,parentSchema:schema17.properties.event,data:data1}];
 return false;
 }
-if(!((((((((((data1 === "asked") || (data1 === "previewed")) || (data1 === "once")) || (data1 === "session")) || (data1 === "always")) || (data1 === "deny")) || (data1 === "expired")) || (data1 === "dropped")) || (data1 === "policy_changed")) || (data1 === "broker_stopped"))){
+if(!(((((((((((data1 === "asked") || (data1 === "previewed")) || (data1 === "once")) || (data1 === "session")) || (data1 === "always")) || (data1 === "deny")) || (data1 === "expired")) || (data1 === "dropped")) || (data1 === "policy_changed")) || (data1 === "broker_stopped")) || (data1 === "issued"))){
 validate12.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/enum",keyword:"enum",params:{allowedValues: schema17.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema17.properties.event.enum,parentSchema:schema17.properties.event,data:data1}];
 return false;
 }
@@ -15400,7 +15775,7 @@ return validate10;
 export const validateSpansReply = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"spans-reply.schema.json","title":"SpansReply","type":"object","additionalProperties":false,"required":["spans","next_cursor"],"properties":{"spans":{"type":"array","items":{"$ref":"span.schema.json"}},"next_cursor":{"type":["string","null"]}}};
-const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
+const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped","issued"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
 const schema13 = {"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]};
 const schema15 = {"title":"ErrorCode","type":"string","enum":["invalid_request","agent_id_required","cwd_required","unknown_profile","policy_denied","approval_required","approval_denied","scope_denied","project_not_allowed","not_found","policy_changed","idempotency_conflict","apply_conflict","not_replayable","too_large","budget_exceeded","isolation_unavailable","busy","internal"]};
 const schema16 = {"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}};
@@ -15418,7 +15793,7 @@ const pattern3 = new RegExp("^wld_", "u");
 const pattern4 = new RegExp("^sha256:", "u");
 const pattern5 = new RegExp("^apr_", "u");
 const pattern6 = new RegExp("^[0-9a-f]{64}$", "u");
-const schema18 = {"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}};
+const schema18 = {"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped","issued"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}};
 const schema19 = {"title":"ApprovalPreview","type":"object","additionalProperties":false,"required":["state","why","writes","mods","deletes","dirs","names","autorun","truncated","exit","signal","timed_out","duration_ms"],"properties":{"state":{"type":"string","enum":["none","running","done","failed"]},"why":{"type":["string","null"]},"writes":{"type":"integer","minimum":0},"mods":{"type":"integer","minimum":0},"deletes":{"type":"integer","minimum":0},"dirs":{"type":"integer","minimum":0},"names":{"type":"array","maxItems":20,"items":{"type":"string"}},"autorun":{"type":"array","maxItems":20,"items":{"type":"string"}},"truncated":{"type":"boolean"},"exit":{"type":["integer","null"]},"signal":{"type":["string","null"]},"timed_out":{"type":"boolean"},"duration_ms":{"type":"number","minimum":0}}};
 
 function validate13(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -15465,7 +15840,7 @@ if(typeof data1 !== "string"){
 validate13.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.event.type,parentSchema:schema18.properties.event,data:data1}];
 return false;
 }
-if(!((((((((((data1 === "asked") || (data1 === "previewed")) || (data1 === "once")) || (data1 === "session")) || (data1 === "always")) || (data1 === "deny")) || (data1 === "expired")) || (data1 === "dropped")) || (data1 === "policy_changed")) || (data1 === "broker_stopped"))){
+if(!(((((((((((data1 === "asked") || (data1 === "previewed")) || (data1 === "once")) || (data1 === "session")) || (data1 === "always")) || (data1 === "deny")) || (data1 === "expired")) || (data1 === "dropped")) || (data1 === "policy_changed")) || (data1 === "broker_stopped")) || (data1 === "issued"))){
 validate13.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/enum",keyword:"enum",params:{allowedValues: schema18.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema18.properties.event.enum,parentSchema:schema18.properties.event,data:data1}];
 return false;
 }
@@ -18852,7 +19227,7 @@ return validate10;
 export const validateTraceReply = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"trace-reply.schema.json","title":"TraceReply","type":"object","additionalProperties":false,"required":["span","children"],"properties":{"span":{"$ref":"span.schema.json"},"children":{"type":"array","items":{"$ref":"span.schema.json"}}}};
-const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
+const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped","issued"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
 const schema13 = {"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]};
 const schema15 = {"title":"ErrorCode","type":"string","enum":["invalid_request","agent_id_required","cwd_required","unknown_profile","policy_denied","approval_required","approval_denied","scope_denied","project_not_allowed","not_found","policy_changed","idempotency_conflict","apply_conflict","not_replayable","too_large","budget_exceeded","isolation_unavailable","busy","internal"]};
 const schema16 = {"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}};
@@ -18870,7 +19245,7 @@ const pattern3 = new RegExp("^wld_", "u");
 const pattern4 = new RegExp("^sha256:", "u");
 const pattern5 = new RegExp("^apr_", "u");
 const pattern6 = new RegExp("^[0-9a-f]{64}$", "u");
-const schema18 = {"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}};
+const schema18 = {"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped","issued"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}};
 const schema19 = {"title":"ApprovalPreview","type":"object","additionalProperties":false,"required":["state","why","writes","mods","deletes","dirs","names","autorun","truncated","exit","signal","timed_out","duration_ms"],"properties":{"state":{"type":"string","enum":["none","running","done","failed"]},"why":{"type":["string","null"]},"writes":{"type":"integer","minimum":0},"mods":{"type":"integer","minimum":0},"deletes":{"type":"integer","minimum":0},"dirs":{"type":"integer","minimum":0},"names":{"type":"array","maxItems":20,"items":{"type":"string"}},"autorun":{"type":"array","maxItems":20,"items":{"type":"string"}},"truncated":{"type":"boolean"},"exit":{"type":["integer","null"]},"signal":{"type":["string","null"]},"timed_out":{"type":"boolean"},"duration_ms":{"type":"number","minimum":0}}};
 
 function validate13(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -18917,7 +19292,7 @@ if(typeof data1 !== "string"){
 validate13.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.event.type,parentSchema:schema18.properties.event,data:data1}];
 return false;
 }
-if(!((((((((((data1 === "asked") || (data1 === "previewed")) || (data1 === "once")) || (data1 === "session")) || (data1 === "always")) || (data1 === "deny")) || (data1 === "expired")) || (data1 === "dropped")) || (data1 === "policy_changed")) || (data1 === "broker_stopped"))){
+if(!(((((((((((data1 === "asked") || (data1 === "previewed")) || (data1 === "once")) || (data1 === "session")) || (data1 === "always")) || (data1 === "deny")) || (data1 === "expired")) || (data1 === "dropped")) || (data1 === "policy_changed")) || (data1 === "broker_stopped")) || (data1 === "issued"))){
 validate13.errors = [{instancePath:instancePath+"/event",schemaPath:"#/properties/event/enum",keyword:"enum",params:{allowedValues: schema18.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema18.properties.event.enum,parentSchema:schema18.properties.event,data:data1}];
 return false;
 }

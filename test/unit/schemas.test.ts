@@ -37,6 +37,8 @@ const VALIDATORS: Readonly<Record<string, Validator<unknown>>> = {
   "trace-reply": validators.validateTraceReply,
   "world-restart-reply": validators.validateWorldRestartReply,
   "world-restart-request": validators.validateWorldRestartRequest,
+  "request-scopes-reply": validators.validateRequestScopesReply,
+  "request-scopes-request": validators.validateRequestScopesRequest,
   "world-warm-reply": validators.validateWorldWarmReply,
   "world-warm-request": validators.validateWorldWarmRequest,
 };
