@@ -8,6 +8,8 @@ import type { FsDiff, Isolation } from "../schemas/generated/types.ts";
 
 /** For whoever reads a policy: what its deny lists may say is decided here, where it is carried out. */
 export { patternComplaint } from "./plan/globs.ts";
+export { patternCovers } from "./plan/cover.ts";
+export { isPrivate } from "./plan/scopes.ts";
 
 /** How the project appears inside: the host's own files, or an overlay whose upper layer holds every change. */
 export type ProjectAccess =
@@ -88,7 +90,7 @@ export type ExecRequest = {
   /** All of standard input; absent means `/dev/null`. */
   readonly stdin: Uint8Array | undefined;
   /** What this command alone may read, from a file in memory that nobody can change; absent means none. */
-  readonly memoryFile?: MemoryFile;
+  readonly memoryFile?: MemoryFile | undefined;
   /** What happens to processes that outlive the main one. */
   readonly background: "kill" | "keep";
   /** Output bytes the caller accepts before it calls `grant`; stdout and stderr share them. */

@@ -1,0 +1,66 @@
+/** Whether one path is what a pattern of a deny list stands for, or lies below it. Pure. */
+import { parsePattern, type Segment } from "./globs.ts";
+
+/**
+ * For whoever explains a refusal before it happens, so in doubt the answer is no: a `[…]` is fnmatch's own affair.
+ *
+ * @param pattern absolute, as `FileScope.denyWrite` holds them.
+ * @param path absolute and normal.
+ */
+export function patternCovers(pattern: string, path: string): boolean {
+  const names = path.split("/").filter((name) => name !== "");
+  return parsePattern(pattern).some((segments) => covers(segments, names));
+}
+
+/** All places in the pattern that the names so far may have led to; a pattern at its end covers whatever follows. */
+function covers(segments: readonly Segment[], names: readonly string[]): boolean {
+  let places = withSkips(new Set([0]), segments);
+  for (const name of names) {
+    if (places.has(segments.length)) return true;
+    const next = new Set<number>();
+    for (const place of places) {
+      const segment = segments[place];
+      if (segment?.kind === "any") next.add(place);
+      else if (segment !== undefined && nameMatches(segment, name)) next.add(place + 1);
+    }
+    places = withSkips(next, segments);
+  }
+  return places.has(segments.length);
+}
+
+/** `**` may be no folder at all. */
+function withSkips(places: Set<number>, segments: readonly Segment[]): Set<number> {
+  for (const place of places) if (segments[place]?.kind === "any") places.add(place + 1);
+  return places;
+}
+
+function nameMatches(segment: Segment, name: string): boolean {
+  if (segment.kind === "literal") return segment.name === name;
+  return segment.kind === "glob" && !segment.pattern.includes("[") && globMatches(segment.pattern, name);
+}
+
+/** `*`, `?` and a backslash. One remembered star, no recursion. */
+function globMatches(pattern: string, name: string): boolean {
+  const letters = pattern.match(/\\.|[^]/gsu) ?? [];
+  const characters = [...name];
+  let [at, from, star, resume] = [0, 0, -1, 0];
+  while (at < characters.length) {
+    const letter = letters[from];
+    if (letter === "*") {
+      [star, resume] = [from, at];
+      from += 1;
+    } else if (letter !== undefined && letterMatches(letter, characters[at])) {
+      from += 1;
+      at += 1;
+    } else if (star >= 0) {
+      resume += 1;
+      [from, at] = [star + 1, resume];
+    } else return false;
+  }
+  while (letters[from] === "*") from += 1;
+  return from === letters.length;
+}
+
+function letterMatches(letter: string, character: string | undefined): boolean {
+  return letter === "?" || letter === character || (letter.length > 1 && letter.slice(1) === character);
+}
