@@ -1,16 +1,31 @@
 import { join } from "node:path";
 import { type WorldSpec, WorldUnavailable } from "../world/backend.ts";
 import type { Broker } from "./broker.ts";
-import { isIsolated, type Job } from "./job.ts";
+import { isIsolated, type Job, scopesOfJob } from "./job.ts";
 import type { Effective } from "./policies.ts";
 import { type Refusal, refusal } from "./refusal.ts";
+import { spendScopes, type UsedScopes } from "./scopes/use-scopes.ts";
 import { worldSpec } from "./world-spec.ts";
 import type { Lease } from "./worlds.ts";
 
 /** A world as the policy wants it, or why there is none. Nothing of the command has run. */
 export async function borrowWorld(broker: Broker, job: Job): Promise<Lease | Refusal> {
-  const fresh = isIsolated(job) || givesFreshWorlds(job.effective);
+  const scopes = scopesOfJob(job);
+  const fresh = isIsolated(job) || scopes !== undefined || givesFreshWorlds(job.effective);
   if (fresh && job.request.background === "keep") return cannotKeep();
+  return scopes === undefined ? await borrow(broker, job, fresh) : await borrowWith(broker, job, scopes);
+}
+
+/** Scopes hold for this command alone: its token is used up before its world is made, and only a refusal gives it back. */
+async function borrowWith(broker: Broker, job: Job, scopes: UsedScopes): Promise<Lease | Refusal> {
+  const spent = spendScopes(broker, job.place, scopes, isIsolated(job));
+  if ("code" in spent) return spent;
+  const lease = await borrow(broker, job, true);
+  if ("code" in lease) spent.giveBack();
+  return lease;
+}
+
+async function borrow(broker: Broker, job: Job, fresh: boolean): Promise<Lease | Refusal> {
   const spec = specFor(broker, job);
   try {
     const lease = fresh
@@ -46,10 +61,15 @@ export function givesFreshWorlds({ policies }: Effective): boolean {
 }
 
 function specFor(broker: Broker, job: Job): WorldSpec {
-  const { policies, hash } = job.effective;
-  if (!isIsolated(job)) return broker.warmSpecs.of(hash, policies, job.site);
-  const access = { kind: "overlay", layers: join(broker.home.overlay, job.span) } as const;
-  return worldSpec(policies, job.site, access, broker.around);
+  const scopes = scopesOfJob(job);
+  const { policies, hash } = scopes?.effective ?? job.effective;
+  if (isIsolated(job)) {
+    const access = { kind: "overlay", layers: join(broker.home.overlay, job.span) } as const;
+    return worldSpec(policies, job.site, access, broker.around);
+  }
+  return scopes === undefined
+    ? broker.warmSpecs.of(hash, policies, job.site)
+    : worldSpec(policies, job.site, { kind: "direct" }, broker.around);
 }
 
 /** What `world.require` names and the world has not achieved, each with the world's own word for it. */
@@ -69,6 +89,6 @@ function cannotKeep(): Refusal {
   return refusal(
     "invalid_request",
     "background: this command gets a world of its own that ends with it, received 'keep'",
-    "Leave 'background' out, or start what shall stay with a command that is not isolated, under a policy that reuses worlds",
+    "Leave 'background' out, or start what shall stay with a command that is not isolated and has no scope_token, under a policy that reuses worlds",
   );
 }

@@ -19,6 +19,7 @@ import type { Home } from "./home.ts";
 import type { Policies } from "./policies.ts";
 import type { Profiles } from "./profiles.ts";
 import type { ProjectRules } from "./projects.ts";
+import type { ScopeTokens } from "./scopes/tokens.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Trace } from "./spans/trace.ts";
 import type { Surroundings, WarmSpecs } from "./world-spec.ts";
@@ -39,6 +40,7 @@ export type Broker = {
   readonly trace: Trace;
   readonly approvals: Approvals;
   readonly always: AlwaysFile;
+  readonly scopeTokens: ScopeTokens;
   readonly around: Surroundings;
   readonly decisions: Decisions;
   readonly warmSpecs: WarmSpecs;

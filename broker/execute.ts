@@ -9,7 +9,7 @@ import { borrowWorld } from "./borrow-world.ts";
 import type { Broker } from "./broker.ts";
 import { changesOf } from "./changes.ts";
 import { commandEnvironment } from "./environment.ts";
-import { isIsolated, type Job } from "./job.ts";
+import { isIsolated, type Job, scopesOfJob } from "./job.ts";
 import type { Outcome } from "./outcome.ts";
 import { prepareJob } from "./prepare-job.ts";
 import { type Refusal, refusal } from "./refusal.ts";
@@ -46,7 +46,7 @@ async function journey(
   const asked = prepareJob(broker, agent, request);
   if ("code" in asked) return refused(asked);
 
-  const denial = refuseByDecision(asked);
+  const denial = refuseByScopes(asked) ?? refuseByDecision(asked);
   if (denial !== undefined) return recordRefusal(broker, asked, denial);
 
   const job = mustAsk(asked) ? await approved(broker, asked, signal) : asked;
@@ -107,17 +107,31 @@ async function recordStart(broker: Broker, started: SpanRecord): Promise<Refusal
   }
 }
 
+/** A token that is worth nothing is no token left out: whoever sends one wants what it stands for. */
+function refuseByScopes({ scopes }: Job): Refusal | undefined {
+  return scopes !== null && "code" in scopes ? scopes : undefined;
+}
+
 function runRequest(job: Job): Omit<RunRequest, "onViolation"> {
   const { request } = job;
   return {
     argv: job.argv,
     cwd: job.place.cwd,
     env: commandEnvironment(job.environment.variables, request.env, job.agent, job.span),
+    memoryFile: tokenFile(job),
     stdin: request.stdin_b64 === undefined ? undefined : Buffer.from(request.stdin_b64, "base64"),
     background: request.background ?? "kill",
     timeoutMs: request.timeout_ms ?? 120_000,
     maxOutputBytes: request.max_output_bytes ?? 1024 * 1024,
   };
+}
+
+/** The command reads its token there, and nobody else can: never in a variable, an argument or a file. */
+function tokenFile(job: Job): RunRequest["memoryFile"] {
+  const scopes = scopesOfJob(job);
+  return scopes === undefined
+    ? undefined
+    : { variable: "SUBSTRATE_SCOPE_FD", bytes: Buffer.from(scopes.token) };
 }
 
 /** A call that could have run and was refused leaves a span; one that made no sense leaves none. */

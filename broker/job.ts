@@ -3,6 +3,8 @@ import type { BaseEnvironment } from "./environment.ts";
 import type { Effective } from "./policies.ts";
 import type { Decision } from "./policy/index.ts";
 import type { Place } from "./projects.ts";
+import type { Refusal } from "./refusal.ts";
+import type { UsedScopes } from "./scopes/use-scopes.ts";
 import type { Session } from "./sessions.ts";
 import type { Site } from "./world-spec.ts";
 
@@ -19,11 +21,18 @@ export type Job = {
   readonly decision: Decision;
   readonly environment: BaseEnvironment;
   readonly worldImage: WorldImage;
+  /** What its token gives it beyond the policy, or why the token is worth nothing; null without one. */
+  readonly scopes: UsedScopes | Refusal | null;
   /** The approval that it runs by; null without one. */
   readonly approval: string | null;
   /** Of the project when the command was asked for; null outside git. */
   readonly projectCommit: string | null;
 };
+
+/** The scopes that hold for it; undefined without any. */
+export function scopesOfJob({ scopes }: Job): UsedScopes | undefined {
+  return scopes === null || "code" in scopes ? undefined : scopes;
+}
 
 /** Whether the command runs on an overlay of the project. */
 export function isIsolated(job: Job): boolean {

@@ -6,6 +6,7 @@ import { groundOf, judge } from "./judge.ts";
 import type { Place } from "./projects.ts";
 import { quoted, type Refusal, refusal } from "./refusal.ts";
 import { argvOf, placeOf, refuseMissingParts } from "./request.ts";
+import { usableScopes } from "./scopes/use-scopes.ts";
 import type { Session } from "./sessions.ts";
 import { seccompMode } from "./world-spec.ts";
 
@@ -25,6 +26,9 @@ export function prepareJob(broker: Broker, agent: string, request: ExecuteReques
   if (request.expect_policy !== undefined && request.expect_policy !== effective.hash) {
     return policyChanged(request.expect_policy, effective.hash, effective.id);
   }
+  const token = request.scope_token;
+  const scopes = token === undefined ? null : usableScopes(broker, agent, place, effective, token);
+  const holds = scopes === null || "code" in scopes ? effective : scopes.effective;
   return {
     span: newId("spn"),
     agent,
@@ -34,7 +38,8 @@ export function prepareJob(broker: Broker, agent: string, request: ExecuteReques
     session,
     effective,
     site,
-    decision: judge(broker, request, place, effective),
+    decision: judge(broker, request, place, holds),
+    scopes,
     approval: null,
     environment: broker.environments.of(effective.hash, () => passedVariables(effective.policies)),
     projectCommit: broker.gitHeads.of(place.project),

@@ -84,28 +84,17 @@ function isMarked(folder: string): boolean {
   return existsSync(join(folder, ".git")) || existsSync(join(folder, ".substrate-profile"));
 }
 
-function isBelowSettings(folder: string, home: string): boolean {
+/** Whether a path lies in a folder that begins with a dot, directly in the home folder. */
+export function isBelowSettings(folder: string, home: string): boolean {
   return isWithin(folder, home) && folder.slice(home.length + 1).startsWith(".");
 }
 
 /** The reason why a real path can never be a project; undefined when it can. */
 export function neverBecause(folder: string, rules: ProjectRules): string | undefined {
-  if (isWithin(rules.home, folder))
-    return folder === rules.home ? "it is the home folder itself" : "it contains the home folder";
-  if (dirname(folder) === rules.home && folder.slice(rules.home.length + 1).startsWith(".")) {
-    return "it is a settings folder (it begins with a dot, directly in the home folder)";
-  }
-  if (SYSTEM.test(folder) || BELOW_SYSTEM.test(folder)) return "it is a system folder";
-  if (GIT_FOLDER.test(folder)) return "it is git's own folder, where hooks and settings are programs";
+  const protects = protectedBecause(folder, rules);
+  if (protects !== undefined) return protects;
   if (isBelowSettings(folder, rules.home) && !isMarked(folder)) {
     return "it lies in a settings folder of the home folder, and holds no .git or .substrate-profile";
-  }
-  if (isWithin(rules.installation, folder) && folder !== rules.installation) {
-    return `it contains the running installation ('${rules.installation}')`;
-  }
-  for (const path of rules.hidden) {
-    if (isWithin(path, folder)) return `it contains SUBSTRATE_HOME ('${path}')`;
-    if (isWithin(folder, path)) return `it lies in SUBSTRATE_HOME ('${path}')`;
   }
   if (!rules.roots.some((root) => isWithin(folder, root)) && rules.roots.length > 0) {
     return "it lies under none of the roots in config.yaml 'projects'";
@@ -114,6 +103,25 @@ export function neverBecause(folder: string, rules: ProjectRules): string | unde
   return owner === rules.uid
     ? undefined
     : `it belongs to user ${owner} and the broker runs as user ${rules.uid}`;
+}
+
+/** The reason why nobody may have a real path written, as a project or by a grant; undefined without one. */
+export function protectedBecause(folder: string, rules: ProjectRules): string | undefined {
+  if (isWithin(rules.home, folder))
+    return folder === rules.home ? "it is the home folder itself" : "it contains the home folder";
+  if (dirname(folder) === rules.home && folder.slice(rules.home.length + 1).startsWith(".")) {
+    return "it is a settings folder (it begins with a dot, directly in the home folder)";
+  }
+  if (SYSTEM.test(folder) || BELOW_SYSTEM.test(folder)) return "it is a system folder";
+  if (GIT_FOLDER.test(folder)) return "it is git's own folder, where hooks and settings are programs";
+  if (isWithin(rules.installation, folder) && folder !== rules.installation) {
+    return `it contains the running installation ('${rules.installation}')`;
+  }
+  for (const path of rules.hidden) {
+    if (isWithin(path, folder)) return `it contains SUBSTRATE_HOME ('${path}')`;
+    if (isWithin(folder, path)) return `it lies in SUBSTRATE_HOME ('${path}')`;
+  }
+  return undefined;
 }
 
 function identityOf(folder: string): string {

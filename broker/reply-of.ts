@@ -2,7 +2,7 @@ import { constants } from "node:os";
 import type { FsDiff } from "../schemas/generated/types.ts";
 import type { Ending, World } from "../world/backend.ts";
 import { join } from "node:path";
-import type { Job } from "./job.ts";
+import { type Job, scopesOfJob } from "./job.ts";
 import type { Outcome } from "./outcome.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 import type { Ran } from "./run.ts";
@@ -67,11 +67,15 @@ export function usageOf(ending: Ending): {
   };
 }
 
-/** The folders of the project that an isolated command wrote in. Plain commands' writes are not seen yet. */
+/**
+ * The scopes that its token gave it, and the folders of the project that an isolated command wrote in. Plain commands'
+ * writes are not seen yet.
+ */
 export function scopesOf(job: Job, changes: FsDiff): string[] {
   const paths = [...changes.writes, ...changes.mods, ...changes.deletes, ...changes.dirs];
   const tops = new Set(paths.map((path) => path.split("/")[0] ?? path));
-  return [...tops].sort().map((top) => `fs.write:${join(job.place.project, top)}`);
+  const written = [...tops].sort().map((top) => `fs.write:${join(job.place.project, top)}`);
+  return [...new Set([...(scopesOfJob(job)?.texts ?? []), ...written])];
 }
 
 function endOf(ending: Ending): End | Refusal {

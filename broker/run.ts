@@ -1,5 +1,5 @@
 /** One command in a world, from its start to the first ending that wins. */
-import type { CommandRun, Ending, World, WorldViolation } from "../world/backend.ts";
+import type { CommandRun, Ending, MemoryFile, World, WorldViolation } from "../world/backend.ts";
 import { BoundedOutput } from "./output.ts";
 
 /** Output bytes in flight; half of it used up is granted again in one frame. */
@@ -18,6 +18,7 @@ export type RunRequest = {
   readonly argv: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
+  readonly memoryFile?: MemoryFile | undefined;
   readonly stdin: Uint8Array | undefined;
   readonly background: "kill" | "keep";
   readonly timeoutMs: number;
@@ -45,6 +46,7 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
     argv: request.argv,
     cwd: request.cwd,
     env: request.env,
+    memoryFile: request.memoryFile,
     stdin: request.stdin,
     background: request.background,
     window: WINDOW,

@@ -151,7 +151,8 @@ function both(one: readonly string[], other: readonly string[]): readonly string
   return [...new Set(kept)];
 }
 
-function covers(scopes: readonly string[], path: string): boolean {
+/** Whether one of the scopes gives all that `path` names: a path, or `path/**`. */
+export function covers(scopes: readonly string[], path: string): boolean {
   const folder = path.replace(/\/\*\*$/, "");
   return scopes.some(
     (scope) => scope === path || (scope.endsWith("/**") && isWithin(folder, scope.slice(0, -3) || "/")),

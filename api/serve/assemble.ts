@@ -17,6 +17,7 @@ import { GitHeads } from "../../broker/git-head.ts";
 import { type Home, prepareHome } from "../../broker/home.ts";
 import { Policies } from "../../broker/policies.ts";
 import { Profiles } from "../../broker/profiles.ts";
+import { ScopeTokens } from "../../broker/scopes/tokens.ts";
 import { Sessions } from "../../broker/sessions.ts";
 import { reloadSpan } from "../../broker/spans/policy-spans.ts";
 import type { OnFault } from "../../broker/spans/span-index.ts";
@@ -57,11 +58,13 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
   const onFault = (what: string, error: unknown): void => log.error({ err: error }, what);
   const trace = await Trace.open(home.trace, home.database, config.current().trace?.sync ?? false, onFault);
   const approvals = openApprovals(trace, onFault);
+  const scopeTokens = new ScopeTokens();
   const decisions = new Decisions();
   const policies = new Policies(home.policies, installation.policies, (name, policy, problems, news) => {
     decisions.clear();
     if (news) trace.event(reloadSpan(name, policy, problems));
     if (policy !== undefined) approvals.policyRead(policy.source, policy.hash);
+    if (policy !== undefined) scopeTokens.policyRead(policy.source, policy.hash);
     if (policy !== undefined)
       log.info({ policy: name, hash: policy.hash, notes: policy.notes }, "Policy read");
     else
@@ -89,6 +92,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     gitHeads: new GitHeads(parts.uid),
     trace,
     approvals,
+    scopeTokens,
     always: new AlwaysFile(home.approvals, (problems) =>
       log.error({ problems }, "What was approved for always does not load, so nothing of it holds"),
     ),

@@ -113,9 +113,12 @@ function required(question: Question): string {
   return `${what}: '${rule.fragment}' matches '${rule.pattern}' in ${rule.list} (${rule.source})${reason}`;
 }
 
-function requiredHint({ timeoutMs }: Question, id: string): string {
+function requiredHint({ timeoutMs, offers, kind }: Question, id: string): string {
   const secs = Math.round(timeoutMs / 1000);
-  return `The question ${id} waits ${secs} s for a person, who answers with 'substrate approve ${id} --once' (or --session, --always) or 'substrate deny ${id}'. Tell them, then make the same call again; with 'approval_wait_ms' it waits for the answer`;
+  const others = offers.filter((how) => how !== "once").map((how) => `--${how}`);
+  const or = others.length === 0 ? "" : ` (or ${others.join(", ")})`;
+  const wait = kind === "command" ? "approval_wait_ms" : "wait_ms";
+  return `The question ${id} waits ${secs} s for a person, who answers with 'substrate approve ${id} --once'${or} or 'substrate deny ${id}'. Tell them, then make the same call again; with '${wait}' it waits for the answer`;
 }
 
 function unanswered(end: "expired" | "dropped", question: Question): string {

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import type { AlwaysApproval } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
 import { commandEnvironment } from "../environment.ts";
-import type { Job } from "../job.ts";
+import { type Job, scopesOfJob } from "../job.ts";
 import { groundOf } from "../judge.ts";
 import { readArgv, readShell } from "../policy/index.ts";
 import { type Refusal, refusal } from "../refusal.ts";
@@ -36,8 +36,9 @@ export function commandQuestion(broker: Broker, job: Job): Question | Refusal {
   const named = namedPrograms(readCommand(job), surroundings(broker, job));
   const entry = alwaysEntry(job, named);
   const recorded = recordedCommand(job);
-  const notes = notesOf(named, recorded.isSecret);
-  const offers = offersOf(named, recorded.isSecret);
+  const scopes = scopesOfJob(job)?.texts ?? [];
+  const notes = [...notesOf(named, recorded.isSecret), ...scopes.map(noteOfScope)];
+  const offers = offersOf(named, recorded.isSecret).filter((how) => how !== "always" || scopes.length === 0);
   return {
     kind: "command",
     key: keyOf(job, entry, named),
@@ -155,7 +156,8 @@ function variablesThatMatter({ environment, request }: Job): readonly (readonly 
 
 function keyOf(job: Job, entry: Omit<AlwaysApproval, "id">, { programs }: NamedPrograms): string {
   const { effective, session, place, argv } = job;
-  const parts = ["command", effective.hash, session.id, place.identity, argv, entry, programs];
+  const scopes = scopesOfJob(job)?.texts ?? [];
+  const parts = ["command", effective.hash, session.id, place.identity, argv, entry, programs, scopes];
   return sha256(JSON.stringify(parts));
 }
 
@@ -179,6 +181,11 @@ function notesOf({ unknown }: NamedPrograms, isSecret: boolean): readonly string
   const secret =
     "It cannot be approved for always: it seems to hold a credential, and approvals.yaml would too";
   return isSecret ? [...once, secret] : once;
+}
+
+/** A preview does without them, and an approval for always would outlive them. */
+function noteOfScope(text: string): string {
+  return `It runs with '${text}', which was granted to it before`;
 }
 
 function recordedCommand({ request: { argv, cmd } }: Job): {

@@ -24,6 +24,7 @@ const SECRETS: readonly { readonly kind: string; readonly pattern: RegExp }[] = 
   { kind: "slack-token", pattern: /()\bxox[abeoprs]-[A-Za-z0-9-]{10,}/g },
   { kind: "api-key", pattern: /()\bsk-[A-Za-z0-9_-]{20,}/g },
   { kind: "google-key", pattern: /()\bAIza[A-Za-z0-9_-]{35}/g },
+  { kind: "scope-token", pattern: /()\bscp_[A-Za-z0-9_-]{43}/g },
   { kind: "jwt", pattern: /()\beyJ[A-Za-z0-9_-]{8,1024}\.eyJ[A-Za-z0-9_-]{8,4096}\.[A-Za-z0-9_-]{8,1024}/g },
   {
     kind: "authorization",

@@ -3,7 +3,7 @@ import type { DecisionRule, FsDiff } from "../../schemas/generated/types.ts";
 import type { World, WorldViolation } from "../../world/backend.ts";
 import { environmentHash } from "../environment.ts";
 import { newId } from "../ids.ts";
-import type { Job } from "../job.ts";
+import { type Job, scopesOfJob } from "../job.ts";
 import type { Outcome } from "../outcome.ts";
 import type { Refusal } from "../refusal.ts";
 import { scopesOf, usageOf } from "../reply-of.ts";
@@ -13,7 +13,9 @@ import type { SpanRecord } from "./trace.ts";
 
 /** The line that stands before the command has any effect. */
 export function startedSpan(job: Job, world: World): SpanRecord {
-  return { ...common(job), event_type: "command_start", world_id: world.id, isolation: world.isolation };
+  const { id: world_id, isolation } = world;
+  const scopes_used = [...(scopesOfJob(job)?.texts ?? [])];
+  return { ...common(job), event_type: "command_start", world_id, isolation, scopes_used };
 }
 
 /** All that is known of a command once it is over. */
@@ -120,13 +122,24 @@ function common(job: Job): SpanRecord {
     usage: null,
     isolation: null,
     decision: { verdict, mode, rule: cleanRule(rule) },
-    ...(job.approval === null ? {} : { approval_id: job.approval }),
+    ...approvalOf(job),
     stdout_sha256: null,
     stderr_sha256: null,
     redacted: [...redacted],
-    replayable: redacted.length === 0 && job.request.env === undefined && job.request.stdin_b64 === undefined,
+    replayable: redacted.length === 0 && !hasUnkept(job.request),
     replay_context: replayContext(job),
   };
+}
+
+/** What a command was given that no span keeps. */
+function hasUnkept({ env, stdin_b64, scope_token }: Job["request"]): boolean {
+  return env !== undefined || stdin_b64 !== undefined || scope_token !== undefined;
+}
+
+/** The command's own approval before that of its scopes, which has spans of its own. */
+function approvalOf(job: Job): Pick<SpanRecord, "approval_id"> {
+  const approval = job.approval ?? scopesOfJob(job)?.approval ?? null;
+  return approval === null ? {} : { approval_id: approval };
 }
 
 function replayContext(job: Job): SpanRecord["replay_context"] {

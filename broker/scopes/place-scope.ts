@@ -1,0 +1,74 @@
+/** From the path of a scope to the place that it is now. Looks at the host. */
+import { type BigIntStats, lstatSync, realpathSync } from "node:fs";
+import { quoted, type Refusal, refusal } from "../refusal.ts";
+import type { FileScopeKind, NamedScope } from "./read-scope.ts";
+
+/** A scope and the place that it stands for. */
+export type PlacedScope = {
+  /** As it was asked for: where to look again. */
+  readonly named: NamedScope;
+  readonly kind: FileScopeKind;
+  /** The real path. */
+  readonly path: string;
+  readonly type: "folder" | "file";
+  /** Device and inode: another one under the same name was not granted. */
+  readonly identity: string;
+  readonly owner: number;
+};
+
+/** The place of a scope, or why there is none. */
+export function placeScope(named: NamedScope): PlacedScope | Refusal {
+  const path = realOf(named.path);
+  const stat = path === undefined ? undefined : statOf(path);
+  if (path === undefined || stat === undefined) return missing(named);
+  const type = stat.isDirectory() ? "folder" : stat.isFile() ? "file" : undefined;
+  if (type === undefined) return unfit(named, "it is neither a folder nor a file");
+  if (type === "file" && named.below) return unfit(named, "it is a file, and has nothing below it");
+  const identity = `${type}:${stat.dev}:${stat.ino}`;
+  return { named, kind: named.kind, path, type, identity, owner: Number(stat.uid) };
+}
+
+/** The words for people and records: `fs.write:/real/path`, with `/**` when it was asked so. */
+export function scopeText({ kind, path, named }: PlacedScope): string {
+  return `${kind}:${path}${named.below ? "/**" : ""}`;
+}
+
+/** The same as an entry of `fs.read` or `fs.write`, where a folder's bare name gives nothing below it. */
+export function scopeEntry({ path, type }: Pick<PlacedScope, "path" | "type">): string {
+  if (type === "file") return path;
+  return path === "/" ? "/**" : `${path}/**`;
+}
+
+function realOf(path: string): string | undefined {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    // Missing, a loop, or not ours to enter, ignoring which: nothing that could be bound.
+    return undefined;
+  }
+}
+
+function statOf(path: string): BigIntStats | undefined {
+  try {
+    return lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  } catch {
+    // Gone or closed since it was found, ignoring which.
+    return undefined;
+  }
+}
+
+function missing(named: NamedScope): Refusal {
+  return refusal(
+    "scope_denied",
+    `Cannot grant ${quoted(named.asked)}: the broker's user finds nothing at ${quoted(named.path)}`,
+    "Ask for a folder that exists, in which the command can make it",
+  );
+}
+
+function unfit(named: NamedScope, why: string): Refusal {
+  return refusal(
+    "scope_denied",
+    `Cannot grant ${quoted(named.asked)}: ${why}`,
+    "Ask for a folder or a plain file",
+  );
+}

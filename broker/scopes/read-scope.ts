@@ -1,0 +1,63 @@
+/** From the text of a scope to what it names. Pure. */
+import { quoted, type Refusal, refusal } from "../refusal.ts";
+
+export type FileScopeKind = "fs.read" | "fs.write";
+
+/** `path` is absolute and normal; `below` says that the text ended in `/**`. */
+export type NamedScope = {
+  readonly asked: string;
+  readonly kind: FileScopeKind;
+  readonly path: string;
+  readonly below: boolean;
+};
+
+/** What `$PROJECT`, `$HOME` and `~` stand for. */
+export type Folders = { readonly project: string; readonly home: string };
+
+const NET = /^net:(\[[0-9a-f:.]+\]|[^\s:/]+):([0-9]{1,5})$/i;
+
+/** What a scope names, or why it is none that could be granted. */
+export function readScope(text: string, folders: Folders): NamedScope | Refusal {
+  if (text.startsWith("net:")) return NET.test(text) ? noNetwork(text) : malformed(text, "net:host:port");
+  const kind = text.startsWith("fs.read:") ? "fs.read" : "fs.write";
+  const written = text.slice(kind.length + 1);
+  const below = written.endsWith("/**");
+  const path = absolute(below ? written.slice(0, -3) || "/" : written, folders);
+  if (path === undefined) return malformed(text, "a path that begins with '/', '~', '$HOME' or '$PROJECT'");
+  if (path.includes("*")) return malformed(text, "one path, or path/** (no other '*')");
+  if (/\p{Cc}|\p{Cf}/u.test(path)) return malformed(text, "a path without control characters");
+  const names = path.split("/").filter((name) => name !== "" && name !== ".");
+  if (names.includes("..")) return climbs(text);
+  return { asked: text, kind, path: `/${names.join("/")}`, below };
+}
+
+function absolute(path: string, { project, home }: Folders): string | undefined {
+  const variable = /^(\$PROJECT|\$\{PROJECT\}|\$HOME|\$\{HOME\}|~)(?=\/|$)/.exec(path)?.[0];
+  if (variable === undefined) return path.startsWith("/") ? path : undefined;
+  return `${variable.includes("PROJECT") ? project : home}${path.slice(variable.length)}`;
+}
+
+function malformed(text: string, wanted: string): Refusal {
+  return refusal(
+    "invalid_request",
+    `Cannot read the scope ${quoted(text)}: wanted ${wanted}`,
+    "Write fs.read:/path, fs.write:/path or net:host:port",
+  );
+}
+
+/** Where `..` leads depends on the links before it: a person could not see what they grant. */
+function climbs(text: string): Refusal {
+  return refusal(
+    "scope_denied",
+    `Cannot grant ${quoted(text)}: it holds '..', which can lead anywhere`,
+    "Write the path without '..'",
+  );
+}
+
+function noNetwork(text: string): Refusal {
+  return refusal(
+    "scope_denied",
+    `Cannot grant ${quoted(text)}: this version has no network in a world`,
+    "Ask for files alone, or do what needs the network outside of Substrate",
+  );
+}

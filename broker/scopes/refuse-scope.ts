@@ -1,0 +1,83 @@
+/** What no grant ever gives, whoever says yes. Pure: the places are found already. */
+import { isPrivate, patternCovers, type WorldSpec } from "../../world/backend.ts";
+import { isWithin, type ProjectRules, protectedBecause } from "../projects.ts";
+import { quoted, type Refusal, refusal } from "../refusal.ts";
+import type { DeniedPlaces } from "./denied-places.ts";
+import type { PlacedScope } from "./place-scope.ts";
+
+/** The kernel's own: what a world shows there is its own, whatever is granted. */
+const KERNEL = ["/proc", "/sys", "/dev"] as const;
+
+/**
+ * Why a scope can never be granted; undefined when a person may be asked. `spec` is what the policy gives, `places` where
+ * its deny lists lead.
+ */
+export function neverGranted(
+  scope: PlacedScope,
+  spec: WorldSpec,
+  places: DeniedPlaces,
+  rules: ProjectRules,
+): Refusal | undefined {
+  const why =
+    ownFolder(scope, spec) ??
+    hidden(scope, rules) ??
+    denied(scope, spec, places) ??
+    (scope.kind === "fs.write" ? unwritable(scope, spec, rules) : tooWide(scope, rules));
+  return why === undefined ? undefined : never(scope, why);
+}
+
+function ownFolder({ path }: PlacedScope, { project }: WorldSpec): string | undefined {
+  if (isWithin(path, project)) return undefined;
+  if (KERNEL.some((folder) => isWithin(path, folder)))
+    return "it is the kernel's own, and each world has its own";
+  return isPrivate(path) ? "each world has such a folder of its own, and the host's is not there" : undefined;
+}
+
+function hidden({ path }: PlacedScope, rules: ProjectRules): string | undefined {
+  const over = rules.hidden.find((folder) => isWithin(path, folder));
+  return over === undefined ? undefined : `it lies in SUBSTRATE_HOME ('${over}')`;
+}
+
+/** Both the place and what it was called: a denied link is denied as well as where it leads. */
+function denied(
+  { kind, path, named }: PlacedScope,
+  { files }: WorldSpec,
+  places: DeniedPlaces,
+): string | undefined {
+  const names = [path, named.path];
+  const find = (patterns: readonly string[], led: readonly string[]): string | undefined =>
+    patterns.find((pattern) => names.some((name) => mayCover(pattern, name))) ??
+    led.find((place) => isWithin(path, place));
+  const read = find(files.denyRead, places.read);
+  if (read !== undefined) return `fs.deny_read holds '${read}'`;
+  const write = kind === "fs.write" ? find([...files.denyWrite, ...files.seal], places.write) : undefined;
+  return write === undefined ? undefined : `fs.deny_write holds '${write}'`;
+}
+
+/** In doubt it is denied: what a `[…]` stands for is decided where the world is made. */
+function mayCover(pattern: string, path: string): boolean {
+  return patternCovers(pattern.replace(/(?<!\\)\[[^\]]*\]/g, "?"), path);
+}
+
+function unwritable(scope: PlacedScope, spec: WorldSpec, rules: ProjectRules): string | undefined {
+  const { path, owner } = scope;
+  const sealed = spec.sealed.find((folder) => isWithin(path, folder));
+  if (sealed !== undefined) return `it belongs to the running installation ('${sealed}')`;
+  const why = protectedBecause(path, rules);
+  if (why !== undefined) return why;
+  return owner === rules.uid
+    ? undefined
+    : `it belongs to user ${owner} and the broker runs as user ${rules.uid}`;
+}
+
+function tooWide({ path }: PlacedScope, rules: ProjectRules): string | undefined {
+  return isWithin(rules.home, path) ? "it is the home folder, or contains it" : undefined;
+}
+
+function never({ named }: PlacedScope, why: string): Refusal {
+  return refusal(
+    "scope_denied",
+    `Cannot grant ${quoted(named.asked)}: ${why}`,
+    "No grant lifts this: ask for another path, or do the task without it",
+  );
+}

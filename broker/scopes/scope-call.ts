@@ -1,0 +1,43 @@
+import type { RequestScopesRequest } from "../../schemas/generated/types.ts";
+import type { Ground } from "../judge.ts";
+import type { Place } from "../projects.ts";
+import { type Refusal, refusal } from "../refusal.ts";
+import type { Session } from "../sessions.ts";
+import { type PlacedScope, placeScope, scopeText } from "./place-scope.ts";
+import type { NamedScope } from "./read-scope.ts";
+
+/** A call for scopes that makes sense: where, and under which rules. Nobody was asked. */
+export type ScopeCall = {
+  readonly span: string;
+  readonly agent: string;
+  readonly request: RequestScopesRequest;
+  readonly place: Place;
+  readonly session: Session;
+  readonly ground: Ground;
+};
+
+/** The places of scopes in their order, or the first reason why one has none. */
+export function placeAll(named: readonly NamedScope[]): readonly PlacedScope[] | Refusal {
+  const placed: PlacedScope[] = [];
+  for (const scope of named) {
+    const found = placeScope(scope);
+    if ("code" in found) return found;
+    placed.push(found);
+  }
+  return placed;
+}
+
+/** Another place under the same name was never granted: its name may be a link by now. Undefined when all are the same. */
+export function movedSince(scopes: readonly PlacedScope[]): Refusal | undefined {
+  const now = placeAll(scopes.map(({ named }) => named));
+  if ("code" in now) return now;
+  const other = scopes.find(
+    ({ path, identity }, at) => now[at]?.path !== path || now[at].identity !== identity,
+  );
+  if (other === undefined) return undefined;
+  return refusal(
+    "scope_denied",
+    `Cannot use the scope '${scopeText(other)}': another file or folder is there than when it was asked for`,
+    "Ask for the scope again: POST /v1/request_scopes",
+  );
+}

@@ -1,0 +1,92 @@
+/** What a person is asked about scopes, and all that their answer is bound to. */
+import { createHash } from "node:crypto";
+import type { Broker } from "../broker.ts";
+import { policyChanged } from "../approvals/ask-person.ts";
+import type { Question } from "../approvals/question.ts";
+import { groundOf } from "../judge.ts";
+import { isBelowSettings } from "../projects.ts";
+import type { Refusal } from "../refusal.ts";
+import { placeOf } from "../request.ts";
+import { redact } from "../spans/redact.ts";
+import { type PlacedScope, scopeText } from "./place-scope.ts";
+import { movedSince, type ScopeCall } from "./scope-call.ts";
+
+const DEFAULT_TIMEOUT_SECS = 300;
+
+/** The question as it is now, or why nothing is asked any more. `missing` are those that the policy does not give. */
+export function scopeQuestion(
+  broker: Broker,
+  call: ScopeCall,
+  missing: readonly PlacedScope[],
+): Question | Refusal {
+  const over = outdatedBecause(broker, call, missing);
+  if (over !== undefined) return over;
+  const { effective } = call.ground;
+  const [, narrowing] = effective.policies;
+  const texts = missing.map(scopeText);
+  return {
+    kind: "scopes",
+    key: keyOf(call, missing),
+    span: call.span,
+    agent: call.agent,
+    session: call.session.id,
+    project: call.place.project,
+    cwd: call.place.cwd,
+    policyId: effective.id,
+    policyHash: effective.hash,
+    policies: effective.policies.map(({ source, hash }) => ({ source, hash })),
+    profile: narrowing?.id ?? null,
+    mode: effective.policies.some(({ mode }) => mode === "enforce") ? "enforce" : "observe",
+    rule: null,
+    reason: call.request.reason ?? null,
+    subject: { scopes: texts },
+    recorded: redact(texts.join(" "), "scopes").text,
+    offers: ["once", "session"],
+    notes: missing.flatMap((scope) => notesOf(broker, scope)),
+    timeoutMs: timeoutMs(call),
+    outdated: () => outdatedBecause(broker, call, missing),
+    previewFirst: false,
+  };
+}
+
+/** How long a question waits, and how long a token lives unless an hour is less. */
+export function timeoutMs({ ground: { effective } }: Pick<ScopeCall, "ground">): number {
+  const secs = effective.policies.map(
+    ({ document }) => document.approval?.timeout_secs ?? DEFAULT_TIMEOUT_SECS,
+  );
+  return Math.min(...secs) * 1000;
+}
+
+/** Why no answer counts any more: another policy holds, or another place is there. */
+function outdatedBecause(
+  broker: Broker,
+  call: ScopeCall,
+  missing: readonly PlacedScope[],
+): Refusal | undefined {
+  const { agent, place, request, ground } = call;
+  const now = placeOf(broker, place.cwd);
+  if ("code" in now) return now;
+  const holds = groundOf(broker, agent, now, request.profile);
+  if ("code" in holds) return holds;
+  const { hash, id } = ground.effective;
+  if (holds.effective.hash !== hash || now.identity !== place.identity || now.project !== place.project)
+    return policyChanged({ policyHash: hash, policyId: id });
+  return movedSince(missing);
+}
+
+/** The reason is not in it: the same scopes for another reason are the same question. */
+function keyOf({ session, place, ground }: ScopeCall, missing: readonly PlacedScope[]): string {
+  const places = missing.map((scope) => `${scopeText(scope)} ${scope.identity}`).sort();
+  const parts = ["scopes", ground.effective.hash, session.id, place.identity, places];
+  return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
+}
+
+function notesOf(broker: Broker, { kind, path, type, named }: PlacedScope): readonly string[] {
+  const where = named.path === path ? [] : [`'${named.path}' leads to '${path}'`];
+  const wide = type === "folder" ? [`Everything below '${path}'`] : [];
+  const settings =
+    kind === "fs.write" && isBelowSettings(path, broker.around.home)
+      ? [`'${path}' lies in a settings folder: programs of yours may run or believe what is written there`]
+      : [];
+  return [...where, ...wide, ...settings];
+}

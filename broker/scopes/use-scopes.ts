@@ -1,0 +1,82 @@
+/** What a command's token stands for, and its being used up. */
+import type { Broker } from "../broker.ts";
+import type { Effective } from "../policies.ts";
+import { isWithin, type Place } from "../projects.ts";
+import { type Refusal, refusal } from "../refusal.ts";
+import { movedSince } from "./scope-call.ts";
+import { type PlacedScope, scopeText } from "./place-scope.ts";
+import type { ScopeGrant } from "./tokens.ts";
+import { widened } from "./widen.ts";
+
+/** Scopes that hold for one command. */
+export type UsedScopes = {
+  readonly token: string;
+  readonly scopes: readonly PlacedScope[];
+  readonly texts: readonly string[];
+  /** What holds with them. */
+  readonly effective: Effective;
+  readonly approval: string | null;
+};
+
+/** What a token gives this agent, here and now; nothing is used up. */
+export function usableScopes(
+  broker: Broker,
+  agent: string,
+  place: Place,
+  effective: Effective,
+  token: string,
+): UsedScopes | Refusal {
+  const grant = broker.scopeTokens.find(token);
+  if (grant === undefined || !isFor(grant, agent, place)) return worthless();
+  if (grant.policyHash !== effective.hash) return otherPolicy(effective);
+  const { scopes, approval } = grant;
+  return { token, scopes, texts: scopes.map(scopeText), effective: widened(effective, scopes), approval };
+}
+
+/**
+ * Uses the token up if it is for one command; the last step before its world is made. Returns what gives it back when the
+ * command did not begin after all.
+ */
+export function spendScopes(
+  broker: Broker,
+  place: Place,
+  used: UsedScopes,
+  isolated: boolean,
+): { readonly giveBack: () => void } | Refusal {
+  const wrong = (isolated ? cannotHold(place, used) : undefined) ?? movedSince(used.scopes);
+  if (wrong !== undefined) return wrong;
+  return broker.scopeTokens.take(used.token) ?? worthless();
+}
+
+function isFor({ agent, project, identity }: ScopeGrant, caller: string, place: Place): boolean {
+  return agent === caller && project === place.project && identity === place.identity;
+}
+
+/** An overlay holds what is written in the project; elsewhere it would be there at once. */
+function cannotHold({ project }: Place, { scopes }: UsedScopes): Refusal | undefined {
+  const outside = scopes.find(({ kind, path }) => kind === "fs.write" && !isWithin(path, project));
+  if (outside === undefined) return undefined;
+  return refusal(
+    "scope_denied",
+    `Cannot use the scope '${scopeText(outside)}' here: the policy isolates this command, and what it writes outside of the project cannot be held`,
+    "Run the command without this scope, or use the scope for a command that is not isolated",
+  );
+}
+
+/** The same words for every reason: who guesses learns nothing. */
+function worthless(): Refusal {
+  return refusal(
+    "scope_denied",
+    "The scope_token of this call is not one that holds for this agent and project: it expired, was used up, or was never given to it",
+    "Ask for the scopes again: POST /v1/request_scopes",
+  );
+}
+
+function otherPolicy({ id, hash }: Effective): Refusal {
+  return refusal(
+    "scope_denied",
+    `The scope_token of this call was given under another policy than the one that holds now (${hash})`,
+    "Ask for the scopes again: POST /v1/request_scopes, with the same 'profile' as the command",
+    { policy_id: id },
+  );
+}

@@ -1,0 +1,33 @@
+import type { Effective } from "../policies.ts";
+import type { CompiledPolicy } from "../policy/index.ts";
+import { fileLists } from "../file-lists.ts";
+import { type PlacedScope, scopeEntry, scopeText } from "./place-scope.ts";
+
+/**
+ * What holds with these scopes: the same policies with more in `fs.read` and `fs.write`, and the deny lists as they are. Its
+ * hash is another one, so that no decision and no world without them is taken for one with them. Pure.
+ */
+export function widened(
+  { policies: [first, ...others], id, hash }: Effective,
+  scopes: readonly PlacedScope[],
+): Effective {
+  return {
+    policies: [wider(first, scopes), ...others.map((policy) => wider(policy, scopes))],
+    id,
+    hash: [hash, ...scopes.map(scopeText)].join("\0"),
+  };
+}
+
+/** A file that may be written may be read as well, as with the lists of a policy. */
+function wider(policy: CompiledPolicy, scopes: readonly PlacedScope[]): CompiledPolicy {
+  const { document } = policy;
+  const { read, write } = fileLists(document);
+  const entries = (kind: PlacedScope["kind"]): readonly string[] =>
+    scopes.filter((scope) => scope.kind === kind).map(scopeEntry);
+  const fs = {
+    ...document.fs,
+    read: [...read, ...entries("fs.read")],
+    write: [...write, ...entries("fs.write")],
+  };
+  return { ...policy, document: { ...document, fs } };
+}
