@@ -4,6 +4,7 @@ import { refusal } from "../../broker/refusal.ts";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import { validateExecuteRequest } from "../../schemas/generated/validators.js";
 import { sendJson, sendRefusal } from "./answer.ts";
+import { whenClientLeaves } from "./client-leaves.ts";
 import type { Context } from "./context.ts";
 import { validRequest } from "./valid-request.ts";
 
@@ -38,15 +39,4 @@ export async function handleExecute(
     return sendRefusal(response, error);
   }
   sendJson(response, 200, outcome.reply);
-}
-
-/** Aborts when the connection closes before the answer was sent: a client that goes away ends its command. */
-function whenClientLeaves(request: IncomingMessage, response: ServerResponse): AbortSignal {
-  const leaving = new AbortController();
-  // The connection's end and not the response's: one that waits behind another in the pipeline never hears of it.
-  const { socket } = request;
-  const leave = (): void => leaving.abort(new Error("The client went away"));
-  socket.once("close", leave);
-  response.once("finish", () => socket.off("close", leave));
-  return leaving.signal;
 }

@@ -3,6 +3,7 @@ import { handleApprovals, handleDecision, handlePreview } from "./approvals.ts";
 import type { Context } from "./context.ts";
 import { handleHealth } from "./health.ts";
 import { handleReload } from "./policy.ts";
+import { handleRequestScopes } from "./scopes.ts";
 import { handleSpans } from "./spans.ts";
 import { handleTrace } from "./trace.ts";
 import { handleRestart, handleWarm } from "./worlds.ts";
@@ -20,6 +21,7 @@ export const ROUTES: readonly Route[] = [
   { for: "everybody", method: "get", path: "/v1/trace/:span_id", handle: handleTrace },
   { for: "everybody", method: "get", path: "/v1/spans", handle: handleSpans },
   { for: "everybody", method: "get", path: "/v1/health", handle: handleHealth },
+  { for: "everybody", method: "post", path: "/v1/request_scopes", handle: handleRequestScopes },
   { for: "operator", method: "get", path: "/v1/approvals", handle: handleApprovals },
   { for: "operator", method: "post", path: "/v1/approvals/:approval_id", handle: handleDecision },
   { for: "operator", method: "post", path: "/v1/approvals/:approval_id/preview", handle: handlePreview },
