@@ -8,6 +8,7 @@ import { validateHealthReply } from "../../schemas/generated/validators.js";
 import { eventually, TestBroker } from "../broker.ts";
 import { parentOf, processesWith } from "../processes.ts";
 import type { Actor } from "../actors.ts";
+import { ScopeAsker } from "../scopes.ts";
 
 export type BackendUnderTest = {
   /** SUBSTRATE_BACKEND's word, for titles. */
@@ -84,6 +85,19 @@ export function backendCases(actor: Actor, subject: BackendUnderTest): void {
       expect(echoed.stdout_b64 === input).toBe(true);
       expect(await broker.run({ argv: ["no-such-program"] })).toMatchObject({ exit: 127 });
       expect(await broker.run("kill -9 $$")).toMatchObject({ signal: "SIGKILL", exit: 137 });
+    });
+
+    test("the token of its scopes is a command's to read on a descriptor, beside any input, and no other command's", async () => {
+      const scope_token = await new ScopeAsker(broker).token(["fs.read:$PROJECT"]);
+      const cmd =
+        "cat <&$SUBSTRATE_SCOPE_FD; echo; cat; (echo x >&$SUBSTRATE_SCOPE_FD) 2>/dev/null || echo sealed";
+      expect(await broker.run({ cmd, scope_token })).toMatchObject({ stdout: `${scope_token}\nsealed\n` });
+      const stdin_b64 = Buffer.from("input\n").toString("base64");
+      const long = `: ${"x".repeat(100_000)}; ${cmd}`;
+      const both = await broker.run({ cmd: long, scope_token, stdin_b64 });
+      expect(both.stdout).toBe(`${scope_token}\ninput\nsealed\n`);
+      const other = await broker.run("echo ${SUBSTRATE_SCOPE_FD-none}; cat <&8");
+      expect(other).toMatchObject({ stdout: "none\n" });
     });
 
     test("a command is the caller, and so are the files that it makes", async () => {
