@@ -1,0 +1,41 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { readShell } from "../../broker/policy/index.ts";
+import { ClosedRoot } from "../corpus/closed-root.ts";
+import { corpus } from "../corpus/commands.ts";
+import { type Recorded, shortcomings } from "../corpus/compare.ts";
+import { programNames } from "../corpus/names.ts";
+import { skip } from "../skips.ts";
+
+const MINUTES = 5 * 60_000;
+
+test("the shells of this machine run nothing that the reader does not say", { timeout: MINUTES }, () => {
+  const commands = corpus();
+  const texts = commands.map(({ text }) => text);
+  const root = ClosedRoot.make(programNames(texts));
+  if (typeof root === "string") {
+    skip("that the reader sees what this machine's shells run", root);
+    return;
+  }
+  try {
+    const dash = root.run("dash", texts);
+    const bash = root.run("bash", texts);
+    const wrong = commands.flatMap((command, index) => {
+      const executed = { dash: dash[index], bash: bash[index] };
+      return shortcomings(command, executed, readShell);
+    });
+    expect(wrong).toEqual([]);
+    const ran = [...dash, ...bash].filter(({ calls }) => calls.length > 0).length;
+    expect(ran).toBeGreaterThan(1.5 * recordedRuns());
+  } finally {
+    root.remove();
+  }
+});
+
+/** How many commands of the recorded corpus ran anything in a shell of their own: far fewer here would be no proof. */
+function recordedRuns(): number {
+  const text = readFileSync(join(import.meta.dirname, "../corpus/executed.json"), "utf8");
+  const { commands } = JSON.parse(text) as Recorded;
+  return Object.values(commands).filter(({ dash, bash }) => dash.calls.length + bash.calls.length > 0).length;
+}
