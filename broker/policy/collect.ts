@@ -9,10 +9,12 @@ import {
   type ReadCommand,
   type SimpleCommand,
 } from "./command.ts";
+import { movedNames } from "./moved-names.ts";
 import { MAX_FRAGMENTS, MAX_TEXT_IN_ALL, MAX_WRAPPERS } from "./read-limits.ts";
-import type { Inner, InputText, ShellLanguage } from "./inner.ts";
+import type { Inner, Input, ShellLanguage } from "./inner.ts";
 import { runsItsSubstitutions } from "./shell-input.ts";
 import { unwrap } from "./unwrap.ts";
+import { unwrapVariables, variablesOf } from "./unwrap-variables.ts";
 
 export interface NewCommand {
   readonly words: readonly CommandWord[];
@@ -23,11 +25,13 @@ export interface NewCommand {
   readonly end: number;
   readonly depth: number;
   readonly moves: readonly string[] | null;
+  /** The compound commands around it, outermost first. */
+  readonly inside: readonly string[];
   readonly reduced?: true;
 }
 
 export interface CommandContext {
-  readonly input: InputText | null;
+  readonly input: Input;
   readonly shell: ShellLanguage;
 }
 
@@ -37,6 +41,11 @@ export interface ScriptSource {
   readonly shell: ShellLanguage;
   readonly depth: number;
   readonly moves: readonly string[] | null;
+  /** What stands on the standard input of its commands. */
+  readonly input: Input;
+  /** Where it stands in the text that was given; null for that text itself. */
+  readonly place: { readonly start: number; readonly end: number } | null;
+  readonly inside: readonly string[];
   readonly reduced?: true;
 }
 
@@ -51,6 +60,8 @@ export class CommandCollector {
   #incomplete = false;
   #overfull = false;
   #parsed = 0;
+  /** Names that loops set. */
+  readonly #assigned = new Set<string>();
   readonly #readScript: ScriptReader;
 
   constructor(readScript: ScriptReader) {
@@ -91,44 +102,54 @@ export class CommandCollector {
     }
     const { text, ...rest } = command;
     this.#fragments.push({ ...rest, fragment: clip(text) });
+    this.#addInner(unwrapVariables(variablesOf(command.words, command.assignments)), command, context, known);
     const [program] = command.words;
     if (program === undefined) return;
     if (program.kind !== "literal") {
       this.addOpaque(text, `The program is only known when the command runs: '${clip(program.raw)}'`);
       return;
     }
-    this.#addInner(command, context, known);
+    this.#addInner(unwrap(command.words, context.input, context.shell), command, context, known);
   }
 
-  #addInner(command: NewCommand, context: CommandContext, known: Set<string>): void {
-    const found = unwrap(command.words, context.input, context.shell).filter((inner) => {
+  /** What something that is no command by itself (`[[ … ]]`) runs in turn. */
+  addRun(found: readonly Inner[], command: NewCommand, context: CommandContext): void {
+    this.#addInner(found, command, context, new Set());
+  }
+
+  #addInner(found: readonly Inner[], command: NewCommand, context: CommandContext, known: Set<string>): void {
+    const fresh = found.filter((inner) => {
       const key = JSON.stringify(inner);
       return !known.has(key) && known.add(key);
     });
-    if (found.length > 0 && command.depth >= MAX_WRAPPERS) {
+    if (fresh.length > 0 && command.depth >= MAX_WRAPPERS) {
       this.addUnread(
         command.text,
         `Commands inside commands are read ${MAX_WRAPPERS} levels deep, this one goes on`,
       );
       return;
     }
-    for (const inner of found) {
-      const place = { ...command, moves: movesTo(inner, command.moves) };
-      if (inner.kind === "opaque") this.addOpaque(command.text, inner.reason);
-      else if (inner.kind === "script") {
-        const { text, shell } = inner;
-        const { moves } = place;
-        const reduced = command.reduced === true ? { reduced: command.reduced } : {};
-        this.#readScript(this, { text, shell, depth: command.depth + 1, moves, ...reduced });
-      } else {
-        const text = writtenText(inner.words);
-        const { words } = inner;
-        this.addCommand(
-          { ...place, words, assignments: [], redirects: [], text, depth: command.depth + 1 },
-          context,
-        );
-      }
+    for (const inner of fresh) this.#runInner(inner, command, context);
+  }
+
+  #runInner(inner: Inner, command: NewCommand, context: CommandContext): void {
+    if (inner.kind === "opaque") {
+      this.addOpaque(command.text, inner.reason);
+      return;
     }
+    const { start, end, inside } = command;
+    const depth = command.depth + 1;
+    const moves = movesTo(inner, command.moves);
+    const reduced = command.reduced === true ? { reduced: command.reduced } : {};
+    if (inner.kind === "script") {
+      const { text, shell } = inner;
+      const place = { start, end };
+      this.#readScript(this, { text, shell, depth, moves, input: context.input, place, inside, ...reduced });
+      return;
+    }
+    const { words, assignments = [] } = inner;
+    const text = writtenText(words);
+    this.addCommand({ ...command, words, assignments, redirects: [], text, depth, moves }, context);
   }
 
   /** There is more to read and no room for it. */
@@ -177,6 +198,10 @@ export class CommandCollector {
     return target.text === "-" ? null : movedBy(moves, target);
   }
 
+  addAssigned(name: string): void {
+    this.#assigned.add(name);
+  }
+
   addOperator(operator: string): void {
     this.#operator ??= operator;
   }
@@ -191,7 +216,7 @@ export class CommandCollector {
       form,
       text,
       fragments: this.#fragments,
-      opaque: this.#opaque,
+      opaque: [...this.#opaque, ...movedNames(this.#fragments, this.#assigned)],
       pipelines: this.#pipelines,
       operator: this.#operator,
       incomplete: this.#incomplete,

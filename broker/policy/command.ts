@@ -40,8 +40,11 @@ export interface SimpleCommand {
   readonly redirects: readonly CommandRedirect[];
   /** The text of this simple command as it was written (≤ 512 characters). */
   readonly fragment: string;
+  /** Where it stands in the text that was given; inside a wrapper or a string, where that stands. */
   readonly start: number;
   readonly end: number;
+  /** The compound commands and substitutions around it, outermost first: `if`, `( )`, `$( )`. */
+  readonly inside: readonly string[];
   /** 0 for the command line itself, one more for each wrapper or `sh -c` string around it. */
   readonly depth: number;
   /** The literal `cd` targets that come before it in its shell; `null` when one of them cannot be known. */

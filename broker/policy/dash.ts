@@ -1,4 +1,5 @@
-import type { Command, SyntaxNode } from "unbash";
+import type { BraceExpansionPart, Command, SyntaxNode } from "unbash";
+import { markFor } from "./dash-marks.ts";
 
 /** A text of the same length to put at `at`, so that every offset stays what it was. */
 export interface Patch {
@@ -6,20 +7,33 @@ export interface Patch {
   readonly text: string;
 }
 
+/** `dd of=~/x`: dash leaves the `~` alone. */
+const ASSIGNED_TILDE = /^[A-Za-z_][A-Za-z0-9_]*=(?=~)/;
+
 /**
  * Where dash and bash read one text as different commands, what makes bash's grammar read it as dash does. The policy
- * judges both readings, since `/bin/sh` is either.
+ * judges both readings, since `/bin/sh` is either. What is only a letter to dash is replaced by a mark (dash-marks.ts).
  *
- * Left out on purpose: text that dash refuses as a syntax error (`<( )`, `|&`, `<<<`, arrays), which runs nothing.
+ * Left out on purpose: text that dash refuses as a syntax error (`<( )`, `|&`, `<<<`, arrays), which runs nothing, and
+ * `function` and `select`, whose bodies are read alike.
  */
 export function patchesOf(node: SyntaxNode): Patch[] {
   switch (node.type) {
     case "AnsiCQuoted":
-      // In dash a backslash does not keep $'…' open: `$'\'; rm x #'` runs rm.
-      return node.text.includes("\\'") ? [{ at: node.pos, text: "_" }] : [];
+    case "LocaleString":
+      // In dash a backslash does not keep $'…' open: `$'\\'; rm x #'` runs rm.
+      return [marked(node.pos, "$")];
+    case "BraceExpansion":
+      return bracePatches(node);
+    case "Assignment":
+      return node.append === true || node.index !== undefined ? [marked(node.pos, node.text[0] ?? "a")] : [];
+    case "Pipeline":
+      return node.prefixes.filter((one) => one.type === "Time").map((one) => marked(one.pos, "t"));
+    case "Coproc":
+      return [marked(node.pos, "c")];
     case "TestCommand":
       // In dash `[[ a && rm x ]]` is a list of two commands.
-      return [{ at: node.pos, text: "_ " }];
+      return [marked(node.pos, "["), marked(node.pos + 1, "[")];
     case "ArithmeticCommand":
       // In dash `((rm x))` is a subshell in a subshell.
       return [
@@ -27,10 +41,25 @@ export function patchesOf(node: SyntaxNode): Patch[] {
         { at: node.end - 2, text: " )" },
       ];
     case "Command":
-      return joinedRedirects(node);
+      return [...joinedRedirects(node), ...node.args.flatMap((word) => tildePatch(word.text, word.pos))];
     default:
       return [];
   }
+}
+
+function marked(at: number, char: string): Patch {
+  return { at, text: markFor(char) };
+}
+
+/** Braces within braces too, but none of an expansion that stands in them. */
+function bracePatches(node: BraceExpansionPart): Patch[] {
+  if (node.parts !== undefined) return [marked(node.pos, "{")];
+  return [...node.text.matchAll(/\{/g)].map((match) => marked(node.pos + match.index, "{"));
+}
+
+function tildePatch(text: string, pos: number): Patch[] {
+  const name = ASSIGNED_TILDE.exec(text)?.[0];
+  return name === undefined ? [] : [marked(pos + name.length, "~")];
 }
 
 /** In dash `a &>b rm x` is `a &` and `>b rm x`. */

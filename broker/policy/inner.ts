@@ -1,10 +1,16 @@
-import { type CommandWord, HOME_MARK, UNKNOWN_MARK } from "./command.ts";
+import { type CommandAssignment, type CommandWord, HOME_MARK, UNKNOWN_MARK } from "./command.ts";
 
 export type ShellLanguage = "sh" | "bash";
 
 /** What a simple command runs besides its own program. */
 export type Inner =
-  | { readonly kind: "words"; readonly words: readonly CommandWord[]; readonly folder?: CommandWord }
+  | {
+      readonly kind: "words";
+      readonly words: readonly CommandWord[];
+      readonly folder?: CommandWord;
+      /** Variables that it starts with beyond those of the command around it (`env A=1`). */
+      readonly assignments?: readonly CommandAssignment[];
+    }
   | {
       readonly kind: "script";
       readonly text: string;
@@ -14,12 +20,15 @@ export type Inner =
     }
   | { readonly kind: "opaque"; readonly reason: string };
 
-/** Text that arrives on standard input from a here-document or here-string. */
+/** Text that arrives on standard input from a here-document, a here-string or a pipe. */
 export interface InputText {
   readonly text: string;
   /** False when expansions in it make the final text unknown. */
   readonly certain: boolean;
 }
+
+/** What a command finds on its standard input: a text, a file of the disk (as `sh FILE`), or null: nobody knows. */
+export type Input = InputText | "file" | null;
 
 /** Words as a script again: the marks become expansions, so that the next reading sees them the same way. */
 export function scriptOf(words: readonly CommandWord[], shell: ShellLanguage, what: string): Inner[] {

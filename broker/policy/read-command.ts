@@ -1,6 +1,5 @@
-import type { Assignment, Command, HereDoc, HereString, Redirection } from "unbash";
+import type { Assignment, Command, Redirection } from "unbash";
 import type { CommandAssignment, CommandRedirect, CommandWord } from "./command.ts";
-import type { InputText } from "./inner.ts";
 import { dynamicWord, literalWord, readWord } from "./read-word.ts";
 
 /** Program word and arguments. `export A=b` and `alias a=b` keep their assignments as words. */
@@ -24,28 +23,6 @@ export function redirectsOf(redirects: readonly Redirection[]): CommandRedirect[
     const words = redirect.target === undefined ? [] : readWord(redirect.target);
     return { operator: redirect.operator, target: words[0] ?? literalWord("") };
   });
-}
-
-/** What a here-document or here-string puts on standard input; the last one counts. */
-export function hereInput(redirects: readonly Redirection[]): InputText | null {
-  const here = redirects
-    .filter((redirect): redirect is HereDoc | HereString => redirect.type !== "Redirect")
-    .at(-1);
-  if (here === undefined) return null;
-  if (here.type === "HereDoc") return documentText(here);
-  const words = here.target === undefined ? [] : readWord(here.target);
-  return {
-    text: words.map((word) => word.text).join(" "),
-    certain: words.every((word) => word.kind !== "dynamic"),
-  };
-}
-
-function documentText(here: HereDoc): InputText {
-  const { parts, text } = here.body;
-  if (here.delimiter?.quoted === true || parts === undefined) return { text, certain: true };
-  const values = parts.map((part) => (part.type === "Literal" ? part.value : null));
-  const certain = values.every((value) => value !== null);
-  return { text: certain ? values.join("") : text, certain };
 }
 
 function assignmentWord(assignment: Assignment): CommandWord {

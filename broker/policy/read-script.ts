@@ -1,9 +1,12 @@
 import { type Command, forEachChild, type ParsedScript, type Pipeline, parse, type SyntaxNode } from "unbash";
-import type { CommandCollector, ScriptSource } from "./collect.ts";
+import type { CommandCollector, CommandContext, ScriptSource } from "./collect.ts";
 import type { PipelineStage } from "./command.ts";
 import { type Patch, patchedForDash, patchesOf } from "./dash.ts";
-import { assignmentsOf, hereInput, redirectsOf, wordsOf } from "./read-command.ts";
+import type { Input } from "./inner.ts";
+import { assignmentsOf, redirectsOf, wordsOf } from "./read-command.ts";
 import { refuseToRead } from "./read-limits.ts";
+import { inputOf, outputOf } from "./standard-input.ts";
+import { evaluatedTest } from "./unwrap-builtins.ts";
 
 /** A shell process: a `cd` in a subshell does not move the shell around it. */
 interface Scope {
@@ -15,6 +18,11 @@ interface Frame {
   readonly text: string;
   readonly own: boolean;
   readonly scope: Scope;
+  /** What commands here find on their standard input. */
+  readonly input: Input;
+  readonly inside: readonly string[];
+  /** Where all of it stands in the text that was given, when its own offsets do not say. */
+  readonly place: { readonly start: number; readonly end: number } | null;
 }
 
 type Task = { readonly node: SyntaxNode; readonly frame: Frame } | { readonly then: () => void };
@@ -82,7 +90,14 @@ class ScriptWalk {
   run(script: ParsedScript): void {
     this.#tasks.push({
       node: script,
-      frame: { text: this.#source.text, own: false, scope: { moves: this.#source.moves } },
+      frame: {
+        text: this.#source.text,
+        own: false,
+        scope: { moves: this.#source.moves },
+        input: this.#source.input,
+        inside: this.#source.inside,
+        place: this.#source.place,
+      },
     });
     for (let task = this.#tasks.pop(); task !== undefined; task = this.#tasks.pop()) {
       // Pipelines that are open when there is no room for more commands are still closed.
@@ -93,8 +108,8 @@ class ScriptWalk {
   }
 
   #visit(node: SyntaxNode, outer: Frame): void {
-    const frame = OWN_PROCESS.has(node.type) ? { ...outer, scope: { moves: outer.scope.moves } } : outer;
     const operator = OPERATORS.get(node.type);
+    const frame = frameOf(node, operator, outer);
     if (operator !== undefined) this.#collector.addOperator(operator);
     if (!frame.own) this.#patches.push(...patchesOf(node));
     if (node.type === "Script") this.#visitScript(node, frame);
@@ -104,7 +119,9 @@ class ScriptWalk {
   }
 
   #visitScript(script: ParsedScript, outer: Frame): void {
-    const frame = script.source === undefined ? outer : { ...outer, text: script.source, own: true };
+    const { pos: start, end } = script;
+    const place = outer.place ?? { start, end };
+    const frame = script.source === undefined ? outer : { ...outer, text: script.source, own: true, place };
     const [error] = script.errors ?? [];
     if (error !== undefined) {
       this.#collector.addUnread(frame.text, `Cannot be read as a shell command: ${error.message}`);
@@ -118,13 +135,23 @@ class ScriptWalk {
     const starts: number[] = [];
     const stages: PipelineStage[] = [];
     this.#tasks.push({ then: () => this.#collector.addPipeline(stages) });
-    for (const node of pipeline.commands.toReversed()) {
+    for (const { node, input } of this.#withInputs(pipeline, frame).toReversed()) {
       this.#tasks.push(
         { then: () => stages.push(this.#collector.stageSince(starts.pop() ?? 0)) },
-        { node, frame: { ...frame, scope: { moves: frame.scope.moves } } },
+        { node, frame: { ...frame, input, scope: { moves: frame.scope.moves } } },
         { then: () => starts.push(this.#collector.size) },
       );
     }
+  }
+
+  /** Each stage with what the one before it hands on. */
+  #withInputs(pipeline: Pipeline, frame: Frame): { node: SyntaxNode; input: Input }[] {
+    let { input } = frame;
+    return pipeline.commands.map((node) => {
+      const stage = { node, input };
+      input = outputOf(node, input);
+      return stage;
+    });
   }
 
   #visitCommand(node: Command, frame: Frame): void {
@@ -137,13 +164,9 @@ class ScriptWalk {
         assignments: assignmentsOf(node),
         redirects,
         text: frame.text.slice(node.pos, node.end),
-        start: node.pos,
-        end: node.end,
-        depth: this.#source.depth,
-        moves: frame.scope.moves,
-        ...(this.#source.reduced === true ? { reduced: this.#source.reduced } : {}),
+        ...this.#placeOf(node, frame),
       },
-      { input: hereInput(node.redirects), shell: this.#source.shell },
+      { input: inputOf(node.redirects, frame.input), shell: this.#source.shell },
     );
     const to = this.#collector.size;
     frame.scope.moves = this.#collector.movesAfter(from, frame.scope.moves);
@@ -158,12 +181,42 @@ class ScriptWalk {
       const redirects = redirectsOf(node.redirects);
       this.#collector.addOperator(redirects[0]?.operator ?? ">");
       const text = frame.text.slice(node.redirects[0]?.pos, node.end);
-      const { depth } = this.#source;
-      const place = { start: node.pos, end: node.end, depth, moves: frame.scope.moves };
-      const context = { input: null, shell: this.#source.shell };
-      this.#collector.addCommand({ words: [], assignments: [], redirects, text, ...place }, context);
+      this.#collector.addCommand(
+        { words: [], assignments: [], redirects, text, ...this.#placeOf(node, frame) },
+        this.#context,
+      );
+      this.#pushChildren(node, { ...frame, input: inputOf(node.redirects, frame.input) });
+      return;
     }
+    this.#visitBash(node, frame);
     this.#pushChildren(node, frame);
+  }
+
+  /** Spots where bash runs text that is no command in its grammar. */
+  #visitBash(node: SyntaxNode, frame: Frame): void {
+    if (node.type === "For" || node.type === "Select") this.#collector.addAssigned(node.name.value);
+    if (node.type === "TestCommand") {
+      const text = frame.text.slice(node.pos, node.end);
+      const command = { words: [], assignments: [], redirects: [], text, ...this.#placeOf(node, frame) };
+      this.#collector.addRun(evaluatedTest(text), command, this.#context);
+    }
+    if (
+      node.type === "ParameterExpansion" &&
+      node.operation?.type === "Transform" &&
+      node.operation.operand.text === "P"
+    )
+      this.#collector.addOpaque(node.text, `What '${node.text}' holds is run as a prompt would be`);
+  }
+
+  get #context(): CommandContext {
+    return { input: null, shell: this.#source.shell };
+  }
+
+  #placeOf(node: SyntaxNode, frame: Frame) {
+    const { start, end } = frame.place ?? { start: node.pos, end: node.end };
+    const { depth, reduced } = this.#source;
+    const place = { start, end, depth, moves: frame.scope.moves, inside: frame.inside };
+    return reduced === true ? { ...place, reduced } : place;
   }
 
   #pushChildren(node: SyntaxNode, frame: Frame): void {
@@ -174,4 +227,13 @@ class ScriptWalk {
     });
     for (const child of children.reverse()) this.#tasks.push({ node: child, frame });
   }
+}
+
+/** What holds inside this node. */
+function frameOf(node: SyntaxNode, operator: string | undefined, outer: Frame): Frame {
+  if (operator === undefined) return outer;
+  const scope = OWN_PROCESS.has(node.type) ? { moves: outer.scope.moves } : outer.scope;
+  // Who calls a function, and with what on its input, is not looked for.
+  const input = node.type === "Function" || node.type === "Coproc" ? null : outer.input;
+  return { ...outer, scope, input, inside: [...outer.inside, operator] };
 }

@@ -1,5 +1,6 @@
 import type { DoubleQuotedChild, ParameterExpansionPart, Word, WordPart } from "unbash";
 import { type CommandWord, HOME_MARK, UNKNOWN_MARK } from "./command.ts";
+import { unmarked } from "./dash-marks.ts";
 
 /** A word before braces are expanded: choices multiply it, a split (`$IFS`) cuts it. */
 type Segment =
@@ -17,6 +18,8 @@ const NOTHING: Segment = { kind: "nothing" };
 const SPLIT: Segment = { kind: "split" };
 const MAX_BRACE_WORDS = 256;
 const TILDE_PREFIX = /^~[^/]*/;
+/** bash expands the home folder in arguments that look like assignments: `dd of=~/x`. */
+const ASSIGNED_TILDE = /^[A-Za-z_][A-Za-z0-9_]*=(?=~)/;
 
 /**
  * The words that one written word becomes, in the shell's order: braces, home folder and expansions, splitting.
@@ -37,7 +40,10 @@ export function dynamicWord(raw: string): CommandWord {
 }
 
 function plainSegments(written: string, value: string): Segment[] {
-  return written.startsWith("~") ? tildeSegments(value) : [{ kind: "text", text: value }];
+  if (written.startsWith("~")) return tildeSegments(value);
+  const name = ASSIGNED_TILDE.exec(written)?.[0];
+  if (name === undefined) return [{ kind: "text", text: unmarked(value) }];
+  return [{ kind: "text", text: name }, ...tildeSegments(value.slice(name.length))];
 }
 
 function tildeSegments(value: string): Segment[] {
@@ -65,19 +71,17 @@ function partSegment(part: WordPart): Segment[] {
     case "Literal":
     case "SingleQuoted":
     case "AnsiCQuoted":
-      return [{ kind: "text", text: part.value }];
+      return [{ kind: "text", text: unmarked(part.value) }];
     case "Glob":
     case "ExtendedGlob":
       return [{ kind: "glob", text: part.text }];
     case "DoubleQuoted":
     case "LocaleString":
-      return [{ kind: "text", text: "" }, ...part.parts.map(quotedSegment)];
+      return doubleQuoted(part.parts);
     case "SimpleExpansion":
       return [part.text === "$IFS" ? SPLIT : unquoted(variableSegment(part.text))];
     case "ParameterExpansion":
-      return [
-        part.parameter === "IFS" && part.prefix === undefined ? SPLIT : unquoted(parameterSegment(part)),
-      ];
+      return [part.parameter === "IFS" && isPlain(part) ? SPLIT : unquoted(parameterSegment(part))];
     case "CommandExpansion":
       return [LOOSE];
     case "BraceExpansion":
@@ -87,12 +91,26 @@ function partSegment(part: WordPart): Segment[] {
   }
 }
 
+/** `"$@"` and `"${a[@]}"` alone are as many words as there are parameters: none, or several. */
+function doubleQuoted(parts: readonly DoubleQuotedChild[]): Segment[] {
+  const lists = parts.filter(isList).length;
+  const empty = parts.every((part) => part.type !== "Literal");
+  const loose = parts.map((part): Segment => (isList(part) ? LOOSE : quotedSegment(part)));
+  return lists > 0 && empty ? loose.map(unquoted) : [{ kind: "text", text: "" }, ...loose];
+}
+
+function isList(part: DoubleQuotedChild): boolean {
+  if (part.type === "SimpleExpansion") return part.text === "$@";
+  if (part.type !== "ParameterExpansion") return false;
+  return part.parameter === "@" || part.index?.text === "@" || part.operation?.operator === "@";
+}
+
 function unquoted(segment: Segment): Segment {
   return segment.kind === "unknown" ? LOOSE : segment;
 }
 
 function quotedSegment(part: DoubleQuotedChild): Segment {
-  if (part.type === "Literal") return { kind: "text", text: part.value };
+  if (part.type === "Literal") return { kind: "text", text: unmarked(part.value) };
   if (part.type === "SimpleExpansion") return variableSegment(part.text);
   return part.type === "ParameterExpansion" ? parameterSegment(part) : UNKNOWN;
 }
@@ -102,8 +120,11 @@ function variableSegment(text: string): Segment {
 }
 
 function parameterSegment(part: ParameterExpansionPart): Segment {
-  const plain = part.prefix === undefined && part.index === undefined && part.operation === undefined;
-  return plain ? variableSegment(`$${part.parameter}`) : UNKNOWN;
+  return isPlain(part) ? variableSegment(`$${part.parameter}`) : UNKNOWN;
+}
+
+function isPlain(part: ParameterExpansionPart): boolean {
+  return part.prefix === undefined && part.index === undefined && part.operation === undefined;
 }
 
 function braceSegment(text: string): Segment {

@@ -12,7 +12,7 @@ import { collectScript } from "./read-script.ts";
  */
 export function readShell(text: string, shell: "sh" | "bash" = "sh"): ReadCommand {
   return collect("shell", text, (collector) =>
-    collectScript(collector, { text, shell, depth: 0, moves: [] }),
+    collectScript(collector, { text, shell, depth: 0, moves: [], input: null, place: null, inside: [] }),
   );
 }
 
@@ -23,11 +23,18 @@ export function readArgv(argv: readonly string[]): ReadCommand {
     if (argv.length === 0) return;
     const words = argv.map(literalWord);
     collector.addCommand(
-      { words, assignments: [], redirects: [], text, start: 0, end: text.length, depth: 0, moves: [] },
       {
-        input: null,
-        shell: "sh",
+        words,
+        assignments: [],
+        redirects: [],
+        text,
+        start: 0,
+        end: text.length,
+        depth: 0,
+        moves: [],
+        inside: [],
       },
+      { input: null, shell: "sh" },
     );
   });
 }

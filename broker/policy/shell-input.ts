@@ -1,6 +1,6 @@
 import type { CommandWord, SimpleCommand } from "./command.ts";
 import { baseName } from "./inner.ts";
-import { isShellName } from "./wrapper-table.ts";
+import { isShellName } from "./shell-table.ts";
 
 const STANDARD_INPUT: ReadonlySet<string> = new Set(["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"]);
 

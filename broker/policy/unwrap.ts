@@ -1,8 +1,13 @@
 import type { CommandWord } from "./command.ts";
-import { baseName, type Inner, type InputText, type ShellLanguage, scriptOf } from "./inner.ts";
+import { baseName, type Inner, type Input, type ShellLanguage, scriptOf } from "./inner.ts";
 import { literalWord } from "./read-word.ts";
-import { unwrapFind, unwrapShell, unwrapWrapper } from "./unwrap-programs.ts";
-import { EVALUATORS, FOREIGN_SHELLS, SHELLS, WRAPPERS } from "./wrapper-table.ts";
+import { EVALUATORS, FOREIGN_SHELLS, SHELLS } from "./shell-table.ts";
+import { evaluatedWords } from "./unwrap-builtins.ts";
+import { unwrapGit } from "./unwrap-git.ts";
+import { unwrapFind, unwrapWrapper } from "./unwrap-programs.ts";
+import { unwrapRunner } from "./unwrap-runners.ts";
+import { unwrapShell, unwrapSource } from "./unwrap-shell.ts";
+import { WRAPPERS } from "./wrapper-table.ts";
 
 const PYTHON = /^(python|pypy)[0-9.]*$/;
 /** Beyond these an alias is only opaque. */
@@ -11,33 +16,73 @@ const LOADER = /^ld-(linux|musl)[^/]*$/;
 const LOADER_OPTIONS = {
   longValues: ["library-path", "preload", "audit", "argv0", "inhibit-rpath", "glibc-hwcaps-prepend"],
 };
+/** Names of files that are open already, or of running programs: what they hold is not said by their names. */
+const OPEN_PROGRAM = /^\/(dev\/(stdin|fd\/)|proc\/[^/]+\/(task\/[^/]+\/)?(fd\/|exe$|map_files\/))/;
 
 /** One level: what this command runs in turn. Empty for a plain program. */
-export function unwrap(
-  words: readonly CommandWord[],
-  input: InputText | null,
-  shell: ShellLanguage,
-): Inner[] {
+export function unwrap(words: readonly CommandWord[], input: Input, shell: ShellLanguage): Inner[] {
   const [program] = words;
   if (program === undefined || program.kind !== "literal") return [];
+  if (OPEN_PROGRAM.test(program.text.replaceAll(/\/(\.?\/)+/g, "/")))
+    return [{ kind: "opaque", reason: `Which program '${program.text}' is, is only known when it runs` }];
   const name = baseName(program.text);
+  return [...unwrapByName(name, words, input, shell), ...evaluatedWords(name, words)];
+}
+
+function unwrapByName(
+  name: string,
+  words: readonly CommandWord[],
+  input: Input,
+  shell: ShellLanguage,
+): Inner[] {
   const wrapper = WRAPPERS.get(name);
-  if (wrapper !== undefined) return unwrapWrapper(words, wrapper, shell);
+  if (wrapper !== undefined)
+    return name === "sudo" || name === "doas"
+      ? unwrapSudo(words, unwrapWrapper(words, wrapper, shell))
+      : unwrapWrapper(words, wrapper, shell);
   const language = SHELLS.get(name);
-  if (language !== undefined) return unwrapShell(words, language, input);
+  if (language !== undefined) return unwrapShell(words, name, language, input);
   if (FOREIGN_SHELLS.has(name)) return unwrapForeign(words, name);
   if (EVALUATORS.has(name)) return unwrapEvaluator(words, name, shell);
+  if (name === "." || name === "source") return unwrapSource(words, shell, input);
   if (name === "alias") return unwrapAlias(words, shell);
   if (name === "find") return unwrapFind(words);
-  if (name === "watch") return unwrapWatch(words);
+  if (name === "git") return unwrapGit(words);
+  if (name === "su" || name === "runuser") return unwrapSu(words);
   if (name === "parallel") return unwrapParallel(words);
   if (PYTHON.test(name)) return unwrapPython(words);
-  return LOADER.test(name) ? unwrapWrapper(words, LOADER_OPTIONS, shell) : [];
+  return LOADER.test(name) ? unwrapWrapper(words, LOADER_OPTIONS, shell) : unwrapRunner(name, words);
 }
 
 function unwrapForeign(words: readonly CommandWord[], name: string): Inner[] {
   const runs = words.some((word) => word.kind !== "literal" || /^-[a-zA-Z]*c/.test(word.text));
   return runs ? [{ kind: "opaque", reason: `'${name} -c' speaks a language that is not read here` }] : [];
+}
+
+/** `sudo -s` and `-i` without a program start a shell. */
+function unwrapSudo(words: readonly CommandWord[], found: Inner[]): Inner[] {
+  const shell =
+    found.length === 0 && words.some((word) => /^-[a-zA-Z]*[si]|^--(shell|login)$/.test(word.text));
+  return shell ? [{ kind: "words", words: [literalWord("sh")] }] : found;
+}
+
+const SU_VALUES = {
+  shortValues: "gGsw",
+  longValues: ["group", "supp-group", "shell", "whitelist-environment"],
+  scriptShort: "c",
+  scriptLong: ["command", "session-command"],
+};
+
+/** `su [-] [USER [WORDS for its shell]]`, `runuser -u USER PROGRAM`. */
+function unwrapSu(words: readonly CommandWord[]): Inner[] {
+  const asUser = words.findIndex((word) => /^(-[a-zA-Z]*u|--user)/.test(word.text));
+  if (asUser > 0 && baseName(words[0]?.text ?? "") === "runuser")
+    return unwrapWrapper(words, { shortValues: "ugG", longValues: ["user", "group", "supp-group"] }, "sh");
+  const user = words.findIndex((word, at) => at > 0 && !word.text.startsWith("-"));
+  const options = { ...SU_VALUES, operands: [/^/] };
+  const scripts = unwrapWrapper(words, options, "sh").filter((inner) => inner.kind !== "words");
+  const forShell = user < 0 ? [] : words.slice(user + 1);
+  return scripts.length > 0 ? scripts : [{ kind: "words", words: [literalWord("sh"), ...forShell] }];
 }
 
 function unwrapEvaluator(words: readonly CommandWord[], name: string, shell: ShellLanguage): Inner[] {
@@ -66,14 +111,6 @@ function unwrapAlias(words: readonly CommandWord[], shell: ShellLanguage): Inner
   return [...scripts, { kind: "opaque", reason: "An alias gives a later word another meaning" }];
 }
 
-function unwrapWatch(words: readonly CommandWord[]): Inner[] {
-  const options = { shortValues: "nq", longValues: ["interval", "equexit"] };
-  const [inner] = unwrapWrapper(words, options, "sh");
-  if (inner?.kind !== "words") return [];
-  const direct = words.some((word) => word.text === "-x" || word.text === "--exec");
-  return direct ? [inner] : scriptOf(inner.words, "sh", "watch");
-}
-
 /** Its replacement strings and input sources make every job a text that is not known. */
 function unwrapParallel(words: readonly CommandWord[]): Inner[] {
   const jobs = {
@@ -90,7 +127,7 @@ function unwrapParallel(words: readonly CommandWord[]): Inner[] {
 
 /** `python -m pip install x` is `pip install x`. */
 function unwrapPython(words: readonly CommandWord[]): Inner[] {
-  const flag = words.findIndex((word, at) => at > 0 && /^-[a-zA-Z]*m/.test(word.text));
+  const flag = words.findIndex((word, at) => at > 0 && /^-[abd-lA-Zn-z]*m/.test(word.text));
   const operand = words.findIndex((word, at) => at > 0 && !word.text.startsWith("-"));
   if (flag < 0 || (operand >= 0 && operand < flag)) return [];
   const attached = words[flag]?.text.replace(/^-[a-zA-Z]*?m/, "") ?? "";

@@ -1,30 +1,44 @@
 /**
- * Programs that run another program given in their own arguments. Data only; `unwrap.ts` reads it.
- *
- * Left out on purpose: interpreters' one-liners (`python -c`), `make`, `npm run`, editors, `git -c alias.x=!…` and
- * `ssh`: what they run is not a command line here, and the same rules meet it again when it is executed in the world.
+ * Programs that run the program given in their own arguments. Data only; `unwrap-programs.ts` reads it. A row was
+ * compared with the program itself where it could be had (`test/corpus`), and with its manual elsewhere.
  */
 export interface WrapperOptions {
   /** Short options that take a value, as one string of letters. */
   readonly shortValues?: string;
-  /** Long options that take a value in the next word when they have no `=`. */
+  /** Long options that take a value in the next word when they have no `=`. Those with an optional one do not. */
   readonly longValues?: readonly string[];
-  /** Operands of the wrapper itself before the program: the duration of `timeout`, the folder of `chroot`. */
-  readonly operands?: number;
+  /** Options of the above whose value must be a number: with another one the wrapper refuses and runs nothing. */
+  readonly numbers?: string;
+  /** Operands of the wrapper itself before the program, and what they must look like for it to run anything. */
+  readonly operands?: readonly RegExp[];
   /** `NAME=value` words may stand before the program. */
   readonly assignments?: boolean;
   /** Options after which nothing is run (`command -v ls`). */
   readonly lookups?: string;
-  /** Short options whose value is a command string (`env -S`, `su -c`). */
+  /** Options whose value is a command string (`su -c`). */
   readonly scriptShort?: string;
   readonly scriptLong?: readonly string[];
+  /** That string is cut into words of this same program, by `env`'s own rules. */
+  readonly splits?: boolean;
+  /** With this letter, or always (`""`), the words after the options are one command string (`watch`, `entr -s`). */
+  readonly joins?: string;
+  /** The letters, or a long option, that undo `joins`. */
+  readonly unjoins?: readonly string[];
   /** Options whose value is the folder that the program runs in; they are among those with values too. */
   readonly folderShort?: string;
   readonly folderLong?: string;
   /** The words after the program come from elsewhere too (`xargs`): one unknown word is added. */
   readonly appends?: boolean;
+  /** Without a program it starts a shell, which reads its input. */
+  readonly shell?: boolean;
 }
 
+const ANY = /^/;
+const DURATION = /^[+]?(\d|\.\d|inf)/i;
+const NUMBER = /^[+-]?\d/;
+const MASK = /^[0-9a-f,:x-]+$/i;
+
+/** What `sudo` and those that look like it have in common. */
 const SUDO: WrapperOptions = {
   shortValues: "ugpCTDRhrtUac",
   longValues: [
@@ -39,14 +53,22 @@ const SUDO: WrapperOptions = {
     "other-user",
     "close-from",
     "command-timeout",
+    "auth-type",
+    "login-class",
   ],
   assignments: true,
-  lookups: "lvVK",
+  lookups: "lvVKe",
   folderShort: "D",
   folderLong: "chdir",
 };
 
+const STRACE_LONGS =
+  "output attach user env trace signal status columns abbrev verbose raw read write inject fault kvm interruptible detach-on string-limit summary-sort-by summary-columns const-print-style argv0 trace-path";
+const SYSTEMD_RUN_LONGS =
+  "host machine unit property description slice service-type uid gid nice working-directory setenv on-active on-boot on-startup on-unit-active on-unit-inactive on-calendar timer-property path-property socket-property job-mode background expand-environment";
+
 export const WRAPPERS: ReadonlyMap<string, WrapperOptions> = new Map<string, WrapperOptions>([
+  // `-S` has a grammar of its own: env-string.ts.
   [
     "env",
     {
@@ -55,130 +77,149 @@ export const WRAPPERS: ReadonlyMap<string, WrapperOptions> = new Map<string, Wra
       assignments: true,
       scriptShort: "S",
       scriptLong: ["split-string"],
+      splits: true,
       folderShort: "C",
       folderLong: "chdir",
     },
   ],
   ["sudo", SUDO],
-  ["doas", { shortValues: "uC", assignments: true }],
-  ["pkexec", { longValues: ["user"] }],
+  ["doas", { shortValues: "uCa", assignments: true, lookups: "L" }],
+  ["pkexec", { longValues: ["user"], shell: true }],
   [
     "run0",
     {
-      shortValues: "ugD",
-      longValues: ["user", "group", "chdir", "setenv", "property", "unit"],
+      shortValues: "ugDM",
+      longValues: ["user", "group", "chdir", "setenv", "property", "unit", "nice", "slice", "description"],
       folderShort: "D",
       folderLong: "chdir",
-    },
-  ],
-  [
-    "runuser",
-    {
-      shortValues: "ugG",
-      longValues: ["user", "group", "supp-group"],
-      scriptShort: "c",
-      scriptLong: ["command"],
-    },
-  ],
-  [
-    "su",
-    {
-      shortValues: "gGsw",
-      longValues: ["group", "shell"],
-      operands: 1,
-      scriptShort: "c",
-      scriptLong: ["command"],
+      shell: true,
     },
   ],
   [
     "xargs",
     {
       shortValues: "aEIdLnPs",
-      longValues: ["arg-file", "delimiter", "replace", "max-lines", "max-args", "max-procs", "max-chars"],
+      longValues: ["arg-file", "delimiter", "max-args", "max-procs", "max-chars", "process-slot-var"],
+      numbers: "LnPs",
       appends: true,
     },
   ],
   ["nohup", {}],
   ["setsid", {}],
-  ["nice", { shortValues: "n", longValues: ["adjustment"] }],
-  ["ionice", { shortValues: "cnpPu", longValues: ["class", "classdata", "pid"] }],
-  ["chrt", { shortValues: "TPDp", operands: 1 }],
-  ["taskset", { operands: 1 }],
-  ["timeout", { shortValues: "sk", longValues: ["signal", "kill-after"], operands: 1 }],
+  ["nice", { shortValues: "n", longValues: ["adjustment"], numbers: "n" }],
+  [
+    "ionice",
+    { shortValues: "cnpPu", longValues: ["class", "classdata", "pid", "pgid", "uid"], lookups: "pPu" },
+  ],
+  [
+    "chrt",
+    {
+      shortValues: "TPD",
+      longValues: ["sched-runtime", "sched-period", "sched-deadline"],
+      numbers: "TPD",
+      operands: [NUMBER],
+      lookups: "pm",
+    },
+  ],
+  ["taskset", { operands: [MASK], lookups: "p" }],
+  ["timeout", { shortValues: "sk", longValues: ["signal", "kill-after"], operands: [DURATION] }],
   ["time", { shortValues: "fo", longValues: ["format", "output"] }],
   ["stdbuf", { shortValues: "ioe", longValues: ["input", "output", "error"] }],
   ["unbuffer", {}],
   ["command", { lookups: "vV" }],
   ["builtin", {}],
   ["exec", { shortValues: "a" }],
-  ["chroot", { operands: 1, longValues: ["groups", "userspec"] }],
+  ["chroot", { operands: [ANY], longValues: ["groups", "userspec"], shell: true }],
   [
     "flock",
     {
       shortValues: "wE",
       longValues: ["timeout", "wait", "conflict-exit-code"],
-      operands: 1,
+      numbers: "wE",
+      operands: [ANY],
       scriptShort: "c",
       scriptLong: ["command"],
     },
   ],
   [
-    "unshare",
-    { shortValues: "RwSG", longValues: ["root", "wd", "setuid", "setgid", "map-user", "map-group"] },
-  ],
-  ["nsenter", { shortValues: "tSG", longValues: ["target", "setuid", "setgid"] }],
-  [
-    "setpriv",
-    { longValues: ["reuid", "regid", "groups", "inh-caps", "ambient-caps", "bounding-set", "pdeathsig"] },
-  ],
-  ["prlimit", { shortValues: "p", longValues: ["pid"] }],
-  ["strace", { shortValues: "eopPsSuaEIbX" }],
-  ["ltrace", { shortValues: "eopnsuaADFlxw" }],
-  [
-    "systemd-run",
+    "script",
     {
-      shortValues: "puEGMH",
-      longValues: ["unit", "property", "uid", "gid", "slice", "setenv", "working-directory"],
+      shortValues: "IOBTmoE",
+      longValues: ["log-in", "log-out", "log-io", "log-timing", "logging-format", "output-limit", "echo"],
+      scriptShort: "c",
+      scriptLong: ["command"],
+      // Its one operand is the file it writes.
+      operands: [ANY],
+      shell: true,
     },
   ],
-  ["fakeroot", { shortValues: "lsibu" }],
-  ["rlwrap", { shortValues: "abBcCDfgHlmMopqQst" }],
-  ["torsocks", {}],
+  ["sg", { operands: [ANY], scriptShort: "c", joins: "" }],
+  [
+    "unshare",
+    {
+      shortValues: "RwSGl",
+      longValues:
+        "root wd setuid setgid map-user map-group map-users map-groups propagation setgroups monotonic boottime load-interp".split(
+          " ",
+        ),
+      shell: true,
+    },
+  ],
+  ["nsenter", { shortValues: "tSGW", longValues: ["target", "setuid", "setgid", "wdns"], shell: true }],
+  [
+    "setpriv",
+    {
+      longValues:
+        "reuid regid ruid rgid euid egid groups inh-caps ambient-caps bounding-set securebits pdeathsig selinux-label apparmor-profile landlock-access landlock-rule seccomp-filter".split(
+          " ",
+        ),
+    },
+  ],
+  ["prlimit", { shortValues: "po", longValues: ["pid", "output"], lookups: "p" }],
+  ["strace", { shortValues: "abeEIoOpPsSuUX", longValues: STRACE_LONGS.split(" "), numbers: "as" }],
+  ["ltrace", { shortValues: "aADeFlnopsuwxX" }],
+  ["systemd-run", { shortValues: "puEHMs", longValues: SYSTEMD_RUN_LONGS.split(" "), shell: true }],
+  ["fakeroot", { shortValues: "lsib", longValues: ["lib", "faked"], shell: true }],
+  ["rlwrap", { shortValues: "bCDefFgHlMOPqsStwz" }],
+  ["torsocks", { shortValues: "uapP" }],
+  ["proxychains", { shortValues: "f" }],
   ["proxychains4", { shortValues: "f" }],
-  ["dbus-run-session", {}],
-  ["xvfb-run", { shortValues: "aefnps" }],
+  ["dbus-run-session", { longValues: ["config-file", "dbus-daemon"] }],
+  [
+    "xvfb-run",
+    { shortValues: "efnpsw", longValues: ["error-file", "auth-file", "server-num", "server-args"] },
+  ],
   ["catchsegv", {}],
   ["firejail", {}],
   ["busybox", {}],
   ["toybox", {}],
+  [
+    "watch",
+    {
+      shortValues: "nq",
+      longValues: ["interval", "equexit"],
+      numbers: "nq",
+      joins: "",
+      unjoins: ["x", "exec"],
+    },
+  ],
+  ["entr", { joins: "s" }],
+  ["gosu", { operands: [ANY] }],
+  ["su-exec", { operands: [ANY] }],
+  ["setarch", { longValues: ["pid"] }],
+  ["linux32", {}],
+  ["linux64", {}],
+  ["dumb-init", { shortValues: "r", longValues: ["rewrite"] }],
+  ["tini", { shortValues: "ep" }],
+  ["catatonit", {}],
+  ["eatmydata", {}],
+  ["chronic", {}],
+  ["ifne", {}],
+  ["faketime", { operands: [ANY], shortValues: "fp" }],
+  ["cpulimit", { shortValues: "lpeP" }],
+  ["numactl", { shortValues: "NmCiplT" }],
+  ["ssh-agent", { shortValues: "aEOPt" }],
+  ["systemd-inhibit", { longValues: ["what", "who", "why", "mode"] }],
+  ["cgexec", { shortValues: "g" }],
+  ["valgrind", {}],
 ]);
-
-/** Shells that take `-c`, and in which language the string is read. Others (fish, csh, …) speak another language. */
-export const SHELLS: ReadonlyMap<string, "sh" | "bash"> = new Map<string, "sh" | "bash">([
-  ["sh", "sh"],
-  ["dash", "sh"],
-  ["ash", "sh"],
-  ["bash", "bash"],
-  ["rbash", "bash"],
-  ["zsh", "bash"],
-  ["ksh", "bash"],
-  ["mksh", "bash"],
-]);
-
-export const FOREIGN_SHELLS: ReadonlySet<string> = new Set([
-  "fish",
-  "csh",
-  "tcsh",
-  "nu",
-  "elvish",
-  "pwsh",
-  "xonsh",
-]);
-
-/** Builtins that run text in the shell they stand in. */
-export const EVALUATORS: ReadonlySet<string> = new Set(["eval", "trap"]);
-
-/** What may stand behind a `|` for the word `sh` of a pattern. */
-export function isShellName(name: string): boolean {
-  return SHELLS.has(name) || FOREIGN_SHELLS.has(name);
-}

@@ -16,7 +16,7 @@ function answer(policy: ReturnType<typeof policyOf>, command: string) {
 
 describe("a policy without rules", () => {
   test("allows, and no rule is named", () => {
-    expect(answer(policyOf("{}"), "rm -rf x | sh")).toEqual(["allow", null, null]);
+    expect(answer(policyOf("{}"), "rm -rf x | cat")).toEqual(["allow", null, null]);
   });
 
   test("isolates a program that cannot be known", () => {

@@ -80,7 +80,8 @@ describe("lists that allow hold to what is written", () => {
   test.each([
     ["git $x status", "git status"],
     ["git status $x", "git status"],
-    ["git {,status}", "{git,status}"],
+    ["git {,status}", "git status"],
+    ["{git,status}", "'git' status"],
     ["$x ls", "ls $x"],
     ["git $x log", "git log $x"],
     ["git $(ls) log", "git log $(ls)"],

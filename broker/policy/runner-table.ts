@@ -1,0 +1,161 @@
+/** Programs that run a command only behind a subcommand, or as the value of an option. Data only. */
+import type { WrapperOptions } from "./wrapper-table.ts";
+
+/** `npm exec CMD`, `uv run CMD`: a wrapper once its own words up to the subcommand are stepped over. */
+export interface Subcommand {
+  /** Global options with a value, before the subcommand. */
+  readonly globals?: readonly string[];
+  /** Words of the subcommand, each with what comes after it. */
+  readonly subcommands: Readonly<Record<string, WrapperOptions>>;
+}
+
+const CALL: WrapperOptions = {
+  shortValues: "pw",
+  longValues: ["package", "workspace", "prefix", "loglevel", "registry"],
+  scriptShort: "c",
+  scriptLong: ["call"],
+};
+const UV_RUN: WrapperOptions = {
+  shortValues: "pwdif",
+  longValues:
+    "with with-editable with-requirements python package directory project extra group no-group only-group no-extra env-file index default-index index-url extra-index-url find-links config-file cache-dir color refresh-package reinstall-package upgrade-package from".split(
+      " ",
+    ),
+};
+const PLAIN: WrapperOptions = {};
+const FOLDER: WrapperOptions = { operands: [/^/] };
+
+export const SUBCOMMANDS: ReadonlyMap<string, Subcommand> = new Map<string, Subcommand>([
+  [
+    "npm",
+    { globals: ["--prefix", "-C", "--workspace", "-w", "--loglevel"], subcommands: { exec: CALL, x: CALL } },
+  ],
+  [
+    "pnpm",
+    {
+      globals: ["-C", "--dir", "-F", "--filter"],
+      subcommands: { exec: PLAIN, dlx: { longValues: ["package"] } },
+    },
+  ],
+  [
+    "yarn",
+    { globals: ["--cwd"], subcommands: { exec: PLAIN, dlx: { shortValues: "p", longValues: ["package"] } } },
+  ],
+  ["bun", { subcommands: { x: PLAIN } }],
+  ["deno", { subcommands: {} }],
+  ["uv", { globals: ["--directory", "--project", "--cache-dir"], subcommands: { run: UV_RUN } }],
+  ["poetry", { globals: ["-C", "--directory", "-P", "--project"], subcommands: { run: PLAIN } }],
+  [
+    "pdm",
+    { globals: ["-c", "--config"], subcommands: { run: { shortValues: "p", longValues: ["project"] } } },
+  ],
+  ["hatch", { globals: ["-e", "--env", "-p", "--project"], subcommands: { run: PLAIN } }],
+  ["rye", { subcommands: { run: PLAIN } }],
+  ["pipenv", { subcommands: { run: PLAIN } }],
+  ["pipx", { subcommands: { run: { longValues: ["spec", "python", "pip-args", "index-url", "with"] } } }],
+  ["conda", { subcommands: { run: { shortValues: "np", longValues: ["name", "prefix", "cwd"] } } }],
+  ["bundle", { subcommands: { exec: PLAIN } }],
+  ["mise", { subcommands: { exec: PLAIN, x: PLAIN } }],
+  ["asdf", { subcommands: { exec: PLAIN } }],
+  ["pyenv", { subcommands: { exec: PLAIN } }],
+  ["rbenv", { subcommands: { exec: PLAIN } }],
+  ["nodenv", { subcommands: { exec: PLAIN } }],
+  ["opam", { subcommands: { exec: PLAIN } }],
+  ["direnv", { subcommands: { exec: FOLDER } }],
+  ["perf", { subcommands: { stat: { shortValues: "eIrxopCGtD" }, record: { shortValues: "eFcopCmGgjk" } } }],
+  ["heroku", { subcommands: { local: PLAIN } }],
+]);
+
+/** `npx CMD` and its like. */
+export const PACKAGE_RUNNERS: ReadonlyMap<string, WrapperOptions> = new Map<string, WrapperOptions>([
+  ["npx", CALL],
+  ["bunx", { shortValues: "p", longValues: ["package"] }],
+  ["uvx", UV_RUN],
+  ["pnpx", PLAIN],
+]);
+
+/** Options whose value the program runs. */
+export interface RunnerOptions {
+  /** Letters whose value is run: a string for a shell, or a program's name, which reads the same. */
+  readonly short?: string;
+  readonly long?: readonly string[];
+  /** One dash before a whole word. */
+  readonly word?: readonly string[];
+  /** Further letters with a value, so that a value is not taken for an option. */
+  readonly values?: string;
+  /** What the value must begin with, which is taken away: `--checkpoint-action=exec=CMD`. */
+  readonly prefix?: Readonly<Record<string, string>>;
+}
+
+export const RUNNERS: ReadonlyMap<string, RunnerOptions> = new Map<string, RunnerOptions>([
+  [
+    "tar",
+    {
+      short: "IF",
+      long: [
+        "use-compress-program",
+        "to-command",
+        "info-script",
+        "new-volume-script",
+        "rsh-command",
+        "rmt-command",
+        "checkpoint-action",
+      ],
+      values: "fCTXbgHKLNVx",
+      prefix: { "checkpoint-action": "exec=" },
+    },
+  ],
+  ["rg", { long: ["pre", "hostname-bin"], values: "ABCEfegjmMrtTd" }],
+  ["sort", { long: ["compress-program"], values: "koStT" }],
+  ["split", { long: ["filter"], values: "abClnt" }],
+  ["rsync", { short: "e", long: ["rsh", "rsync-path"], values: "BTfM" }],
+  ["scp", { short: "S", values: "cDFiJlPoX" }],
+  ["sftp", { short: "S", values: "BbcDFiJloPRsX" }],
+  ["man", { short: "P", long: ["pager"], values: "CMLSepErRHT" }],
+  ["cpio", { long: ["rsh-command"], values: "CEFIOMR" }],
+  ["zip", { word: ["-TT"], long: ["unzip-command"], values: "btnxi" }],
+  ["tcpdump", { short: "z", values: "BcCEFGijmMrsTVwWyZ" }],
+  ["nodemon", { short: "x", long: ["exec"], values: "ewi" }],
+  ["watchexec", { values: "wefio" }],
+  ["hg", { values: "R" }],
+  ["svn", { long: ["diff-cmd", "diff3-cmd", "editor-cmd"] }],
+  ["mapfile", { short: "C", values: "dnOsuc" }],
+  ["readarray", { short: "C", values: "dnOsuc" }],
+  ["compgen", { short: "C", values: "AFGPSXoW" }],
+  ["complete", { short: "C", values: "AFGPSXoW" }],
+  ["bind", { short: "x", values: "fmqru" }],
+]);
+
+/** Options that name a program which takes a whole command line (`hyperfine 'x' 'y'`): every operand is run. */
+export const OPERAND_RUNNERS: ReadonlyMap<string, RunnerOptions> = new Map<string, RunnerOptions>([
+  ["hyperfine", { short: "psc", long: ["prepare", "setup", "cleanup", "conclude"], values: "wmMrSPDLun" }],
+  ["concurrently", { values: "nclp" }],
+]);
+
+/** Run what is said to another machine, to a service, or in a way that no rule here can follow. */
+export const OPAQUE_PROGRAMS: ReadonlyMap<string, string> = new Map([
+  ["ssh", "runs its command on another machine"],
+  ["mosh", "runs its command on another machine"],
+  ["rsh", "runs its command on another machine"],
+  ["at", "runs later what it reads now"],
+  ["batch", "runs later what it reads now"],
+  ["expect", "types into the programs it starts"],
+]);
+
+/** Words that make a program opaque: a listener that starts a program, a makefile that is not in a file. */
+export const OPAQUE_WORDS: ReadonlyMap<string, readonly RegExp[]> = new Map([
+  ["nc", [/^-[a-zA-Z]*[ec]/]],
+  ["ncat", [/^-[a-zA-Z]*[ec]/, /^--(exec|sh-exec|lua-exec)/]],
+  ["netcat", [/^-[a-zA-Z]*[ec]/]],
+  ["socat", [/^(exec|system|shell)[:-]/i, /,(exec|system)/i]],
+  ["make", [/^--eval/, /^-E/, /^SHELL[?:+]*=/, /^-f ?-$/, /^--(file|makefile)[= ]-$/]],
+  ["crontab", [/^-$/]],
+  ["scp", [/(Proxy|Local|KnownHosts)Command/i]],
+  ["sftp", [/(Proxy|Local|KnownHosts)Command/i]],
+  ["apt", [/::(Pre|Post)-/i]],
+  ["apt-get", [/::(Pre|Post)-/i]],
+  ["hash", [/^-[a-zA-Z]*p/]],
+  ["enable", [/^-[a-zA-Z]*f/]],
+  ["tmux", [/^send(-keys)?$/]],
+  ["screen", [/^stuff$/]],
+]);

@@ -1,0 +1,74 @@
+import type { HereDoc, Redirection, SyntaxNode } from "unbash";
+import type { CommandWord } from "./command.ts";
+import type { Input, InputText } from "./inner.ts";
+import { printedBy } from "./printf.ts";
+import { wordsOf } from "./read-command.ts";
+import { readWord } from "./read-word.ts";
+
+/** A name for what is open already: what it holds is not said by its name. */
+const OPEN_FILE = /^\/(dev\/(stdin|fd\/|tty)|proc\/[^/]+\/fd\/)/;
+
+/** What a command with these redirects finds on standard input; the last of them counts. */
+export function inputOf(redirects: readonly Redirection[], around: Input): Input {
+  const own = redirects.filter(isInput).at(-1);
+  if (own === undefined) return around;
+  if (own.type === "HereDoc") return documentText(own);
+  const words = own.target === undefined ? [] : readWord(own.target);
+  if (own.type === "HereString") return joined(words, "\n");
+  const [target] = words;
+  const open = own.operator === "<&" || target === undefined || OPEN_FILE.test(target.text);
+  return open || isSubstituted(target) ? null : "file";
+}
+
+function isInput(redirect: Redirection): boolean {
+  if (redirect.type === "Redirect" && !redirect.operator.startsWith("<")) return false;
+  const { descriptor } = redirect;
+  return descriptor === undefined || (descriptor.type === "FileDescriptor" && descriptor.value === 0);
+}
+
+/** `<(…)`: a pipe from another command. */
+export function isSubstituted(word: CommandWord): boolean {
+  return word.raw.startsWith("<(");
+}
+
+function documentText(here: HereDoc): InputText {
+  const { parts, text } = here.body;
+  if (here.delimiter?.quoted === true || parts === undefined) return { text, certain: true };
+  const values = parts.map((part) => (part.type === "Literal" ? part.value : null));
+  const certain = values.every((value) => value !== null);
+  return { text: certain ? values.join("") : text, certain };
+}
+
+/** What this stage of a pipeline hands to the next one. Only programs that are sure to pass text on as it is. */
+export function outputOf(stage: SyntaxNode, around: Input): Input {
+  if (stage.type !== "Command") return null;
+  const [program, ...args] = wordsOf(stage);
+  if (program?.kind !== "literal") return null;
+  const input = inputOf(stage.redirects, around);
+  if (program.text === "echo") return echoed(args);
+  if (program.text === "printf") return printedBy(args);
+  if (program.text === "tee") return input;
+  return program.text === "cat" ? concatenated(args, input) : null;
+}
+
+/** dash takes `-e` for text and backslashes for escapes, bash the other way about: with either it is not certain. */
+function echoed(args: readonly CommandWord[]): InputText {
+  const from = args.findIndex((word) => word.text !== "-n");
+  const shown = from < 0 ? [] : args.slice(from);
+  const text = joined(shown, from > 0 ? "" : "\n");
+  const plain = !shown.some((word) => word.text.includes("\\")) && !/^-[neE]+$/.test(shown[0]?.text ?? "");
+  return { text: text.text, certain: text.certain && plain };
+}
+
+function concatenated(args: readonly CommandWord[], input: Input): Input {
+  const files = args.filter((word) => !/^-./.test(word.text));
+  const isOwn = (word: CommandWord): boolean => word.text === "-" || OPEN_FILE.test(word.text);
+  if (files.length < args.length || files.some(isSubstituted)) return null;
+  if (files.every(isOwn)) return files.length < 2 ? input : null;
+  return files.some(isOwn) ? null : "file";
+}
+
+function joined(words: readonly CommandWord[], end: string): InputText {
+  const text = words.map((word) => word.text).join(" ") + end;
+  return { text, certain: words.every((word) => word.kind === "literal") };
+}

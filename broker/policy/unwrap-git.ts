@@ -1,0 +1,141 @@
+import { type CommandWord, UNKNOWN_MARK } from "./command.ts";
+import {
+  GIT_COMMANDS,
+  GIT_VALUES,
+  type GitCommand,
+  IDLE_VALUE,
+  OPAQUE_SETTINGS,
+  RUN_SETTINGS,
+} from "./git-table.ts";
+import { asShellText, type Inner, scriptOf } from "./inner.ts";
+
+/** What a call of git runs by its settings, its aliases and its options. */
+export function unwrapGit(words: readonly CommandWord[]): Inner[] {
+  const { settings, opaque, subcommand } = globalsOf(words);
+  const named = words[subcommand]?.text ?? "";
+  const args = words.slice(subcommand + 1);
+  return [
+    ...opaque,
+    ...settings.flatMap((setting) => readSetting(setting)),
+    ...settings.flatMap((setting) => aliasOf(setting, named, words.slice(0, subcommand), args)),
+    ...optionsRun(GIT_COMMANDS.get(named), args),
+  ];
+}
+
+interface GitGlobals {
+  readonly settings: readonly CommandWord[];
+  readonly opaque: readonly Inner[];
+  /** Where the subcommand stands; past the end when there is none. */
+  readonly subcommand: number;
+}
+
+function globalsOf(words: readonly CommandWord[]): GitGlobals {
+  const settings: CommandWord[] = [];
+  const opaque: Inner[] = [];
+  let at = 1;
+  for (; at < words.length && words[at]?.text.startsWith("-") === true; at += 1) {
+    const text = words[at]?.text ?? "";
+    const value = words[at + 1];
+    if (text === "-c" && value !== undefined) settings.push(value);
+    if (text.startsWith("--config-env") || text.startsWith("--exec-path="))
+      opaque.push({ kind: "opaque", reason: `What 'git ${text}' leads to is only known when it runs` });
+    at += GIT_VALUES.has(text) ? 1 : 0;
+  }
+  return { settings, opaque, subcommand: at };
+}
+
+/** `name=value`, as after `git -c`. */
+function readSetting(setting: CommandWord): Inner[] {
+  const equals = setting.text.indexOf("=");
+  const name = equals < 0 ? setting.text : setting.text.slice(0, equals);
+  if (name.includes(UNKNOWN_MARK))
+    return [{ kind: "opaque", reason: `Which setting '${setting.raw}' is, is only known when git runs` }];
+  return equals < 0 ? [] : gitSetting(name, { ...setting, text: setting.text.slice(equals + 1) });
+}
+
+/** What git runs because of one setting. Aliases that are git commands themselves run nothing new here. */
+export function gitSetting(written: string, value: CommandWord): Inner[] {
+  const name = written.toLowerCase();
+  if (name.startsWith("alias.")) return value.text.startsWith("!") ? shellText(value, []) : [];
+  if (IDLE_VALUE.test(value.text)) return [];
+  if (OPAQUE_SETTINGS.test(name))
+    return [{ kind: "opaque", reason: `The commands that '${written}' leads git to are not read here` }];
+  if (!RUN_SETTINGS.test(name)) return [];
+  // Without `!` these are names of git's own: `store` is git-credential-store, `rebase` a way to update.
+  const isOwn = /helper$|update$/.test(name) && !/^[!/]/.test(value.text);
+  return isOwn ? [] : shellText(value, []);
+}
+
+/** git adds words of its own, or those of its caller, behind the command. */
+function shellText(value: CommandWord, args: readonly CommandWord[]): Inner[] {
+  const text = [value.text.replace(/^!/, ""), ...args.map(quoted), '"$@"'].join(" ");
+  return scriptOf([{ ...value, text }], "sh", "git");
+}
+
+/** `git -c alias.x=… x`: the alias with the words that follow it. */
+function aliasOf(
+  setting: CommandWord,
+  named: string,
+  globals: readonly CommandWord[],
+  args: readonly CommandWord[],
+): Inner[] {
+  const alias = /^alias\.([^=]+)=/is.exec(setting.text);
+  if (alias === null || alias[1]?.toLowerCase() !== named.toLowerCase()) return [];
+  const value = { ...setting, text: setting.text.slice(alias[0].length) };
+  if (value.text.startsWith("!")) return args.length === 0 ? [] : shellText(value, args);
+  const text = [...globals.map(quoted), value.text, ...args.map(quoted)].join(" ");
+  return scriptOf([{ ...value, text }], "sh", "git");
+}
+
+function quoted(word: CommandWord): string {
+  return word.kind === "dynamic"
+    ? `"${asShellText(word.text).replaceAll(/["`\\]/g, "")}"`
+    : `'${word.text.replaceAll("'", "'\\''")}'`;
+}
+
+function optionsRun(command: GitCommand | undefined, args: readonly CommandWord[]): Inner[] {
+  if (command === undefined) return [];
+  const behind = command.after === undefined ? -1 : args.findIndex((word) => word.text === command.after);
+  const found = args.flatMap((word, at) => optionRuns(command, word, args[at + 1]));
+  return behind < 0 ? found : [...found, ...commandAfter(args.slice(behind + 1))];
+}
+
+/** One word is a command string, several are a program and its words. */
+function commandAfter(words: readonly CommandWord[]): Inner[] {
+  const from = words.findIndex((word) => !word.text.startsWith("-"));
+  const rest = from < 0 ? [] : words.slice(from);
+  if (rest.length === 1) return scriptOf(rest, "sh", "git");
+  return rest.length === 0 ? [] : [{ kind: "words", words: rest }];
+}
+
+function optionRuns(command: GitCommand, word: CommandWord, next: CommandWord | undefined): Inner[] {
+  const value = (names: readonly string[] | undefined): CommandWord | undefined =>
+    optionValue(names ?? [], word, next);
+  const { attached } = command;
+  if (attached !== undefined && word.text.startsWith(attached) && word.text.length > attached.length)
+    return shellText({ ...word, text: word.text.slice(attached.length) }, []);
+  const runs = value(command.runs);
+  if (runs !== undefined) return shellText(runs, []);
+  const setting = value(command.settings);
+  if (setting !== undefined) return readSetting(setting);
+  if (value(command.opaque) === undefined || IDLE_VALUE.test(value(command.opaque)?.text ?? "")) return [];
+  return [{ kind: "opaque", reason: `The commands that '${word.raw}' leads git to are not read here` }];
+}
+
+/** The value of `-x VALUE`, `-xVALUE`, `--exec VALUE`, `--exec=VALUE` and `--exe VALUE`. */
+export function optionValue(
+  names: readonly string[],
+  word: CommandWord,
+  next: CommandWord | undefined,
+): CommandWord | undefined {
+  const equals = word.text.startsWith("--") ? word.text.indexOf("=") : -1;
+  const given = equals < 0 ? word.text : word.text.slice(0, equals);
+  for (const name of names) {
+    const isLong = name.startsWith("--");
+    if (isLong && given.length > 3 && name.startsWith(given))
+      return equals < 0 ? next : { ...word, text: word.text.slice(equals + 1) };
+    if (isLong || !word.text.startsWith(name)) continue;
+    return word.text === name ? next : { ...word, text: word.text.slice(name.length) };
+  }
+  return undefined;
+}

@@ -1,0 +1,175 @@
+import type { CommandWord } from "./command.ts";
+import { type Inner, scriptOf } from "./inner.ts";
+import {
+  OPAQUE_PROGRAMS,
+  OPAQUE_WORDS,
+  OPERAND_RUNNERS,
+  PACKAGE_RUNNERS,
+  RUNNERS,
+  type RunnerOptions,
+  SUBCOMMANDS,
+  type Subcommand,
+} from "./runner-table.ts";
+import { optionValue } from "./unwrap-git.ts";
+import { unwrapWrapper } from "./unwrap-programs.ts";
+
+const EDITORS: ReadonlySet<string> = new Set([
+  "vim",
+  "vi",
+  "nvim",
+  "view",
+  "ex",
+  "vimdiff",
+  "gvim",
+  "less",
+  "more",
+]);
+/** `:!cmd`, `:silent !cmd`, `+!cmd`: the editor's own way to run a command. */
+const BANG = /^\+?[:\s]*(sil(ent)?!?\s+)?!+\s*(.+)$/s;
+const TERMINALS: ReadonlySet<string> = new Set([
+  "xterm",
+  "konsole",
+  "gnome-terminal",
+  "alacritty",
+  "kitty",
+  "urxvt",
+]);
+const TMUX_COMMAND =
+  /^(new(-session|-window|w)?|neww|split(-window|w)|respawn-(pane|window)|run(-shell)?|if(-shell)?|(display-)?popup)$/;
+
+/** What programs run that are no wrappers but take commands behind a subcommand or in an option. */
+export function unwrapRunner(name: string, words: readonly CommandWord[]): Inner[] {
+  const subcommand = SUBCOMMANDS.get(name);
+  if (subcommand !== undefined) return unwrapSubcommand(words, subcommand);
+  const runner = PACKAGE_RUNNERS.get(name);
+  if (runner !== undefined) return unwrapWrapper(words, runner, "sh");
+  return [
+    ...optionScripts(words, RUNNERS.get(name) ?? OPERAND_RUNNERS.get(name)),
+    ...(OPERAND_RUNNERS.has(name) ? operandScripts(words, OPERAND_RUNNERS.get(name)) : []),
+    ...unwrapOdd(name, words),
+    ...opacity(name, words),
+  ];
+}
+
+function unwrapSubcommand(words: readonly CommandWord[], { globals, subcommands }: Subcommand): Inner[] {
+  let at = 1;
+  for (; at < words.length && words[at]?.text.startsWith("-") === true; at += 1)
+    at += globals?.includes(words[at]?.text ?? "") === true ? 1 : 0;
+  const name = words[at]?.text ?? "";
+  const options = Object.hasOwn(subcommands, name) ? subcommands[name] : undefined;
+  return options === undefined ? [] : unwrapWrapper(words.slice(at), options, "sh");
+}
+
+function optionScripts(words: readonly CommandWord[], options: RunnerOptions | undefined): Inner[] {
+  if (options === undefined) return [];
+  const long = (options.long ?? []).map((name) => `--${name}`);
+  return words.slice(1).flatMap((word, index) => {
+    const next = words[index + 2];
+    if (options.word?.includes(word.text) === true) return next === undefined ? [] : valueText(next);
+    const value = word.text.startsWith("--")
+      ? optionValue(long, word, next)
+      : letterValue(word, next, options, index === 0);
+    return value === undefined ? [] : valueScript(word, value, options);
+  });
+}
+
+function valueScript(word: CommandWord, value: CommandWord, options: RunnerOptions): Inner[] {
+  const prefix = Object.entries(options.prefix ?? {}).find(([name]) =>
+    word.text.startsWith(`--${name}`),
+  )?.[1];
+  if (prefix === undefined) return valueText(value);
+  return value.text.startsWith(prefix) ? valueText({ ...value, text: value.text.slice(prefix.length) }) : [];
+}
+
+/** Many a program adds words of its own. */
+function valueText(value: CommandWord): Inner[] {
+  return scriptOf([{ ...value, text: `${value.text} "$@"` }], "sh", "the option");
+}
+
+/** @param first `tar cfI out prog`: letters may do without a dash there, and their values follow in order. */
+function letterValue(
+  word: CommandWord,
+  next: CommandWord | undefined,
+  { short = "", values = "" }: RunnerOptions,
+  first: boolean,
+): CommandWord | undefined {
+  if (!word.text.startsWith("-")) return first && short === "IF" ? bundled(word, next) : undefined;
+  for (let at = 1; at < word.text.length; at += 1) {
+    const letter = word.text[at] ?? "";
+    const attached = word.text.slice(at + 1);
+    if (short.includes(letter)) return attached === "" ? next : { ...word, text: attached };
+    if (values.includes(letter)) return undefined;
+  }
+  return undefined;
+}
+
+/** Which of the following words the program is, is not worked out: it counts as not known. */
+function bundled(word: CommandWord, next: CommandWord | undefined): CommandWord | undefined {
+  const isBundle = /^[a-zA-Z]+$/.test(word.text) && /[IF]/.test(word.text);
+  return isBundle && next !== undefined ? { ...next, kind: "dynamic", text: "\0?" } : undefined;
+}
+
+function operandScripts(words: readonly CommandWord[], options: RunnerOptions | undefined): Inner[] {
+  const letters = `${options?.short ?? ""}${options?.values ?? ""}`;
+  const operands = words.slice(1).filter((word, index) => {
+    const before = words[index]?.text ?? "";
+    return (
+      !word.text.startsWith("-") &&
+      !(before.length === 2 && before.startsWith("-") && letters.includes(before[1] ?? ""))
+    );
+  });
+  return operands.flatMap((word) => scriptOf([word], "sh", "the program"));
+}
+
+function unwrapOdd(name: string, words: readonly CommandWord[]): Inner[] {
+  if (EDITORS.has(name)) return words.slice(1).flatMap((word) => bang(word));
+  if (TERMINALS.has(name)) return wordsAfter(words, (word) => word.text === "-e" || word.text === "--");
+  if (name === "gdb") return [...wordsAfter(words, (word) => word.text === "--args"), ...gdbShell(words)];
+  if (name === "ip")
+    return wordsAfter(words, (word, at) => words[at - 1]?.text === "exec" && word.text !== "");
+  return name === "tmux" ? unwrapTmux(words) : [];
+}
+
+function bang(word: CommandWord): Inner[] {
+  const script = BANG.exec(word.text)?.[3];
+  return script === undefined ? [] : scriptOf([{ ...word, text: script }], "sh", "the editor");
+}
+
+function gdbShell(words: readonly CommandWord[]): Inner[] {
+  return words.flatMap((word) => {
+    const script = /^(?:shell|!)\s*(.+)$/s.exec(word.text)?.[1];
+    return script === undefined ? [] : scriptOf([{ ...word, text: script }], "sh", "gdb");
+  });
+}
+
+function wordsAfter(
+  words: readonly CommandWord[],
+  isLast: (word: CommandWord, at: number) => boolean,
+): Inner[] {
+  const at = words.findIndex(isLast);
+  const rest = at < 0 ? [] : words.slice(at + 1);
+  return rest.length === 0 ? [] : [{ kind: "words", words: rest }];
+}
+
+function unwrapTmux(words: readonly CommandWord[]): Inner[] {
+  const at = words.findIndex((word) => TMUX_COMMAND.test(word.text));
+  if (at < 0) return [];
+  const end = words.findIndex((word, index) => index > at && word.text === ";");
+  const own = words.slice(at, end < 0 ? undefined : end);
+  return unwrapWrapper(own, { shortValues: "cEeFfnstxylThw", joins: "" }, "sh");
+}
+
+function opacity(name: string, words: readonly CommandWord[]): Inner[] {
+  const what = OPAQUE_PROGRAMS.get(name);
+  const shows = words.length > 1 && words.slice(1).every((word) => /^-[VQGLlc]/.test(word.text));
+  if (what !== undefined && !shows) return [{ kind: "opaque", reason: `'${name}' ${what}` }];
+  const patterns = OPAQUE_WORDS.get(name) ?? [];
+  const told = words.find((word, at) =>
+    patterns.some(
+      (one) => at > 0 && (one.test(word.text) || one.test(`${word.text} ${words[at + 1]?.text ?? ""}`)),
+    ),
+  );
+  return told === undefined
+    ? []
+    : [{ kind: "opaque", reason: `'${name} ${told.raw}' runs what is not read here` }];
+}

@@ -1,0 +1,37 @@
+/**
+ * Variables that make programs run something. Data only; `unwrap-variables.ts` reads it.
+ *
+ * Left out on purpose, since each is daily work and names a folder rather than a command: PATH, PYTHONPATH,
+ * LD_LIBRARY_PATH, NODE_PATH, ENV (read by interactive shells alone), GIT_DIR. A program found there is a program in
+ * another place, as `./x` is.
+ */
+
+/** Their value is a command line, or a program's name. */
+export const COMMAND_VARIABLES: ReadonlySet<string> = new Set(
+  `GIT_SSH_COMMAND GIT_SSH GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_PAGER GIT_EXTERNAL_DIFF GIT_PROXY_COMMAND GIT_ASKPASS
+  SSH_ASKPASS SUDO_ASKPASS EDITOR VISUAL FCEDIT SUDO_EDITOR HGEDITOR SVN_EDITOR KUBE_EDITOR GH_EDITOR PAGER MANPAGER
+  SYSTEMD_PAGER AWS_PAGER GH_PAGER BAT_PAGER DELTA_PAGER PSQL_PAGER BROWSER GH_BROWSER PROMPT_COMMAND LESSOPEN LESSCLOSE
+  RSYNC_RSH RSYNC_CONNECT_PROG CVS_RSH SVN_SSH RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER FZF_DEFAULT_COMMAND`.split(
+    /\s+/,
+  ),
+);
+
+/** They lead to code that is not in the command; an empty value, or `/dev/null`, leads to none. */
+export const CODE_VARIABLES: ReadonlySet<string> = new Set(
+  `LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES BASH_ENV PYTHONSTARTUP PERL5DB GIT_EXEC_PATH GIT_CONFIG_PARAMETERS
+  GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM GIT_TEMPLATE_DIR BASH_ALIASES BASH_CMDS`.split(/\s+/),
+);
+
+/** They lead to code only when they hold this. */
+export const OPTION_VARIABLES: ReadonlyMap<string, RegExp> = new Map([
+  ["NODE_OPTIONS", /(^|\s)(-r\b|--(require|import|loader|experimental-loader)\b)/],
+  ["PERL5OPT", /(^|\s)-?[mMdI]/],
+  ["RUBYOPT", /(^|\s)-?r/],
+  ["JAVA_TOOL_OPTIONS", /-(javaagent|agent(lib|path))/],
+  ["_JAVA_OPTIONS", /-(javaagent|agent(lib|path))/],
+  ["JDK_JAVA_OPTIONS", /-(javaagent|agent(lib|path))|@/],
+  ["MAKEFLAGS", /--eval|SHELL/],
+  ["TAR_OPTIONS", /command|program|script|action|-I|-F/],
+  ["PS0", /\$\(|`/],
+  ["PS4", /\$\(|`/],
+]);

@@ -1,0 +1,152 @@
+import type { CommandAssignment, CommandWord } from "./command.ts";
+import { literalWord } from "./read-word.ts";
+import type { WrapperOptions } from "./wrapper-table.ts";
+
+const ASSIGNMENT = /^([A-Za-z_][A-Za-z0-9_]*)=/;
+const NUMBER = /^[+-]?\.?\d/;
+
+/** A wrapper's own words, read as it reads them. */
+export interface WrapperWords {
+  /** Where the program stands; past the end when there is none. */
+  readonly program: number;
+  /** The command strings of options such as `su -c`. */
+  readonly scripts: readonly CommandWord[];
+  /** The string that `xargs -I` replaces. */
+  readonly replace: string | null;
+  /** An option that only shows something: nothing is run. */
+  readonly lookup: boolean;
+  /** An operand or a number that the wrapper refuses: nothing is run. */
+  readonly refused: boolean;
+  readonly folder: CommandWord | undefined;
+  readonly assignments: readonly CommandAssignment[];
+  /** The letters and long options that were given. */
+  readonly given: ReadonlySet<string>;
+  /** An operand of the wrapper's own may be none, or several. */
+  readonly unsure: boolean;
+}
+
+type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
+
+type Reading = Mutable<Omit<WrapperWords, "scripts" | "assignments" | "given">> & {
+  readonly scripts: CommandWord[];
+  readonly assignments: CommandAssignment[];
+  readonly given: Set<string>;
+};
+
+export function wrapperWords(words: readonly CommandWord[], options: WrapperOptions): WrapperWords {
+  const read: Reading = {
+    program: words.length,
+    scripts: [],
+    replace: null,
+    lookup: false,
+    refused: false,
+    folder: undefined,
+    assignments: [],
+    given: new Set(),
+    unsure: false,
+  };
+  const operands = [...(options.operands ?? [])];
+  let ended = false;
+  let at = 1;
+  for (; at < words.length && !read.lookup; at += 1) {
+    const word = words[at];
+    if (word === undefined) break;
+    if (!ended && word.text === "--") ended = true;
+    else if (!ended && isOption(word, operands.length > 0))
+      at += readOption(word, words[at + 1], options, read);
+    else if (options.assignments === true && ASSIGNMENT.test(word.text))
+      read.assignments.push(assigned(word));
+    else {
+      const wanted = operands.shift();
+      if (wanted === undefined) break;
+      read.unsure ||= word.vanishes === true;
+      read.refused ||= word.kind === "literal" && !wanted.test(word.text);
+    }
+  }
+  read.program = at;
+  return read;
+}
+
+function isOption(word: CommandWord, operandsLeft: boolean): boolean {
+  return word.text.startsWith("-") || (word.text.startsWith("+") && operandsLeft);
+}
+
+function assigned(word: CommandWord): CommandAssignment {
+  const name = ASSIGNMENT.exec(word.text)?.[1] ?? "";
+  return { name, value: { ...word, text: word.text.slice(name.length + 1) } };
+}
+
+/** Says how many words after the option belong to it. */
+function readOption(
+  word: CommandWord,
+  next: CommandWord | undefined,
+  options: WrapperOptions,
+  read: Reading,
+): 0 | 1 {
+  return word.text.startsWith("--")
+    ? readLong(word, next, options, read)
+    : readShort(word, next, options, read);
+}
+
+function readLong(
+  word: CommandWord,
+  next: CommandWord | undefined,
+  options: WrapperOptions,
+  read: Reading,
+): 0 | 1 {
+  const equals = word.text.indexOf("=");
+  const name = word.text.slice(2, equals < 0 ? undefined : equals);
+  const value = equals < 0 ? next : { ...word, text: word.text.slice(equals + 1) };
+  // getopt takes unambiguous beginnings of a long option.
+  const begins = (full: string): boolean => full.startsWith(name);
+  const isScript = (options.scriptLong ?? []).some(begins);
+  read.given.add(name);
+  if (isScript && value !== undefined) read.scripts.push(value);
+  // Its value is optional, so it is never the next word.
+  if (name === "replace") read.replace = equals < 0 ? "{}" : (value?.text ?? "{}");
+  if (options.folderLong?.startsWith(name) === true) read.folder = value;
+  return equals < 0 && (isScript || (options.longValues ?? []).some(begins)) ? 1 : 0;
+}
+
+function readShort(
+  word: CommandWord,
+  next: CommandWord | undefined,
+  options: WrapperOptions,
+  read: Reading,
+): 0 | 1 {
+  for (let at = 1; at < word.text.length; at += 1) {
+    const letter = word.text[at] ?? "";
+    read.given.add(letter);
+    if (options.lookups?.includes(letter) === true) {
+      read.lookup = true;
+      return 0;
+    }
+    const attached = word.text.slice(at + 1);
+    if (letter === "i" && options.appends === true) {
+      read.replace = attached || "{}";
+      return 0;
+    }
+    if (options.scriptShort !== letter && options.shortValues?.includes(letter) !== true) continue;
+    takeValue(letter, attached === "" ? next : { ...word, text: attached }, options, read);
+    return attached === "" ? 1 : 0;
+  }
+  return 0;
+}
+
+function takeValue(
+  letter: string,
+  value: CommandWord | undefined,
+  options: WrapperOptions,
+  read: Reading,
+): void {
+  if (options.scriptShort === letter && value !== undefined) read.scripts.push(value);
+  if (letter === "I") read.replace = value?.text ?? "{}";
+  if (options.folderShort === letter) read.folder = value;
+  const isNumber = value === undefined || value.kind !== "literal" || NUMBER.test(value.text);
+  if (options.numbers?.includes(letter) === true && !isNumber) read.refused = true;
+}
+
+/** Stands for whatever a wrapper adds behind the words that it was given. */
+export function addedWords(): CommandWord {
+  return { ...literalWord("…"), kind: "dynamic", text: "\0?", vanishes: true };
+}
