@@ -26,10 +26,13 @@ const SETUP = `
 set -e
 root=$1; shift
 mount --make-rprivate /
-for folder in lib share; do mount --bind /usr/$folder "$root/usr/$folder"; mount -o remount,bind,ro "$root/usr/$folder"; done
-[ ! -d /usr/lib64 ] || { mount --bind /usr/lib64 "$root/usr/lib64"; mount -o remount,bind,ro "$root/usr/lib64"; }
+for folder in lib lib64 libexec share; do
+  [ -d "/usr/$folder" ] || continue
+  mount --bind "/usr/$folder" "$root/usr/$folder"
+  mount -o remount,bind,ro "$root/usr/$folder"
+done
 mount --bind /usr/bin "$root/real/bin"; mount -o remount,bind,ro "$root/real/bin"
-mount --bind /etc/alternatives "$root/etc/alternatives" 2>/dev/null || :
+mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
 mount --bind /dev/null "$root/dev/null"
 mount -t proc proc "$root/proc"
 exec chroot "$root" /driver "$@"
@@ -67,12 +70,13 @@ export class ClosedRoot {
 
   #build(names: Iterable<string>): string | null {
     const root = this.#root;
-    for (const folder of ["usr/bin", "usr/lib", "usr/lib64", "usr/share", "real/bin", "etc/alternatives"])
+    for (const folder of ["usr/bin", "usr/lib", "usr/lib64", "usr/libexec", "usr/share", "real/bin", "etc"])
       mkdirSync(join(root, folder), { recursive: true });
-    for (const folder of ["dev", "proc", "work", "out", "cases", "tmp", "home/ann"])
+    for (const folder of ["dev/pts", "proc", "work", "out", "cases", "tmp", "home/ann"])
       mkdirSync(join(root, folder), { recursive: true });
     for (const name of ["bin", "sbin"]) symlinkSync("usr/bin", join(root, name));
     for (const name of ["lib", "lib64"]) symlinkSync(`usr/${name}`, join(root, name));
+    symlinkSync("pts/ptmx", join(root, "dev/ptmx"));
     symlinkSync("/proc/self/fd", join(root, "dev/fd"));
     symlinkSync("/proc/self/fd/0", join(root, "dev/stdin"));
     writeFileSync(join(root, "dev/null"), "");

@@ -1,11 +1,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { readShell } from "../../broker/policy/index.ts";
 import { ClosedRoot } from "../corpus/closed-root.ts";
 import { corpus } from "../corpus/commands.ts";
 import { type Recorded, shortcomings } from "../corpus/compare.ts";
 import { programNames } from "../corpus/names.ts";
+import { disguised } from "../corpus/random-scripts.ts";
 import { skip } from "../skips.ts";
 
 const MINUTES = 5 * 60_000;
@@ -28,6 +30,29 @@ test("the shells of this machine run nothing that the reader does not say", { ti
     expect(wrong).toEqual([]);
     const ran = [...dash, ...bash].filter(({ calls }) => calls.length > 0).length;
     expect(ran).toBeGreaterThan(1.5 * recordedRuns());
+  } finally {
+    root.remove();
+  }
+});
+
+test("a command in random disguise is run, and read, as the words it has", { timeout: MINUTES }, () => {
+  const scripts = fc.sample(disguised, { numRuns: 150 });
+  const texts = scripts.map(({ text }) => text);
+  const root = ClosedRoot.make(programNames(texts));
+  if (typeof root === "string") {
+    skip("that the reader sees through a disguise as this machine's shells do", root);
+    return;
+  }
+  try {
+    for (const shell of ["dash", "bash"] as const) {
+      for (const [index, { calls, missing }] of root.run(shell, texts).entries()) {
+        const { words, text } = scripts[index] ?? { words: [], text: "" };
+        expect(calls, `${shell} runs ${JSON.stringify(text)}`).toContainEqual(words);
+        const command = { group: "random", text, expectation: "read", bashOnly: false } as const;
+        const executed = { dash: { calls, missing }, bash: { calls, missing } };
+        expect(shortcomings(command, executed, readShell)).toEqual([]);
+      }
+    }
   } finally {
     root.remove();
   }

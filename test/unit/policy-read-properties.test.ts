@@ -1,0 +1,168 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { decide, parsePolicy, type ReadCommand, readShell } from "../../broker/policy/index.ts";
+import { withVariables } from "../../broker/policy/index.ts";
+import { disguised } from "../corpus/random-scripts.ts";
+
+const WHERE = { project: "/p", home: "/h", cwd: "/p" };
+const PIECES = [
+  ..."'\"`$(){}[]|&;<>#!\\~*?=\n\r\t ",
+  "$(",
+  "${",
+  "$((",
+  "$'",
+  "<(",
+  "<<E\n",
+  "\nE\n",
+  "<<<",
+  "((",
+  "[[ ",
+  " ]]",
+  "{a,b}",
+  "$IFS",
+  '"$@"',
+  "IFS=x ",
+  "HOME=/ ",
+  "if ",
+  "then ",
+  "fi;",
+  "case x in ",
+  "esac",
+  "for x in ",
+  "do ",
+  "done;",
+  "f() ",
+  "time ",
+  "coproc ",
+  "sh -c '",
+  "env -S '",
+  "xargs -I{} ",
+  "find . -exec ",
+  " \\;",
+  "git -c alias.x='!",
+  "tar -I ",
+  "printf '%s",
+  "echo ",
+  "| sh\n",
+  "eval ",
+  "LD_PRELOAD=",
+  "PAGER=",
+  "\ue024",
+  "\ud800",
+  "\u0000",
+  "é",
+];
+const text = fc.oneof(
+  fc.array(fc.constantFrom(...PIECES), { maxLength: 60 }).map((pieces) => pieces.join("")),
+  fc.string({ unit: "binary", maxLength: 300 }),
+  fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes).toString("latin1")),
+);
+const shell = fc.constantFrom<"sh" | "bash">("sh", "bash");
+
+test("the reader throws on no text, and all that it finds lies in the text", () => {
+  fc.assert(
+    fc.property(text, shell, (given, language) => {
+      const read = readShell(given, language);
+      for (const one of read.fragments) {
+        expect(one.start).toBeGreaterThanOrEqual(0);
+        expect(one.end).toBeGreaterThanOrEqual(one.start);
+        expect(one.end).toBeLessThanOrEqual(given.length);
+      }
+      for (const index of read.pipelines.flat(2)) expect(read.fragments[index]).toBeDefined();
+    }),
+    { numRuns: 4000 },
+  );
+});
+
+test("what the shell itself runs stands in the text as it is shown", () => {
+  fc.assert(
+    fc.property(text, shell, (given, language) => {
+      const written = readShell(given, language).fragments.filter(({ depth }) => depth === 0);
+      for (const one of written) {
+        const shown = one.fragment.replace(/…$/, "");
+        // A script in backquotes has a text of its own when backslashes are taken out of it.
+        if (!given.includes("`")) expect(given.slice(one.start, one.end)).toContain(shown);
+      }
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test("variables of a request are read without a throw, and take nothing away", () => {
+  const name = fc.constantFrom(
+    "PAGER",
+    "LD_PRELOAD",
+    "GIT_SSH_COMMAND",
+    "GIT_CONFIG_KEY_0",
+    "NODE_OPTIONS",
+    "X",
+  );
+  fc.assert(
+    fc.property(text, fc.dictionary(name, text), (given, variables) => {
+      const read = readShell(given);
+      const more = withVariables(read, variables);
+      expect(more.fragments.length).toBeGreaterThanOrEqual(read.fragments.length);
+      expect(more.opaque.length).toBeGreaterThanOrEqual(read.opaque.length);
+    }),
+  );
+});
+
+describe("a command in disguise", () => {
+  const policy = parsePolicy(
+    "{ id: p, name: P, mode: enforce, commands: { opaque: deny, ask: ['rm *', 'sudo *', 'git *', 'npm *', 'curl *'] } }",
+    "p.yaml",
+  );
+  if ("problems" in policy) throw new Error("the test's policy does not load");
+
+  test("is read word for word, and nothing about it is opaque", () => {
+    fc.assert(
+      fc.property(disguised, ({ words, text: given }) => {
+        const read = readShell(given);
+        expect(read.opaque).toEqual([]);
+        expect(literalCalls(read)).toContain(JSON.stringify(words));
+      }),
+      { numRuns: 3000 },
+    );
+  });
+
+  test("gets the verdict of the plain command", () => {
+    fc.assert(
+      fc.property(disguised, ({ words, text: given }) => {
+        const plain = decide(policy.ok, readShell(words.join(" ")), WHERE);
+        const { verdict, rule } = decide(policy.ok, readShell(given), WHERE);
+        expect([verdict, rule?.pattern]).toEqual([plain.verdict, plain.rule?.pattern]);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});
+
+function literalCalls(read: ReadCommand): string[] {
+  return read.fragments.map((one) => JSON.stringify(one.words.map((word) => word.text)));
+}
+
+/** What somebody may mean: the others' cost is told by this one's, in turn with them. */
+const ORDINARY = "ls -l /tmp; ".repeat(1000);
+const AT_MOST = 25;
+
+test("no text of 60,000 characters takes much longer than a script of 1,000 commands", {
+  timeout: 300_000,
+}, () => {
+  const long = fc
+    .array(fc.constantFrom(...PIECES), { minLength: 1, maxLength: 6 })
+    .map((pieces) => pieces.join(""))
+    .map((piece) => piece.repeat(Math.ceil(60_000 / piece.length)));
+  const cost = (given: string): number => {
+    const start = performance.now();
+    readShell(given);
+    return performance.now() - start;
+  };
+  cost(ORDINARY);
+  fc.assert(
+    fc.property(long, (given) => {
+      const ratios = [1, 2, 3].map(() => cost(given) / cost(ORDINARY));
+      expect(Math.min(...ratios)).toBeLessThan(AT_MOST);
+    }),
+    { numRuns: 60 },
+  );
+});
