@@ -1,4 +1,4 @@
-import type { CommandAssignment, ReadCommand } from "./command.ts";
+import type { ReadCommand } from "./command.ts";
 import type {
   CompiledPolicy,
   Decision,
@@ -56,19 +56,6 @@ export function decideAll(
   const silent = policies.find((policy) => policy.document.approval?.interactive === false) ?? base;
   const judgement = answered({ ...strictest, warnings, approved: isIsolated ? "isolate" : "allow" }, silent);
   return asDecision(judgement, mode);
-}
-
-/** The command as it is read when the caller gives it these variables: each part of it starts with them. */
-export function withVariables(read: ReadCommand, variables: Readonly<Record<string, string>>): ReadCommand {
-  const given = Object.entries(variables).map(
-    ([name, text]): CommandAssignment => ({ name, value: { kind: "literal", text, raw: text } }),
-  );
-  if (given.length === 0) return read;
-  const fragments = read.fragments.map((fragment) => ({
-    ...fragment,
-    assignments: [...given, ...fragment.assignments],
-  }));
-  return { ...read, fragments };
 }
 
 interface Judgement {

@@ -1,6 +1,6 @@
 /** The face of the policy engine: what the rest of the broker may use. Everything here but `loadPolicy` is pure. */
 export type { CommandWord, OpaqueSpot, ReadCommand, SimpleCommand } from "./command.ts";
-export { decide, decideAll, decideBoth, withVariables } from "./decide.ts";
+export { decide, decideAll, decideBoth } from "./decide.ts";
 export type {
   CompiledPolicy,
   Decision,
@@ -14,4 +14,4 @@ export type {
 } from "./decision.ts";
 export { loadPolicy, parsePolicy } from "./load.ts";
 export { HOME_MARK } from "./command.ts";
-export { readArgv, readShell } from "./read.ts";
+export { readArgv, readShell, withVariables } from "./read.ts";

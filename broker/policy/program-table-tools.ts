@@ -187,6 +187,14 @@ export const TOOL_PROGRAMS: readonly (readonly [string, ProgramFacts])[] = [
       loadsCode: ["-f", "--file", "-C", "--directory", "--eval"],
     },
   ],
+  [
+    "node",
+    {
+      longs: { eval: "e", print: "p", require: "r", check: "c", interactive: "i" },
+      shortValues: "er",
+      loadsCode: ["-r", "--import", "--loader", "--experimental-loader"],
+    },
+  ],
   ["java", { singleDash: true }],
   ["gcc", { singleDash: true }],
   ["clang", { singleDash: true }],

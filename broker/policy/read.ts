@@ -1,5 +1,5 @@
 import { CommandCollector } from "./collect.ts";
-import type { ReadCommand } from "./command.ts";
+import type { CommandAssignment, ReadCommand } from "./command.ts";
 import { literalWord } from "./read-word.ts";
 import { refuseToRead } from "./read-limits.ts";
 import { collectScript } from "./read-script.ts";
@@ -37,6 +37,34 @@ export function readArgv(argv: readonly string[]): ReadCommand {
       { input: null, shell: "sh" },
     );
   });
+}
+
+/**
+ * The command as it is read when the caller gives it these variables: each part of it starts with them, and what they
+ * make programs run (`GIT_SSH_COMMAND`, `LD_PRELOAD`) is there too.
+ */
+export function withVariables(read: ReadCommand, variables: Readonly<Record<string, string>>): ReadCommand {
+  const given = Object.entries(variables).map(
+    ([name, text]): CommandAssignment => ({ name, value: { kind: "literal", text, raw: text } }),
+  );
+  if (given.length === 0) return read;
+  const fragments = read.fragments.map((fragment) => ({
+    ...fragment,
+    assignments: [...given, ...fragment.assignments],
+  }));
+  // Their values may be secrets: only their names are shown.
+  const names = given.map(({ name }) => `${name}=…`).join(" ");
+  const run = collect("argv", names, (collector) => {
+    const nowhere = { start: 0, end: 0, depth: 0, moves: null, inside: [] };
+    const command = { words: [], assignments: given, redirects: [], text: names, ...nowhere };
+    collector.addCommand(command, { input: null, shell: "sh" });
+  });
+  return {
+    ...read,
+    fragments: [...fragments, ...run.fragments.slice(1)],
+    opaque: [...read.opaque, ...run.opaque],
+    incomplete: read.incomplete || run.incomplete,
+  };
 }
 
 function collect(
