@@ -1,0 +1,124 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { actors } from "../actors.ts";
+import { TestBroker } from "../broker.ts";
+import {
+  attack,
+  attackAndTwin,
+  type Disguise,
+  FORBIDDEN,
+  NOTHING_OPAQUE,
+  POLICY,
+} from "./command-attacks.ts";
+
+const bash = (command: Disguise["command"]): Disguise => ({ command, shell: "bash" });
+const sh = (command: Disguise["command"]): Disguise => ({ command });
+
+const SPELLINGS: readonly (readonly [string, Disguise])[] = [
+  ["quotes inside the program", sh((file) => `t"ou"'c'h ${file}`)],
+  ["a backslash before each letter", sh((file) => `\\t\\o\\u\\c\\h ${file}`)],
+  ["a line that goes on", sh((file) => `tou\\\nch ${file}`)],
+  ["letters by number", bash((file) => `$'\\x74\\157uch' ${file}`)],
+  ["$IFS for blanks", sh((file) => `touch$IFS"${file}"`)],
+  ["${IFS} for blanks", sh((file) => `touch\${IFS}${file}`)],
+  ["braces", bash((file) => `{touch,${file}}`)],
+  ["a part of a brace that is empty", bash((file) => `{,touch} ${file}`)],
+  ["a variable that is empty", sh((file) => `touch $nothing ${file}`)],
+  ['"$@" that is empty', sh((file) => `touch "$@" ${file}`)],
+  ["a newline", sh((file) => `true\ntouch ${file}`)],
+  ["a lone &", sh((file) => `true & touch ${file}; wait`)],
+  ["behind ||", sh((file) => `false || touch ${file}`)],
+  ["behind |", sh((file) => `true | touch ${file}`)],
+  ["behind |&", bash((file) => `true |& touch ${file}`)],
+  ["a group, a subshell and a condition", sh((file) => `if { (touch ${file}); }; then :; fi`)],
+  ["a loop", sh((file) => `for i in 1; do touch ${file}; done`)],
+  ["a case", sh((file) => `case a in (a) touch ${file};; esac`)],
+  ["$( )", sh((file) => `: $(touch ${file})`)],
+  ["backquotes in quotes", sh((file) => `: "\`touch ${file}\`"`)],
+  ["backquotes in backquotes", sh((file) => `: \`: \\\`touch ${file}\\\`\``)],
+  ["<( )", bash((file) => `cat <(touch ${file})`)],
+  ["a default value", sh((file) => `: \${nothing:-$(touch ${file})}`)],
+  ["arithmetic", sh((file) => `: $((1 + $(touch ${file}; echo 1)))`)],
+  ["a redirect's target", sh((file) => `: > $(touch ${file}; echo /dev/null)`)],
+  ["a here-document", sh((file) => `cat <<E\n$(touch ${file})\nE`)],
+  ["behind a here-document", sh((file) => `cat <<'E'\n'\nE\ntouch ${file}`)],
+  ["a function that shadows", sh((file) => `ls() { touch ${file}; }; ls`)],
+  ["an alias that shadows", sh((file) => `alias ls='touch ${file}'\nls`)],
+  ["a trap", sh((file) => `trap 'touch ${file}' EXIT`)],
+  ["eval", sh((file) => `eval 'tou''ch' ${file}`)],
+  ["a string for a shell, for a shell", sh((file) => `sh -c "sh -c 'touch ${file}'"`)],
+  ["a pipe into a shell", sh((file) => `echo touch ${file} | sh`)],
+  [
+    "a pipe into a shell through printf and cat",
+    sh((file) => `printf '%s\\n' 'touch ${file}' | cat | sh -s`),
+  ],
+  ["a here-document for a shell", sh((file) => `sh <<'E'\ntouch ${file}\nE`)],
+  ["a here-document around a group", sh((file) => `{ sh; } <<E\ntouch ${file}\nE`)],
+  ["the sixty-first command", sh((file) => `${":;".repeat(60)}touch ${file}`)],
+  ["text that dash reads as a command", sh((file) => `echo $'\\'; touch ${file} #'`)],
+  ["&> that dash reads as & and >", sh((file) => `echo &>/dev/null touch ${file}; wait`)],
+  ["a subscript that bash evaluates", bash((file) => `x='a[$(touch ${file})]'; : $((x))`)],
+  ["a subscript for a builtin", bash((file) => `test -v 'a[$(touch ${file})]'`)],
+  ["a path with .. in it", sh((file) => `/usr/bin/../bin/touch ./${file}`)],
+];
+
+describe.each(actors())("a spelling, as $kind", (actor) => {
+  let broker: TestBroker;
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: { default: POLICY } });
+  });
+  afterAll(() => broker.stop());
+
+  test.each(SPELLINGS)("%s hides nothing; the same for another file runs", async (_what, disguise) => {
+    await attackAndTwin(broker, disguise);
+  });
+
+  test("a carriage return is a letter: it parts no commands, and hides none", async () => {
+    await broker.run(`true\rtouch ${FORBIDDEN}; true`);
+    expect(existsSync(join(broker.project, FORBIDDEN))).toBe(false);
+    await attack(broker, { command: (file) => `true\r\ntouch ${file}` }, "commands.denied");
+  });
+
+  test("text about a command is none", async () => {
+    const { stdout } = await broker.run(
+      `echo 'touch ${FORBIDDEN}' "; touch ${FORBIDDEN}" # touch ${FORBIDDEN}`,
+    );
+    expect(stdout).toBe(`touch ${FORBIDDEN} ; touch ${FORBIDDEN}\n`);
+    expect(existsSync(join(broker.project, FORBIDDEN))).toBe(false);
+  });
+});
+
+const OPAQUE: readonly (readonly [string, Disguise])[] = [
+  ["a variable", sh((file) => `x=touch; $x ${file}`)],
+  ["a substitution", sh((file) => `$(echo touch) ${file}`)],
+  ["indirection", bash((file) => `x=y; y=touch; \${!x} ${file}`)],
+  ["a pattern", sh((file) => `/usr/bin/t?uch ${file}`)],
+  ["$IFS that is something else", sh((file) => `IFS=; to$IFS""uch ${file}`)],
+  [
+    "a decoded script",
+    sh((file) => `echo ${Buffer.from(`touch ${file}`).toString("base64")} | base64 -d | sh`),
+  ],
+  ["a prompt that is expanded", bash((file) => `x='$(touch ${file})'; : "\${x@P}"`)],
+  ["a trace prefix", bash((file) => `PS4='$(touch ${file})'; set -x; :`)],
+  ["100,000 characters", sh((file) => `: ${"a".repeat(100_000)}; touch ${file}`)],
+  ["10,000 levels", sh((file) => `${"$(".repeat(10_000)}touch ${file}${")".repeat(10_000)}`)],
+];
+
+describe.each(actors())("what cannot be known, as $kind", (actor) => {
+  let broker: TestBroker;
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: { default: NOTHING_OPAQUE } });
+  });
+  afterAll(() => broker.stop());
+
+  test.each(OPAQUE)("%s is opaque, and does not run where that is denied", async (_what, disguise) => {
+    await attack(broker, disguise, "commands.opaque");
+  });
+
+  test("a long plain command, and a dynamic argument, run", async () => {
+    expect(await broker.run(`x=5; echo "$x" $(echo 6); : ${"a".repeat(50_000)}`)).toMatchObject({
+      stdout: "5 6\n",
+    });
+  });
+});
