@@ -42,7 +42,7 @@ function inOneReading(command: CorpusCommand, how: string, read: ReadCommand, ex
 }
 
 /** What a shell ran and no command of the reading accounts for; of programs that are not there only the name is known. */
-function missed(read: ReadCommand, executed: Executed): readonly (readonly string[])[] {
+export function missed(read: ReadCommand, executed: Executed): readonly (readonly string[])[] {
   const unread = executed.calls.filter(
     (call) => !isInternal(call) && !read.fragments.some(({ words }) => isCall(words, call)),
   );

@@ -1,0 +1,2 @@
+export { corpus } from "./commands.ts";
+export { outcomeOf, withUnbash } from "./parser-score.ts";
