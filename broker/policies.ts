@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { createHash } from "node:crypto";
-import { type CompiledPolicy, loadPolicy, type PolicyProblem } from "./policy/index.ts";
+import { type CompiledPolicy, loadPolicy, type PolicyMemory, type PolicyProblem } from "./policy/index.ts";
 import { quoted, type Refusal, refusal } from "./refusal.ts";
 
 /** What holds for one command: the assigned policy, and perhaps one that narrows it. */
@@ -17,6 +17,8 @@ type Loaded = {
   readonly identity: string;
   readonly policy: CompiledPolicy | undefined;
   readonly problems: readonly PolicyProblem[];
+  /** Makes the next reading of the same file quick. */
+  readonly memory: PolicyMemory;
 };
 
 /**
@@ -112,11 +114,12 @@ export class Policies {
     const file = this.#file(name, known?.file);
     const identity = identityOf(file);
     if (known?.identity === identity) return known;
-    const result = loadPolicy(file);
+    const result = loadPolicy(file, known?.memory);
+    const { memory } = result;
     const loaded: Loaded =
       "ok" in result
-        ? { file, identity, policy: result.ok, problems: [] }
-        : { file, identity, policy: known?.policy, problems: result.problems };
+        ? { file, identity, policy: result.ok, problems: [], memory }
+        : { file, identity, policy: known?.policy, problems: result.problems, memory };
     this.#loaded.set(name, loaded);
     const read = "ok" in result ? result.ok : undefined;
     this.#onReload(name, read, loaded.problems, known !== undefined && isNews(known, loaded));

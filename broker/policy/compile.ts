@@ -1,19 +1,12 @@
 import type { CommandRule, PolicyDocument } from "../../schemas/generated/types.ts";
-import type { CompiledPolicy, Where } from "./decision.ts";
-import { policyHash } from "./hash.ts";
+import type { CompiledPolicy, PolicyMemory } from "./decision.ts";
+import { failedExamples } from "./examples.ts";
+import { canonicalJson, type CanonicalTexts, policyHash } from "./hash.ts";
 import { patternComplaint } from "../../world/backend.ts";
 import { notYet } from "./not-yet.ts";
 import { readPattern } from "./pattern.ts";
-import { prepare } from "./prepare.ts";
-import { readShell } from "./read.ts";
-import {
-  indexRules,
-  matchingPipes,
-  matchingRules,
-  type Rule,
-  type RuleList,
-  type RuleSet,
-} from "./rule-set.ts";
+import { indexRules } from "./rule-index.ts";
+import { type KnownRules, readingOf, type Rule, type RuleList, type RuleSet } from "./rule-set.ts";
 
 /** Where the keys of a document stand in its file. */
 export interface Places {
@@ -41,31 +34,34 @@ const LISTS: readonly RuleList[] = [
   "approval.auto_approve",
 ];
 
-/** Where a rule's own examples are read. */
-const EXAMPLE_PLACE: Where = {
-  project: "/projects/example",
-  home: "/home/example",
-  cwd: "/projects/example",
-};
-
-/** Makes a validated document ready for decisions, once. Rules that fail their own examples are problems. Pure. */
-export function compilePolicy(document: PolicyDocument, places: Places): Compiled {
+/**
+ * Makes a validated document ready for decisions, once. Rules that fail their own examples are problems. Pure.
+ *
+ * @param before what the last reading of the same file left: rules that are written the same way need no second look.
+ */
+export function compilePolicy(document: PolicyDocument, places: Places, before: PolicyMemory): Compiled {
   const rules: Rule[] = [];
+  const known = { refusing: new Map<string, Stages>(), allowing: new Map<string, Stages>() };
   const problems: CompileProblem[] = [];
   for (const list of LISTS) {
+    const keys = list.split(".");
+    const reading = readingOf(list);
     for (const [index, written] of rulesIn(document, list).entries()) {
-      const path = [...list.split("."), index];
-      const rule = compileRule(written, list, rules.length, `${places.file}:${places.lineOf(path)}`);
+      const path = [...keys, index];
+      const text = canonicalJson(written, before.texts);
+      const stages = before.policy?.rules.known[reading].get(text);
+      const source = `${places.file}:${places.lineOf(path)}`;
+      const rule = compileRule(written, list, rules.length, source, stages);
       rules.push(rule);
-      problems.push(
-        ...[...emptyStages(rule), ...failedExamples(rule, written)].map((message) => ({ path, message })),
-      );
+      known[reading].set(text, rule.stages);
+      if (stages === undefined)
+        problems.push(...complaints(rule, written).map((message) => ({ path, message })));
     }
   }
   const { notes, refusals } = notYet(document);
   problems.push(...refusals, ...unusablePatterns(document));
   if (problems.length > 0) return { problems };
-  return { ok: assemble(document, places, rules, notes) };
+  return { ok: assemble(document, places, { rules, notes, known, texts: before.texts }) };
 }
 
 function unusablePatterns({ fs }: PolicyDocument): readonly CompileProblem[] {
@@ -78,21 +74,30 @@ function unusablePatterns({ fs }: PolicyDocument): readonly CompileProblem[] {
   );
 }
 
+interface Parts {
+  readonly rules: readonly Rule[];
+  readonly notes: readonly string[];
+  readonly known: KnownRules;
+  readonly texts: CanonicalTexts;
+}
+
 function assemble(
   document: PolicyDocument,
   places: Places,
-  rules: readonly Rule[],
-  notes: readonly string[],
+  { rules, notes, known, texts }: Parts,
 ): CompiledPolicy {
   const source = (...path: string[]): string => `${places.file}:${places.lineOf(path)}`;
   const set: RuleSet = {
     ...indexRules(rules),
     allowedInWords: allowedInWords(rules),
+    known,
     sources: {
       allowed: source("commands", "allowed"),
       opaque: source("commands", "opaque"),
       operators: source("commands", "shell_operators"),
       require: source("approval", "require"),
+      write: source("fs", "write"),
+      denyWrite: source("fs", "deny_write"),
     },
   };
   return {
@@ -100,7 +105,7 @@ function assemble(
     name: document.name,
     mode: document.mode ?? "observe",
     selectable: document.selectable ?? false,
-    hash: policyHash(document),
+    hash: policyHash(document, texts),
     source: places.file,
     document,
     rules: set,
@@ -121,10 +126,22 @@ function rulesIn(document: PolicyDocument, list: RuleList): readonly CommandRule
   return lists[list] ?? [];
 }
 
-function compileRule(written: CommandRule, list: RuleList, order: number, source: string): Rule {
+type Stages = Rule["stages"];
+
+function compileRule(
+  written: CommandRule,
+  list: RuleList,
+  order: number,
+  source: string,
+  known: Stages | undefined,
+): Rule {
   const pattern = typeof written === "string" ? written : written.pattern;
   const reason = typeof written === "string" ? undefined : written.reason;
-  return { list, pattern, reason, source, order, stages: readPattern(pattern) };
+  return { list, pattern, reason, source, order, stages: known ?? readPattern(pattern) };
+}
+
+function complaints(rule: Rule, written: CommandRule): readonly string[] {
+  return [...emptyStages(rule), ...failedExamples(rule, written)];
 }
 
 function emptyStages(rule: Rule): string[] {
@@ -132,28 +149,6 @@ function emptyStages(rule: Rule): string[] {
   return empty ? [`'${rule.pattern}' has nothing on one side of its '|'`] : [];
 }
 
-function failedExamples(rule: Rule, written: CommandRule): string[] {
-  if (typeof written === "string") return [];
-  const missed = (written.match ?? []).filter((example) => !ruleMatches(rule, example));
-  const caught = (written.not_match ?? []).filter((example) => ruleMatches(rule, example));
-  return [
-    ...missed.map((example) => `'${rule.pattern}' must match its own example '${example}', and does not`),
-    ...caught.map((example) => `'${rule.pattern}' must not match its own example '${example}', and does`),
-  ];
-}
-
-/** Does this one rule match some command of the example? */
-function ruleMatches(rule: Rule, example: string): boolean {
-  const read = readShell(example);
-  const only: RuleSet = { ...indexRules([rule]), allowedInWords: "", sources: NO_SOURCES };
-  const prepared = read.fragments.map((command) => prepare(command, EXAMPLE_PLACE));
-  return (
-    prepared.some((command) => command !== null && matchingRules(only, command).length > 0) ||
-    read.pipelines.some((pipeline) => matchingPipes(only, pipeline, prepared).length > 0)
-  );
-}
-
-const NO_SOURCES: RuleSet["sources"] = { allowed: "", opaque: "", operators: "", require: "" };
 const SHOWN_PATTERNS = 5;
 
 function allowedInWords(rules: readonly Rule[]): string {

@@ -1,5 +1,7 @@
 import type { DecisionRule, PolicyDocument, PolicyMode, Verdict } from "../../schemas/generated/types.ts";
+import type { CanonicalTexts } from "./hash.ts";
 import type { RuleSet } from "./rule-set.ts";
+import type { YamlFile } from "./yaml-file.ts";
 
 export type { DecisionRule, PolicyMode, Verdict };
 
@@ -55,4 +57,16 @@ export interface PolicyProblem {
   readonly text: string;
 }
 
-export type PolicyLoad = { readonly ok: CompiledPolicy } | { readonly problems: readonly PolicyProblem[] };
+export type PolicyLoad = (
+  | { readonly ok: CompiledPolicy }
+  | { readonly problems: readonly PolicyProblem[] }
+) & { readonly memory: PolicyMemory };
+
+/** What one reading of a file leaves to the next, which then looks only at what has changed. */
+export interface PolicyMemory {
+  /** The last text that was YAML. */
+  readonly yaml: YamlFile | null;
+  /** The last policy that loaded. */
+  readonly policy: CompiledPolicy | null;
+  readonly texts: CanonicalTexts;
+}

@@ -7,6 +7,7 @@ export type {
   DecisionRule,
   PlainVerdict,
   PolicyLoad,
+  PolicyMemory,
   PolicyMode,
   PolicyProblem,
   Verdict,

@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { validatePolicyDocument } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
 import { compilePolicy } from "./compile.ts";
-import type { PolicyLoad, PolicyProblem } from "./decision.ts";
+import type { PolicyLoad, PolicyMemory, PolicyProblem } from "./decision.ts";
 import { readYaml, type YamlFile } from "./yaml-file.ts";
 
 /** 256 KiB: a policy that people can review is far smaller. */
@@ -14,44 +14,46 @@ export const MAX_POLICY_BYTES = 256 * 1024;
  * so that no command is decided between the old policy and the new one.
  *
  * @param path absolute path; its last part is the file name in `rule.source` and in problems.
+ * @param memory what the last reading of this file left: the same answer, in less time.
  */
-export function loadPolicy(path: string): PolicyLoad {
+export function loadPolicy(path: string, memory = noMemory()): PolicyLoad {
   const file = basename(path);
+  const unread = (why: string): PolicyLoad => ({ problems: [problem(file, 0, 0, [], why)], memory });
   try {
     const bytes = readBounded(path);
-    if (bytes.length > MAX_POLICY_BYTES) {
-      return {
-        problems: [
-          problem(file, 0, 0, [], `A policy has at most ${MAX_POLICY_BYTES} bytes, this file has more`),
-        ],
-      };
-    }
-    return parsePolicy(new TextDecoder("utf-8", { fatal: true }).decode(bytes), file);
+    if (bytes.length > MAX_POLICY_BYTES)
+      return unread(`A policy has at most ${MAX_POLICY_BYTES} bytes, this file has more`);
+    return parsePolicy(new TextDecoder("utf-8", { fatal: true }).decode(bytes), file, memory);
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
-    const why =
-      code === "ERR_ENCODING_INVALID_ENCODED_DATA"
-        ? "It is not UTF-8 text"
-        : `Cannot read '${path}': ${code}`;
-    return { problems: [problem(file, 0, 0, [], why)] };
+    if (code === "ERR_ENCODING_INVALID_ENCODED_DATA") return unread("It is not UTF-8 text");
+    return unread(`Cannot read '${path}': ${code}`);
   }
 }
 
 /** The same for text at hand. Pure. */
-export function parsePolicy(text: string, file: string): PolicyLoad {
-  const yaml = readYaml(text);
+export function parsePolicy(text: string, file: string, memory = noMemory()): PolicyLoad {
+  const yaml = readYaml(text, memory.yaml);
   if ("problems" in yaml) {
-    return {
-      problems: yaml.problems.map(({ line, column, message }) => problem(file, line, column, [], message)),
-    };
+    const problems = yaml.problems.map(({ line, column, message }) =>
+      problem(file, line, column, [], message),
+    );
+    return { problems, memory };
   }
   if (!validatePolicyDocument(yaml.value)) {
     const errors = describeErrors(yaml.value, validatePolicyDocument.errors ?? []);
-    return { problems: errors.map((error) => problemAt(yaml, file, error.pointer, error.message)) };
+    const problems = errors.map((error) => problemAt(yaml, file, error.pointer, error.message));
+    return { problems, memory: { ...memory, yaml } };
   }
-  const compiled = compilePolicy(yaml.value, { file, lineOf: (path) => yaml.positionOf(path).line });
-  if ("ok" in compiled) return compiled;
-  return { problems: compiled.problems.map(({ path, message }) => problemAt(yaml, file, path, message)) };
+  const places = { file, lineOf: (path: readonly (string | number)[]) => yaml.positionOf(path).line };
+  const compiled = compilePolicy(yaml.value, places, memory);
+  if ("ok" in compiled) return { ...compiled, memory: { ...memory, yaml, policy: compiled.ok } };
+  const problems = compiled.problems.map(({ path, message }) => problemAt(yaml, file, path, message));
+  return { problems, memory: { ...memory, yaml } };
+}
+
+function noMemory(): PolicyMemory {
+  return { yaml: null, policy: null, texts: new WeakMap() };
 }
 
 function readBounded(path: string): Buffer {

@@ -1,6 +1,7 @@
 import { type Reading, stageMatches } from "./match.ts";
 import type { StagePattern } from "./pattern.ts";
 import type { PreparedCommand } from "./prepare.ts";
+import { candidates, type ProgramRules } from "./rule-index.ts";
 
 export type RuleList =
   | "commands.denied"
@@ -21,8 +22,10 @@ export interface Rule {
   readonly stages: readonly StagePattern[];
 }
 
+export type KnownRules = Readonly<Record<Reading, ReadonlyMap<string, Rule["stages"]>>>;
+
 export interface RuleSet {
-  readonly byProgram: ReadonlyMap<string, readonly Rule[]>;
+  readonly byProgram: ReadonlyMap<string, ProgramRules>;
   /** Rules whose program word has a `*`. */
   readonly anyProgram: readonly Rule[];
   /** Rules with a `|`, by the program of their first stage; the empty name holds those with a `*` there. */
@@ -31,7 +34,11 @@ export interface RuleSet {
   /** The words of `commands.allowed`, for the answer that nothing in it matched. */
   readonly allowedInWords: string;
   /** `file.yaml:line` of the keys that decide without a pattern. */
-  readonly sources: Readonly<Record<"allowed" | "opaque" | "operators" | "require", string>>;
+  readonly sources: Readonly<
+    Record<"allowed" | "opaque" | "operators" | "require" | "write" | "denyWrite", string>
+  >;
+  /** Rules that passed their own examples, by their canonical JSON: the next reading of the file need not try them again. */
+  readonly known: KnownRules;
 }
 
 export function readingOf(list: RuleList): Reading {
@@ -46,7 +53,10 @@ export function matchingRules(rules: RuleSet, command: PreparedCommand): Rule[] 
     if (stage !== undefined && stageMatches(stage, command, readingOf(rule.list))) matched.push(rule);
   };
   for (const rule of rules.anyProgram) consider(rule);
-  for (const name of command.names) for (const rule of rules.byProgram.get(name) ?? []) consider(rule);
+  for (const name of command.names) {
+    const own = rules.byProgram.get(name);
+    if (own !== undefined) for (const rule of candidates(own, command)) consider(rule);
+  }
   return matched;
 }
 
@@ -92,35 +102,4 @@ function matchStages(
     } else if (reading === "allowing") return null;
   }
   return wanted === rule.stages.length ? matched : null;
-}
-
-/** Groups compiled rules so that a command meets only those that could concern it. */
-export function indexRules(
-  rules: readonly Rule[],
-): Pick<RuleSet, "byProgram" | "anyProgram" | "pipes" | "count"> {
-  const byProgram = new Map<string, Rule[]>();
-  const anyProgram: Rule[] = [];
-  const pipes = new Map<string, Rule[]>();
-  const count: Record<RuleList, number> = {
-    "commands.denied": 0,
-    "commands.ask": 0,
-    "commands.isolated": 0,
-    "commands.warn": 0,
-    "commands.allowed": 0,
-    "approval.auto_approve": 0,
-  };
-  for (const rule of rules) {
-    count[rule.list] += 1;
-    const name = rule.stages[0]?.programName ?? null;
-    if (rule.stages.length > 1) append(pipes, name ?? "", rule);
-    else if (name === null) anyProgram.push(rule);
-    else append(byProgram, name, rule);
-  }
-  return { byProgram, anyProgram, pipes, count };
-}
-
-function append(lists: Map<string, Rule[]>, name: string, rule: Rule): void {
-  const list = lists.get(name);
-  if (list === undefined) lists.set(name, [rule]);
-  else list.push(rule);
 }

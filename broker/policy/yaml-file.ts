@@ -1,4 +1,6 @@
-import { isMap, isScalar, isSeq, LineCounter, type Node, type ParsedNode, parseDocument } from "yaml";
+import { LineCounter, parseDocument } from "yaml";
+import { type Edit, editOf } from "./yaml-edit.ts";
+import { hasAlias, type Part, partsOf } from "./yaml-parts.ts";
 
 export interface YamlPosition {
   /** Both from 1. */
@@ -7,7 +9,13 @@ export interface YamlPosition {
 }
 
 export interface YamlFile {
+  readonly text: string;
   readonly value: unknown;
+  readonly root: Part;
+  /** Whether an item of a list may be read anew alone: no part of the file gives another one its meaning. */
+  readonly divisible: boolean;
+  /** Only what had changed was read. */
+  readonly isPart: boolean;
   /** Of a key or list item; of the nearest one above it when it is absent. */
   positionOf(path: readonly (string | number)[]): YamlPosition;
 }
@@ -16,15 +24,23 @@ export interface YamlProblem extends YamlPosition {
   readonly message: string;
 }
 
-/** Reads one YAML document. Duplicate keys, unknown tags, several documents and alias bombs are problems. */
-export function readYaml(text: string): YamlFile | { readonly problems: readonly YamlProblem[] } {
+/**
+ * Reads one YAML document. Duplicate keys, unknown tags, several documents and alias bombs are problems.
+ *
+ * @param before the file as it was read last: of a text that differs from it in some items of a list, only those are read.
+ */
+export function readYaml(
+  text: string,
+  before: YamlFile | null = null,
+): YamlFile | { readonly problems: readonly YamlProblem[] } {
   const nul = text.indexOf("\0");
   if (nul >= 0)
     return {
       problems: [{ line: lineAt(text, nul), column: 1, message: "A policy cannot hold a NUL character" }],
     };
   try {
-    return readDocument(text);
+    const edit = before?.divisible === true ? editOf(before, text, readItems) : null;
+    return edit === null ? readDocument(text) : fileOf(text, edit, { divisible: true, isPart: true });
   } catch (error) {
     // Aliases that multiply end in a ReferenceError, thousands of nested brackets in a RangeError.
     const message = error instanceof Error ? error.message : String(error);
@@ -32,45 +48,72 @@ export function readYaml(text: string): YamlFile | { readonly problems: readonly
   }
 }
 
+const OPTIONS = { uniqueKeys: true, prettyErrors: false, strict: true, keepSourceTokens: true } as const;
+
 function readDocument(text: string): YamlFile | { readonly problems: readonly YamlProblem[] } {
   const lines = new LineCounter();
-  const document = parseDocument(text, {
-    lineCounter: lines,
-    uniqueKeys: true,
-    prettyErrors: false,
-    strict: true,
-  });
-  const position = (offset: number): YamlPosition => {
-    const { line, col } = lines.linePos(offset);
-    return { line: Math.max(line, 1), column: Math.max(col, 1) };
-  };
+  const document = parseDocument(text, { ...OPTIONS, lineCounter: lines });
   const wrong = [...document.errors, ...document.warnings];
-  if (wrong.length > 0)
+  if (wrong.length > 0) {
+    const position = (offset: number): YamlPosition => {
+      const { line, col } = lines.linePos(offset);
+      return { line: Math.max(line, 1), column: Math.max(col, 1) };
+    };
     return { problems: wrong.map((one) => ({ ...position(one.pos[0]), message: one.message })) };
+  }
   const value: unknown = document.toJS({ maxAliasCount: 100 });
-  return { value, positionOf: (path) => position(offsetOf(document.contents, path)) };
+  const start = document.contents?.range[0] ?? 0;
+  const root = { at: start, inside: partsOf(document.contents, text, start, text.length) };
+  // A directive (`%YAML 1.1`) changes what words mean; the end of a document may stand before the end of the file.
+  const divisible = !hasAlias(document.contents) && !/^(%|---|\.\.\.)/m.test(text);
+  return fileOf(text, { value, root }, { divisible, isPart: false });
 }
 
-function offsetOf(root: ParsedNode | null, path: readonly (string | number)[]): number {
-  let node: unknown = root;
-  let offset = root?.range[0] ?? 0;
-  for (const part of path) {
-    if (isMap(node)) {
-      const pair = node.items.find((item) => isScalar(item.key) && String(item.key.value) === String(part));
-      if (pair === undefined) return offset;
-      offset = startOf(pair.key) ?? offset;
-      node = pair.value;
-    } else if (isSeq(node)) {
-      node = node.items[Number(part)];
-      if (node === undefined) return offset;
-      offset = startOf(node) ?? offset;
-    } else return offset;
+/** Items of a list as the whole file would have them; null for any doubt. */
+function readItems(text: string): Edit | null {
+  const document = parseDocument(text, OPTIONS);
+  if (document.errors.length + document.warnings.length > 0 || hasAlias(document.contents)) return null;
+  const root = { at: 0, inside: partsOf(document.contents, text, 0, text.length) };
+  return { value: document.toJS({ maxAliasCount: 0 }), root };
+}
+
+function fileOf(text: string, { value, root }: Edit, how: Pick<YamlFile, "divisible" | "isPart">): YamlFile {
+  let starts: readonly number[] | null = null;
+  const positionOf = (path: readonly (string | number)[]): YamlPosition => {
+    starts ??= lineStarts(text);
+    return position(starts, offsetOf(root, path));
+  };
+  return { text, value, root, ...how, positionOf };
+}
+
+function offsetOf(root: Part, path: readonly (string | number)[]): number {
+  let offset = root.at;
+  let { inside } = root;
+  for (const name of path) {
+    const next = inside?.kind === "list" ? inside.entries[Number(name)] : inside?.entries.get(String(name));
+    if (next === undefined) return offset;
+    offset += next.at;
+    inside = next.inside;
   }
   return offset;
 }
 
-function startOf(node: unknown): number | undefined {
-  return (node as Node | null | undefined)?.range?.[0];
+function lineStarts(text: string): readonly number[] {
+  const starts = [0];
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) starts.push(at + 1);
+  return starts;
+}
+
+/** The last line that starts at or before the offset. */
+function position(starts: readonly number[], offset: number): YamlPosition {
+  let low = 0;
+  let high = starts.length;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if ((starts[middle] ?? 0) <= offset) low = middle;
+    else high = middle;
+  }
+  return { line: low + 1, column: offset - (starts[low] ?? 0) + 1 };
 }
 
 function lineAt(text: string, offset: number): number {
