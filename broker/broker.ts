@@ -18,6 +18,7 @@ import type { GitHeads } from "./git-head.ts";
 import type { Home } from "./home.ts";
 import type { Policies } from "./policies.ts";
 import type { Profiles } from "./profiles.ts";
+import type { ProgramPaths } from "./program-paths.ts";
 import type { ProjectRules } from "./projects.ts";
 import type { ScopeTokens } from "./scopes/tokens.ts";
 import type { Sessions } from "./sessions.ts";
@@ -43,6 +44,7 @@ export type Broker = {
   readonly scopeTokens: ScopeTokens;
   readonly around: Surroundings;
   readonly decisions: Decisions;
+  readonly programs: ProgramPaths;
   readonly warmSpecs: WarmSpecs;
   readonly environments: BaseEnvironments;
   /** Init and filter, OS release and kernel: what a replay must find again. One for each kind of filter. */

@@ -40,6 +40,11 @@ export class BaseEnvironments {
     this.#host = host;
   }
 
+  /** PATH of every command whose request has none of its own. */
+  get path(): string {
+    return this.#host["PATH"] ?? DEFAULT_PATH;
+  }
+
   /** `policy` is the hash of what holds, `passed` the variables that it passes. */
   of(policy: string, passed: () => readonly string[] | undefined): BaseEnvironment {
     const known = this.#made.get(policy);

@@ -2,10 +2,20 @@
 import type { CheckRequest, ExecuteRequest } from "../schemas/generated/types.ts";
 import { assignedPolicy } from "./assignment.ts";
 import type { Broker } from "./broker.ts";
-import { type Decision, decideAll, readArgv, readShell, type Where, withVariables } from "./policy/index.ts";
+import type { Judged } from "./decisions.ts";
+import {
+  type Decision,
+  decideAll,
+  type Program,
+  readArgv,
+  readShell,
+  type Where,
+  withVariables,
+} from "./policy/index.ts";
 import type { Effective } from "./policies.ts";
-import type { Place } from "./projects.ts";
+import { isWithin, type Place } from "./projects.ts";
 import type { Refusal } from "./refusal.ts";
+import { leadsElsewhere } from "./stray-paths.ts";
 import type { Site } from "./world-spec.ts";
 
 /** What holds for a call, and where its world is for. */
@@ -49,20 +59,40 @@ export function judge(
     project: place.project,
     cwd: place.cwd,
   };
-  return broker.decisions.of(question, () => {
+  const path = env["PATH"] ?? broker.environments.path;
+  const find = (program: string): Program | null => broker.programs.find(program, path, place.cwd);
+  const decide = (): Judged => {
+    const programs = new Map<string, Program | null>();
+    const resolve = (program: string): Program | null => {
+      const known = programs.get(program);
+      const found = known === undefined ? find(program) : known;
+      programs.set(program, found);
+      return found;
+    };
+    const leaves = (written: string): boolean => isForTheWorld(broker, place, written);
     const read = argv === undefined ? readShell(cmd, shell) : readArgv(argv);
-    return decideAll(effective.policies, withVariables(read, env), wheresOf(place, broker.around.home, env));
-  });
+    const wheres = wheresOf(place, broker.around.home, env, { resolve, leaves });
+    return { decision: decideAll(effective.policies, withVariables(read, env), wheres), programs };
+  };
+  return broker.decisions.of(question, decide, find);
 }
 
+/** The git folder of a worktree is opened beside the policy, and where links lead only the world can say. */
+function isForTheWorld(broker: Broker, { project }: Place, path: string): boolean {
+  const git = broker.gitFolders.of(project, broker.projectRules)?.folder;
+  return (git !== undefined && isWithin(path, git.path)) || leadsElsewhere(path);
+}
+
+/** In the other home a policy's `$HOME` is another folder than the world's: that reading says nothing about files. */
 function wheresOf(
   { project, cwd }: Place,
   home: string,
   env: Readonly<Record<string, string>>,
+  files: Required<Pick<Where, "resolve" | "leaves">>,
 ): readonly [Where, ...Where[]] {
-  const usual = { project, cwd, home };
+  const usual = { project, cwd, home, ...files };
   const moved = env["HOME"];
   return moved === undefined || moved === home || !moved.startsWith("/")
     ? [usual]
-    : [usual, { ...usual, home: moved }];
+    : [usual, { ...usual, home: moved, leaves: () => true }];
 }

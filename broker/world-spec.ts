@@ -1,8 +1,7 @@
 /** From policies to what a world is told: paths with their variables replaced, and of two policies what both allow. */
-import { normalize } from "node:path";
 import type { FileScope, ProjectAccess, WorldSpec } from "../world/backend.ts";
 import { deniedInGitFolder, sealedInGitFolder } from "./default-denials.ts";
-import { fileLists } from "./file-lists.ts";
+import { fileScope, literalPattern } from "./file-scope.ts";
 import type { GitFolder, GitLink } from "./git-folder.ts";
 import type { CompiledPolicy } from "./policy/index.ts";
 import { isWithin } from "./projects.ts";
@@ -58,7 +57,7 @@ export function worldSpec(
   around: Surroundings,
 ): WorldSpec {
   const { project, profiles, git } = site;
-  const own = policies.map((policy) => fileScope(policy, project, around.home)).reduce(narrower);
+  const own = policies.map((policy) => fileScope(policy.document, project, around.home)).reduce(narrower);
   const files = withGitFolder(own, project, git?.folder);
   // Git on the host follows a `.git` file wherever it leads, and runs what it finds there.
   const links = git === undefined ? [] : [git.file];
@@ -102,37 +101,6 @@ function withGitFolder(files: FileScope, project: string, folder: GitFolder | un
     denyWrite: [...files.denyWrite, ...deniedInGitFolder(place, folder.shared)],
     seal: [...files.seal, ...sealedInGitFolder(place)],
   };
-}
-
-function fileScope(policy: CompiledPolicy, project: string, home: string): FileScope {
-  const files = fileLists(policy.document);
-  const paths = (list: readonly string[]): readonly string[] =>
-    list.map((path) => plain(absolute(path, project, home, (folder) => folder)));
-  const patterns = (list: readonly string[]): readonly string[] =>
-    list.map((path) => absolute(path, project, home, literalPattern));
-  return {
-    read: paths(files.read),
-    denyRead: patterns(files.deny_read),
-    write: paths(files.write),
-    denyWrite: patterns(files.deny_write),
-    seal: patterns(files.sealed),
-  };
-}
-
-/** Without `.`, `..`, repeated slashes and one at the end: whoever compares paths compares their letters. */
-function plain(path: string): string {
-  return normalize(path).replace(/(.)\/$/, "$1");
-}
-
-/** A path as a pattern that matches nothing else: no letter of a folder's name has a meaning. */
-function literalPattern(path: string): string {
-  return path.replace(/[\\*?[\]{}]/g, "\\$&");
-}
-
-function absolute(path: string, project: string, home: string, spelled: (folder: string) => string): string {
-  const variable = /^(\$PROJECT|\$\{PROJECT\}|\$HOME|\$\{HOME\}|~)(?=\/|$)/.exec(path)?.[0];
-  if (variable === undefined) return path.startsWith("/") ? path : `${spelled(project)}/${path}`;
-  return `${spelled(variable.includes("PROJECT") ? project : home)}${path.slice(variable.length)}`;
 }
 
 function narrower(one: FileScope, other: FileScope): FileScope {

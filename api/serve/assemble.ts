@@ -16,6 +16,7 @@ import { GitFolders } from "../../broker/git-folder.ts";
 import { GitHeads } from "../../broker/git-head.ts";
 import { type Home, prepareHome } from "../../broker/home.ts";
 import { Policies } from "../../broker/policies.ts";
+import { ProgramPaths } from "../../broker/program-paths.ts";
 import { Profiles } from "../../broker/profiles.ts";
 import { ScopeTokens } from "../../broker/scopes/tokens.ts";
 import { Sessions } from "../../broker/sessions.ts";
@@ -98,6 +99,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     ),
     around,
     decisions,
+    programs: new ProgramPaths(),
     warmSpecs: new WarmSpecs(around),
     environments: new BaseEnvironments(hostEnvironment(parts.host)),
     worldImages: {

@@ -24,8 +24,16 @@ export interface Where {
   readonly project: string;
   readonly home: string;
   readonly cwd: string;
-  /** The absolute path a bare program name resolves to inside the world, or null. */
-  readonly resolve?: (name: string) => string | null;
+  /** The program that a bare name, or an absolute path, stands for inside the world, or null. */
+  readonly resolve?: (program: string) => Program | null;
+  /** Whether a path that a policy would not let be written is for the world alone to judge: it may lead elsewhere. */
+  readonly leaves?: (path: string) => boolean;
+}
+
+/** The file of a program, and the one it leads to when it is a link. Absolute paths. */
+export interface Program {
+  readonly path: string;
+  readonly real: string;
 }
 
 /** A policy that has been validated and whose rules are ready to be matched. Immutable. */

@@ -1,6 +1,7 @@
 import { MAX_FRAGMENT_LENGTH, type ReadCommand, type SimpleCommand } from "./command.ts";
 import type { CompiledPolicy, DecisionRule, PlainVerdict, Where } from "./decision.ts";
 import { prepare, type PreparedCommand } from "./prepare.ts";
+import { wrongWrite } from "./writes.ts";
 import { matchingPipes, matchingRules, readingOf, type Rule, type RuleList } from "./rule-set.ts";
 
 export interface Finding {
@@ -36,6 +37,7 @@ export function findings(policy: CompiledPolicy, read: ReadCommand, where: Where
   return {
     found: [
       ...byPattern(matched),
+      ...byWrite(policy, read, where),
       ...byOperator(policy, read),
       ...byAllowedList(policy, matched),
       ...byOpacity(policy, read),
@@ -99,6 +101,24 @@ function everyMatch(matched: Matched): { rule: Rule; fragment: string }[] {
       .map((rule) => ({ rule, fragment: matched.commands[index]?.fragment ?? "" }));
   });
   return [...single, ...matched.pipes];
+}
+
+/** Files that a command would surely write and may not: said here, because the world can only refuse. */
+function byWrite(policy: CompiledPolicy, read: ReadCommand, where: Where): Finding[] {
+  const homeMoves = read.fragments.some(setsHome);
+  return read.fragments.flatMap((command) => {
+    const wrong = wrongWrite(policy, command, where, homeMoves);
+    if (wrong === null) return [];
+    const { list, pattern, reason } = wrong;
+    const key = list === "fs.write" ? "write" : "denyWrite";
+    return [{ verdict: "deny" as const, rule: keyRule(policy, key, pattern, command.fragment, reason) }];
+  });
+}
+
+function setsHome({ assignments, words }: SimpleCommand): boolean {
+  return (
+    assignments.some(({ name }) => name === "HOME") || words.some(({ text }) => text.startsWith("HOME="))
+  );
 }
 
 function byOperator(policy: CompiledPolicy, read: ReadCommand): Finding[] {
@@ -175,6 +195,8 @@ const KEYS = {
   allowed: "commands.allowed",
   opaque: "commands.opaque",
   require: "approval.require",
+  write: "fs.write",
+  denyWrite: "fs.deny_write",
 } as const;
 
 function keyRule(

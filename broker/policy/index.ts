@@ -10,6 +10,7 @@ export type {
   PolicyMemory,
   PolicyMode,
   PolicyProblem,
+  Program,
   Verdict,
   Where,
 } from "./decision.ts";

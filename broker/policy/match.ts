@@ -1,6 +1,7 @@
 import type { Operand } from "./arguments.ts";
 import { type CommandWord, HOME_MARK } from "./command.ts";
 import type { Where } from "./decision.ts";
+import { baseName } from "./inner.ts";
 import { looksLikePath, normalPath } from "./paths.ts";
 import { globMatches, PROJECT_MARK, type StagePattern, sortedFor } from "./pattern.ts";
 import { type PreparedCommand, spellingsOf } from "./prepare.ts";
@@ -36,6 +37,7 @@ function programMatches(stage: StagePattern, command: PreparedCommand, reading: 
   if (wanted.includes("/")) return pathMatches(wanted, command, reading);
   const { written, names } = command;
   if (reading === "refusing") return names.some((name) => nameMatches(wanted, stage.programName, name));
+  if (isPlanted(command)) return false;
   if (!written.includes("/"))
     return nameMatches(wanted, stage.programName, names[0] ?? "") || names[1] === stage.programName;
   return isInstalled(command) && nameMatches(wanted, stage.programName, names[0] ?? "");
@@ -47,6 +49,7 @@ function nameMatches(wanted: string, plain: string | null, name: string): boolea
 
 function pathMatches(wanted: string, command: PreparedCommand, reading: Reading): boolean {
   const path = normalPath(wanted, command.where.project);
+  if (reading === "refusing" && command.real !== null && globMatches(path, command.real)) return true;
   if (command.path !== null) return globMatches(path, command.path);
   // A bare name that nobody can resolve: to refuse it is the safe answer, to allow it is not.
   return (
@@ -56,12 +59,21 @@ function pathMatches(wanted: string, command: PreparedCommand, reading: Reading)
   );
 }
 
-/** `/usr/bin/git` is `git`; `./git` is an impostor unless the resolver says that it is the one. */
+/** `/usr/bin/git` is `git`; `./git` is an impostor unless it is the one that the name stands for. */
 function isInstalled(command: PreparedCommand): boolean {
   const { path, where } = command;
   if (path === null) return false;
-  const name = path.slice(path.lastIndexOf("/") + 1);
-  return where.resolve === undefined ? SYSTEM_FOLDERS.has(folderOf(path)) : where.resolve(name) === path;
+  return isSystemProgram(path) || where.resolve?.(baseName(path))?.path === path;
+}
+
+/** A name that stands for a file of the project's: any command may have put it there. */
+function isPlanted({ path, where }: PreparedCommand): boolean {
+  return path?.startsWith(`${where.project}/`) === true;
+}
+
+/** Is this the path of a program that the system installed, or a name to be looked up? */
+export function isSystemProgram(program: string): boolean {
+  return !program.includes("/") || SYSTEM_FOLDERS.has(folderOf(program));
 }
 
 function folderOf(path: string): string {

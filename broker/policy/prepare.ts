@@ -16,6 +16,8 @@ export interface PreparedCommand {
   readonly names: readonly string[];
   /** Absolute path of the program, when the word has a slash or the resolver knows it. */
   readonly path: string | null;
+  /** Where that path leads, when it is known. */
+  readonly real: string | null;
   readonly facts: ProgramFacts;
   readonly args: Arguments;
   readonly where: Where;
@@ -39,15 +41,16 @@ export function prepare(command: SimpleCommand, where: Where): PreparedCommand |
   if (program === undefined || program.kind !== "literal") return null;
   const written = withHome(program.text, where.home);
   const folder = folderAfter(where.cwd, where.home, command.moves);
-  const path = programPath(written, folder, where);
+  const found = programOf(written, folder, where);
   const name = baseName(written);
-  const names = new Set([name, plainName(name), ...(path === null ? [] : [baseName(path)])]);
+  const names = new Set([name, plainName(name), ...realNames(found)]);
   const facts = factsOf(plainName(name));
   return {
     command,
     written,
     names: [...names],
-    path,
+    path: found.path,
+    real: found.real,
     facts,
     args: sortArguments(others, facts),
     where,
@@ -57,14 +60,38 @@ export function prepare(command: SimpleCommand, where: Where): PreparedCommand |
   };
 }
 
-function programPath(written: string, folder: string | null, where: Where): string | null {
-  if (!written.includes("/")) return where.resolve?.(written) ?? null;
-  return written.startsWith("/")
-    ? posix.normalize(written)
-    : folder === null
-      ? null
-      : posix.resolve(folder, written);
+interface Found {
+  readonly path: string | null;
+  readonly real: string | null;
 }
+
+function programOf(written: string, folder: string | null, where: Where): Found {
+  const path = written.includes("/") ? absolutePath(written, folder) : written;
+  const program = path === null ? null : (where.resolve?.(path) ?? null);
+  if (!written.includes("/")) return program ?? { path: null, real: null };
+  return { path, real: program?.real ?? null };
+}
+
+function absolutePath(written: string, folder: string | null): string | null {
+  if (written.startsWith("/")) return posix.normalize(written);
+  return folder === null ? null : posix.resolve(folder, written);
+}
+
+/** `/usr/local/bin/x` that leads to `/usr/bin/sudo` is `sudo` as well. */
+function realNames({ path, real }: Found): readonly string[] {
+  const files = [path, real].filter((file) => file !== null).map(baseName);
+  return files.filter((name) => !MULTIPLE.has(name)).flatMap((name) => [name, plainName(name)]);
+}
+
+/** Programs that are another one by the name they are called by: that one is meant, by its own name. */
+const MULTIPLE: ReadonlySet<string> = new Set([
+  "busybox",
+  "toybox",
+  "coreutils",
+  "snap",
+  "rustup",
+  "volta-shim",
+]);
 
 export function spellingsOf(word: CommandWord, prepared: PreparedCommand): Spellings {
   const known = prepared.spellings.get(word);

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { decide, parsePolicy, readArgv, readShell } from "../../broker/policy/index.ts";
+import { decide, parsePolicy, type Program, readArgv, readShell } from "../../broker/policy/index.ts";
 
 const WHERE = { project: "/projects/app", home: "/home/ann", cwd: "/projects/app/src" };
 
@@ -103,7 +103,11 @@ test("a program is also matched by where its name resolves to", () => {
   const policy = policyOf(
     '{ id: p, name: P, mode: enforce, commands: { denied: ["/usr/bin/mawk *", "dash *"] } }',
   );
-  const resolve = (name: string) => ({ awk: "/usr/bin/mawk", sh: "/usr/bin/dash" })[name] ?? null;
+  const files: Readonly<Record<string, string>> = { awk: "/usr/bin/mawk", sh: "/usr/bin/dash" };
+  const resolve = (name: string): Program | null => {
+    const real = files[name];
+    return real === undefined ? null : { path: `/usr/bin/${name}`, real };
+  };
   expect(decide(policy, readShell("awk 1"), { ...WHERE, resolve }).verdict).toBe("deny");
   expect(decide(policy, readShell("sh x"), { ...WHERE, resolve }).verdict).toBe("deny");
   expect(decide(policy, readShell("gawk 1"), { ...WHERE, resolve }).verdict).toBe("allow");
