@@ -18,6 +18,7 @@ import { replyOf } from "./reply-of.ts";
 import { type RunRequest, runInWorld } from "./run.ts";
 import type { SpanRecord } from "./spans/trace.ts";
 import {
+  builtinSpans,
   completedSpan,
   refusedSpan,
   startedSpan,
@@ -68,7 +69,8 @@ async function runAndRecord(broker: Broker, job: Job, lease: Lease, signal: Abor
   try {
     const unrecorded = await recordStart(broker, started);
     if (unrecorded !== undefined) return refused(unrecorded);
-    for (const warning of warningSpans(job, started)) broker.trace.event(warning);
+    for (const span of [...warningSpans(job, started), ...builtinSpans(job, started)])
+      broker.trace.event(span);
     const violations: WorldViolation[] = [];
     const onViolation = (violation: WorldViolation): void => {
       violations.push(violation);

@@ -17,6 +17,7 @@ import { GitHeads } from "../../broker/git-head.ts";
 import { type Home, prepareHome } from "../../broker/home.ts";
 import { Policies } from "../../broker/policies.ts";
 import { ProgramPaths } from "../../broker/program-paths.ts";
+import { rehearse } from "../../broker/policy/index.ts";
 import { Profiles } from "../../broker/profiles.ts";
 import { ScopeTokens } from "../../broker/scopes/tokens.ts";
 import { Sessions } from "../../broker/sessions.ts";
@@ -44,6 +45,7 @@ export type Parts = {
 export async function assembleBroker(parts: Parts): Promise<Broker> {
   const { home, installation, log } = parts;
   prepareHome(home, parts.uid);
+  rehearse();
   writeDefaultPolicy(home, installation);
   const followers: (() => void)[] = [];
   const config = new Config(home.config, (problems) => {

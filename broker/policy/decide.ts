@@ -1,3 +1,4 @@
+import { builtinsOf } from "./builtins.ts";
 import type { ReadCommand } from "./command.ts";
 import type {
   CompiledPolicy,
@@ -20,7 +21,7 @@ const OBSERVED: Readonly<Record<PlainVerdict, Verdict>> = {
 
 /** What the policy says about a command that was read. Pure; throws nothing. */
 export function decide(policy: CompiledPolicy, read: ReadCommand, where: Where): Decision {
-  return asDecision(judge(policy, read, where), policy.mode);
+  return asDecision(judge(policy, read, where), policy.mode, read);
 }
 
 /** {@link decideAll} for two policies, or one, in one place. */
@@ -44,18 +45,18 @@ export function decideAll(
 ): Decision {
   const [base] = policies;
   const [usual] = wheres;
-  const first = judge(base, read, usual);
-  const others = policies.flatMap((policy) => wheres.map((where) => judge(policy, read, where))).slice(1);
-  const strictest = others.reduce(
-    (best, one) => (STRICTNESS[one.verdict] > STRICTNESS[best.verdict] ? one : best),
-    first,
+  const judgements = policies.flatMap((policy) =>
+    wheres.map((where) => ({ where, judged: judge(policy, read, where) })),
   );
+  const strictest = judgements
+    .map(({ judged }) => judged)
+    .reduce((best, one) => (STRICTNESS[one.verdict] > STRICTNESS[best.verdict] ? one : best));
   const mode = policies.some((policy) => policy.mode === "enforce") ? "enforce" : "observe";
-  const warnings = policies.flatMap((policy) => judge(policy, read, usual).warnings);
-  const isIsolated = [first, ...others].some(({ approved }) => approved === "isolate");
+  const warnings = judgements.filter(({ where }) => where === usual).flatMap(({ judged }) => judged.warnings);
+  const isIsolated = judgements.some(({ judged }) => judged.approved === "isolate");
   const silent = policies.find((policy) => policy.document.approval?.interactive === false) ?? base;
   const judgement = answered({ ...strictest, warnings, approved: isIsolated ? "isolate" : "allow" }, silent);
-  return asDecision(judgement, mode);
+  return asDecision(judgement, mode, read);
 }
 
 interface Judgement {
@@ -86,10 +87,11 @@ function answered(judgement: Judgement, policy: CompiledPolicy): Judgement {
   return { ...judgement, verdict: "deny", rule: rule === null ? null : { ...rule, reason } };
 }
 
-function asDecision(judgement: Judgement, mode: PolicyMode): Decision {
+function asDecision(judgement: Judgement, mode: PolicyMode, read: ReadCommand): Decision {
   return {
     ...judgement,
     mode,
+    builtins: builtinsOf(read),
     verdict: mode === "observe" ? OBSERVED[judgement.verdict] : judgement.verdict,
     // Observing runs everything plainly.
     approved: mode === "observe" ? "allow" : judgement.approved,

@@ -1,4 +1,5 @@
 import type { DecisionRule, PolicyDocument, PolicyMode, Verdict } from "../../schemas/generated/types.ts";
+import type { Builtins } from "./builtins.ts";
 import type { CanonicalTexts } from "./hash.ts";
 import type { RuleSet } from "./rule-set.ts";
 import type { YamlFile } from "./yaml-file.ts";
@@ -17,6 +18,8 @@ export interface Decision {
   readonly approved: "allow" | "isolate";
   /** The policy whose rule decided: of two (`decideBoth`), the one with the stricter verdict. */
   readonly policyId: string;
+  /** Each leaves a span below the command's own. */
+  readonly builtins: Builtins;
 }
 
 /** Where a command would run. Absolute paths. */

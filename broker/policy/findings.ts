@@ -1,5 +1,6 @@
 import { MAX_FRAGMENT_LENGTH, type ReadCommand, type SimpleCommand } from "./command.ts";
 import type { CompiledPolicy, DecisionRule, PlainVerdict, Where } from "./decision.ts";
+import { decisiveCommands } from "./decisive.ts";
 import { prepare, type PreparedCommand } from "./prepare.ts";
 import { wrongWrite } from "./writes.ts";
 import { matchingPipes, matchingRules, readingOf, type Rule, type RuleList } from "./rule-set.ts";
@@ -103,10 +104,10 @@ function everyMatch(matched: Matched): { rule: Rule; fragment: string }[] {
   return [...single, ...matched.pipes];
 }
 
-/** Files that a command would surely write and may not: said here, because the world can only refuse. */
+/** Files that a command would surely write and may not: said here, because the world can only refuse, without a reason. */
 function byWrite(policy: CompiledPolicy, read: ReadCommand, where: Where): Finding[] {
   const homeMoves = read.fragments.some(setsHome);
-  return read.fragments.flatMap((command) => {
+  return decisiveCommands(read).flatMap((command) => {
     const wrong = wrongWrite(policy, command, where, homeMoves);
     if (wrong === null) return [];
     const { list, pattern, reason } = wrong;

@@ -16,4 +16,5 @@ export type {
 } from "./decision.ts";
 export { loadPolicy, parsePolicy } from "./load.ts";
 export { HOME_MARK } from "./command.ts";
+export { rehearse } from "./rehearse.ts";
 export { readArgv, readShell, withVariables } from "./read.ts";

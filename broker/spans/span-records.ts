@@ -75,6 +75,28 @@ export function warningSpans(job: Job, started: SpanRecord): readonly SpanRecord
   }));
 }
 
+/** One line for each builtin of the command's shell that changes its state; the last one counts those that have none. */
+export function builtinSpans(job: Job, started: SpanRecord): readonly SpanRecord[] {
+  const { verdict, mode, builtins } = job.decision;
+  const { fragments, more } = builtins;
+  return fragments.map((fragment, index) => {
+    const { text, redacted } = redact(fragment, "cmd");
+    const rest = more > 0 && index === fragments.length - 1;
+    return {
+      ...started,
+      span_id: newId("spn"),
+      parent_span: job.span,
+      event_type: "builtin_command" as const,
+      component: "shell" as const,
+      cmd: text,
+      redacted: [...redacted],
+      decision: { verdict, mode, rule: null },
+      replayable: false,
+      ...(rest ? { message: `${more} more builtins of this command have no span of their own` } : {}),
+    };
+  });
+}
+
 /** The line of something that the running command did against the rules of its world. */
 export function violationSpan(job: Job, started: SpanRecord, violation: WorldViolation): SpanRecord {
   return {

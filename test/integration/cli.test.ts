@@ -55,9 +55,21 @@ describe.each(actors())("the command line, as $kind", (actor) => {
     const { stdout, code } = await broker.cli(["check", "--", "ls; touch forbidden.txt"]);
     expect(code).toBe(126);
     expect(stdout).toBe(
-      "deny  policy default (enforce)\n  because  touch forbidden.txt\n  matches  touch forbidden*   in commands.denied, default.yaml:5\n",
+      [
+        "deny  policy default (enforce)",
+        "  means    nothing of the command runs",
+        "  because  touch forbidden.txt",
+        "  matches  touch forbidden*   in commands.denied, default.yaml:5",
+        "  next     do the task another way, or ask the operator to change that line; other spellings of the command get the same answer\n",
+      ].join("\n"),
     );
     expect(await broker.cli(["check", "--", "ls"])).toMatchObject({ code: 0 });
+    const write = await broker.cli(["check", "--", "echo x > /etc/motd"]);
+    expect(write.code).toBe(126);
+    expect(write.stdout).toMatch(
+      /because {2}echo x > \/etc\/motd\n {2}against .* in fs\.write, default\.yaml:1\n/,
+    );
+    expect(write.stdout).toContain("'/etc/motd' is not among what may be written");
   });
 
   test("every reading command has --json", async () => {

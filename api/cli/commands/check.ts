@@ -27,9 +27,46 @@ export async function checkCommand(
 function explain(terminal: Terminal, { decision, policy_id: policy }: CheckReply): void {
   const colours = coloursFor(terminal);
   const { verdict, mode, rule } = decision;
+  const { means, next } = WORDS[verdict];
   printLine(terminal, `${paintVerdict(colours, verdict)}  policy ${policy} (${mode})`);
-  if (rule === null) return printLine(terminal, "  no rule concerns this command");
+  printLine(terminal, `  means    ${means}`);
+  if (rule === null) return printLine(terminal, "  because  no rule concerns this command");
   printLine(terminal, `  because  ${colours.bold(harmless(rule.fragment))}`);
-  printLine(terminal, `  matches  ${harmless(rule.pattern)}   in ${rule.list}, ${rule.source}`);
+  const how = isPattern(rule.list) ? "matches" : "against";
+  printLine(terminal, `  ${how}  ${harmless(rule.pattern)}   in ${rule.list}, ${rule.source}`);
   if (rule.reason !== undefined) printLine(terminal, `  reason   ${harmless(rule.reason)}`);
+  if (next !== null) printLine(terminal, `  next     ${next}`);
 }
+
+/** The lists whose entries are patterns of commands; the others are settings that hold for any command. */
+function isPattern(list: string): boolean {
+  return /^commands\.(denied|ask|isolated|warn|allowed)$|^approval\.auto_approve$/.test(list);
+}
+
+const OTHER_WAY =
+  "do the task another way, or ask the operator to change that line; other spellings of the command get the same answer";
+
+/** What each verdict comes to, for whoever has never seen a policy. */
+const WORDS: Readonly<
+  Record<CheckReply["decision"]["verdict"], { readonly means: string; readonly next: string | null }>
+> = {
+  allow: { means: "the command runs", next: null },
+  isolate: {
+    means: "the command runs on a copy of the project; what it changes there is held and not in the project",
+    next: "`substrate exec` shows what changed",
+  },
+  ask: { means: "a person must approve the command before any of it runs", next: OTHER_WAY },
+  deny: { means: "nothing of the command runs", next: OTHER_WAY },
+  would_isolate: {
+    means: "the command runs, because this policy only observes; enforced, its changes would be held",
+    next: null,
+  },
+  would_ask: {
+    means: "the command runs, because this policy only observes; enforced, a person would have to approve it",
+    next: null,
+  },
+  would_deny: {
+    means: "the command runs, because this policy only observes; enforced, nothing of it would",
+    next: null,
+  },
+};
