@@ -36,6 +36,9 @@ export async function startBroker({ policies = {}, config, project: fill = () =>
     rmSync(folder, { recursive: true, force: true });
   };
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const many = new Agent({ keepAlive: true, maxSockets: 64 });
+  /** @param {Record<string, unknown>} body a question about a command that is not run */
+  const check = (body) => post(many, join(home, "sock/agent.sock"), { cwd: project, ...body }, "/v1/check");
   /** @param {Record<string, unknown>} body @param {string} [own] the agent whose own socket is asked */
   const ask = (body, own) =>
     post(agent, join(home, own === undefined ? "sock/agent.sock" : `sock/agents/${own}.sock`), {
@@ -48,7 +51,7 @@ export async function startBroker({ policies = {}, config, project: fill = () =>
     await stop();
     throw error;
   }
-  return { pid: child.pid ?? 0, project, home, ask, stop };
+  return { pid: child.pid ?? 0, project, home, ask, check, stop };
 }
 
 /** The shipped policy with some of its text replaced; each replaced text must be there. @param {Record<string, string>} changes */
@@ -67,25 +70,23 @@ export function shippedPolicy(changes = {}) {
  * @param {Agent} agent
  * @param {string} socketPath
  * @param {Record<string, unknown>} document
+ * @param {string} [path]
  * @returns {Promise<Reply>} rejects for any status but 200
  */
-function post(agent, socketPath, document) {
+function post(agent, socketPath, document, path = "/v1/execute") {
   const body = JSON.stringify(document);
   const headers = { "content-type": "application/json", "content-length": Buffer.byteLength(body) };
   return new Promise((resolve, reject) => {
-    const outgoing = request(
-      { socketPath, path: "/v1/execute", method: "POST", agent, headers },
-      (response) => {
-        /** @type {Buffer[]} */
-        const parts = [];
-        response.on("data", (chunk) => parts.push(chunk));
-        response.on("end", () => {
-          const text = Buffer.concat(parts).toString("utf8");
-          if (response.statusCode === 200) resolve(JSON.parse(text));
-          else reject(new Error(`The broker answered ${response.statusCode}: ${text}`));
-        });
-      },
-    );
+    const outgoing = request({ socketPath, path, method: "POST", agent, headers }, (response) => {
+      /** @type {Buffer[]} */
+      const parts = [];
+      response.on("data", (chunk) => parts.push(chunk));
+      response.on("end", () => {
+        const text = Buffer.concat(parts).toString("utf8");
+        if (response.statusCode === 200) resolve(JSON.parse(text));
+        else reject(new Error(`The broker answered ${response.statusCode}: ${text}`));
+      });
+    });
     outgoing.on("error", reject);
     outgoing.end(body);
   });

@@ -80,7 +80,7 @@ export function printLimits(rows) {
 }
 
 /** @param {readonly number[]} times @param {number} share */
-function quantile(times, share) {
+export function quantile(times, share) {
   const sorted = [...times].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }

@@ -106,7 +106,12 @@ describe.each(actors())("a policy that enforces, as $kind", (actor) => {
     expect(await broker.refused({ cmd: "touch forbidden", profile: "narrow" })).toMatchObject({
       code: "policy_denied",
     });
-    const reply = await broker.run({ cmd: "touch unwritable", profile: "narrow" });
+    expect(await broker.refused({ cmd: "touch unwritable", profile: "narrow" })).toMatchObject({
+      code: "policy_denied",
+      policy_id: "narrow",
+      rule: { list: "fs.write", pattern: "nothing", fragment: "touch unwritable", source: "narrow.yaml:6" },
+    });
+    const reply = await broker.run({ cmd: 'touch "$PWD/unwritable"', profile: "narrow" });
     expect(reply.exit).not.toBe(0);
     expect(existsSync(join(broker.project, "unwritable"))).toBe(false);
     expect(await broker.run("id -u")).toMatchObject({ exit: 0 });

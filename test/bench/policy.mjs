@@ -1,0 +1,260 @@
+/**
+ * What reading and deciding costs in the process that all requests share.
+ *
+ *   one, many     a command of 200 characters, 1,000 rules about one program or about 1,000: as read before (warm), and a
+ *                 text never seen, read as well
+ *   hostile       1 MB, and 10,000 levels of nesting
+ *   cold          the first read and decision of a process, after a rehearsal and without
+ *   reload        1,000 rules, one of them changed, and all read anew: text at hand, files not counted
+ *   stream        POST /v1/check, 1,000 a second, while a policy of 1,000 rules is edited: the longest wait
+ *
+ * Usage: node test/bench/policy.mjs [--rounds N] [--seconds N]. Exit 1 when a limit is broken.
+ */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+import { build } from "esbuild";
+import { startBroker } from "./bench-broker.mjs";
+import { inTurn, printLimits, quantile, round3 } from "./numbers.mjs";
+
+const RULES = 1000;
+const CHECKOUT = fileURLToPath(new URL("../..", import.meta.url));
+const { values } = parseArgs({
+  options: { rounds: { type: "string", default: "5000" }, seconds: { type: "string", default: "10" } },
+});
+const rounds = Number(values.rounds);
+const say = (/** @type {string} */ line) => process.stdout.write(`${line}\n`);
+
+const WHERE = { project: "/projects/app", home: "/home/ann", cwd: "/projects/app" };
+const COMMAND =
+  'git -C src push --force-with-lease origin main && npm run build -- --target "release build" | tee out.log; grep -rn "a needle in it" ./lib ../other/*.ts > found.txt; program7 sub --flag7 value'.padEnd(
+    200,
+    "x",
+  );
+
+const folder = mkdtempSync(join(tmpdir(), "substrate-bench-policy-"));
+try {
+  const file = join(folder, "policy.mjs");
+  await bundle(file);
+  /** @type {typeof import("../../broker/policy/index.ts")} */
+  const policy = await import(pathToFileURL(file).href);
+  policy.rehearse();
+  say(`Node ${process.version}, ${Math.round(process.memoryUsage().rss / 1e6)} MB resident, ${RULES} rules`);
+  const rows = [
+    ...(await decisions(policy)),
+    ...(await hostile(policy)),
+    ...cold(file),
+    ...(await reloads(policy)),
+  ];
+  rows.push(...(await stream()));
+  process.exitCode = printLimits(rows) ? 0 : 1;
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+/** @param {string} outfile */
+async function bundle(outfile) {
+  const banner =
+    "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);";
+  await build({
+    entryPoints: [join(CHECKOUT, "broker/policy/index.ts")],
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    outfile,
+    banner: { js: banner },
+    logLevel: "error",
+  });
+}
+
+/** @param {typeof import("../../broker/policy/index.ts")} policy */
+async function decisions(policy) {
+  const { decide, readShell } = policy;
+  const one = loaded(
+    policy,
+    policyText((index) => `git push origin-${index} --force`),
+  );
+  const many = loaded(
+    policy,
+    policyText((index) => `program${index} sub --flag${index} *`),
+  );
+  const globs = loaded(
+    policy,
+    policyText((index) => `git push *-${index} --force`),
+  );
+  const read = readShell(COMMAND);
+  let fresh = 0;
+  const unseen = () => readShell(`${COMMAND.slice(0, -6)}${(fresh += 1).toString().padStart(6, "0")}`);
+  const times = await inTurn(
+    {
+      one: async () => void decide(one, read, WHERE),
+      many: async () => void decide(many, read, WHERE),
+      globs: async () => void decide(globs, read, WHERE),
+      "one, unseen": async () => void decide(one, unseen(), WHERE),
+      "many, unseen": async () => void decide(many, unseen(), WHERE),
+    },
+    rounds,
+  );
+  return Object.entries(times).flatMap(([name, all]) => {
+    tell(name, all);
+    return [
+      { what: `decision, ${name}: median`, value: quantile(all, 0.5), limit: 0.1, unit: " ms" },
+      { what: `decision, ${name}: p99`, value: quantile(all, 0.99), limit: 1, unit: " ms" },
+    ];
+  });
+}
+
+/** @param {typeof import("../../broker/policy/index.ts")} policy */
+async function hostile(policy) {
+  const { decide, readShell } = policy;
+  const rules = loaded(
+    policy,
+    policyText((index) => `git push origin-${index} --force`),
+  );
+  const answer = (/** @type {string} */ text) => async () => void decide(rules, readShell(text), WHERE);
+  const times = await inTurn(
+    {
+      "1 MB of separators": answer("a;".repeat(500_000)),
+      "1 MB in one word": answer(`echo ${"x".repeat(1_000_000)}`),
+      "10,000 nested": answer(`${"$(".repeat(10_000)}a${")".repeat(10_000)}`),
+      "64 KiB, all separators": answer("a b;".repeat(16_000)),
+      "64 KiB, 190 nested": answer(`${"$(".repeat(190)}${"git push x ".repeat(5900)}${")".repeat(190)}`),
+    },
+    20,
+  );
+  return Object.entries(times).map(([name, all]) => {
+    tell(name, all);
+    return { what: `${name}: longest`, value: Math.max(...all), limit: 100, unit: " ms" };
+  });
+}
+
+/** @param {string} file */
+function cold(file) {
+  const first = (/** @type {string} */ before) =>
+    `import(${JSON.stringify(file)}).then((policy) => { ${before}; const begin = performance.now(); policy.readShell("ls -la | cat"); process.stdout.write(String(performance.now() - begin)); })`;
+  const run = (/** @type {string} */ before) =>
+    Array.from({ length: 9 }, () =>
+      Number(execFileSync(process.execPath, ["-e", first(before)], { encoding: "utf8" })),
+    );
+  const [unrehearsed, rehearsed, rehearsal] = [run(""), run("policy.rehearse()"), rehearsals(file)];
+  tell("first read, no rehearsal", unrehearsed);
+  tell("first read, rehearsed", rehearsed);
+  tell("the rehearsal itself", rehearsal);
+  return [
+    { what: "first read of a process: median", value: quantile(unrehearsed, 0.5), limit: 50, unit: " ms" },
+  ];
+}
+
+/** @param {string} file */
+function rehearsals(file) {
+  const text = `import(${JSON.stringify(file)}).then((policy) => { const begin = performance.now(); policy.rehearse(); process.stdout.write(String(performance.now() - begin)); })`;
+  return Array.from({ length: 9 }, () =>
+    Number(execFileSync(process.execPath, ["-e", text], { encoding: "utf8" })),
+  );
+}
+
+/** @param {typeof import("../../broker/policy/index.ts")} policy */
+async function reloads(policy) {
+  const { parsePolicy } = policy;
+  const pattern = (/** @type {number} */ index) => `program${index} sub --flag${index} *`;
+  const [plain, rich] = [edits(policyText(pattern)), edits(policyText(pattern, true))];
+  let [plainLoad, richLoad] = [parsePolicy(plain(), "x.yaml"), parsePolicy(rich(), "x.yaml")];
+  const times = await inTurn(
+    {
+      "reload, one of 1,000 changed": async () => {
+        plainLoad = parsePolicy(plain(), "x.yaml", plainLoad.memory);
+      },
+      "reload, one of 1,000 with examples changed": async () => {
+        richLoad = parsePolicy(rich(), "x.yaml", richLoad.memory);
+      },
+      "load, 1,000 never seen": async () => void parsePolicy(plain(), "x.yaml"),
+      "load, 1,000 with examples never seen": async () => void parsePolicy(rich(), "x.yaml"),
+    },
+    60,
+  );
+  if (!("ok" in plainLoad && "ok" in richLoad)) throw new Error("The policies must load");
+  for (const [name, all] of Object.entries(times)) tell(name, all);
+  return Object.entries(times)
+    .filter(([name]) => name.startsWith("reload"))
+    .map(([name, all]) => ({ what: `${name}: median`, value: quantile(all, 0.5), limit: 5, unit: " ms" }));
+}
+
+/** The same text with another rule changed at each call. @param {string} text */
+function edits(text) {
+  let turn = 0;
+  return () => {
+    turn += 1;
+    return text.replaceAll(`program${(turn * 37) % RULES} sub`, `changed${turn} sub`);
+  };
+}
+
+/** A request a millisecond, each new to the broker, whatever the answers take; an edit of the policy every 100. */
+async function stream() {
+  const text = policyText((index) => `program${index} sub --flag${index} *`);
+  const broker = await startBroker({ policies: { default: text } });
+  const edit = edits(text);
+  /** @type {number[]} */
+  const waits = [];
+  try {
+    const path = join(broker.home, "policies/default.yaml");
+    const total = Number(values.seconds) * 1000;
+    const begin = performance.now();
+    /** @type {Promise<void>[]} */
+    const asked = [];
+    for (let sent = 0; sent < total; ) {
+      while (sent < Math.min(total, performance.now() - begin)) {
+        if (sent % 100 === 50) writeFileSync(path, edit());
+        const start = performance.now();
+        asked.push(
+          broker
+            .check({ agent_id: "bench", cmd: `echo ${sent}` })
+            .then(() => void waits.push(performance.now() - start)),
+        );
+        sent += 1;
+      }
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await Promise.all(asked);
+  } finally {
+    await broker.stop();
+  }
+  tell("stream with edits", waits);
+  return [
+    {
+      what: "stream, ten edits a second: p99 of a wait",
+      value: quantile(waits, 0.99),
+      limit: 5,
+      unit: " ms",
+    },
+  ];
+}
+
+/** @param {(index: number) => string} pattern @param {boolean} [examples] */
+function policyText(pattern, examples = false) {
+  const rules = Array.from({ length: RULES }, (_, index) => {
+    const example = pattern(index).replace(" *", "");
+    const more = examples
+      ? `, match: ["${example}"], not_match: ["echo ${index}"], reason: "Because ${index}"`
+      : "";
+    return examples ? `    - { pattern: "${pattern(index)}"${more} }\n` : `    - "${pattern(index)}"\n`;
+  });
+  return `id: default\nname: Bench\nmode: enforce\ncommands:\n  denied:\n${rules.join("")}  ask: ["a b"]\n`;
+}
+
+/** @param {typeof import("../../broker/policy/index.ts")} policy @param {string} text */
+function loaded(policy, text) {
+  const result = policy.parsePolicy(text, "bench.yaml");
+  if ("ok" in result) return result.ok;
+  throw new Error(result.problems.map((problem) => problem.text).join("\n"));
+}
+
+/** @param {string} name @param {readonly number[]} times */
+function tell(name, times) {
+  const [middle, high, most] = [quantile(times, 0.5), quantile(times, 0.99), Math.max(...times)].map(round3);
+  say(
+    `${name.padEnd(44)} ${String(times.length).padStart(6)} times: median ${middle} ms, p99 ${high} ms, longest ${most} ms`,
+  );
+}
