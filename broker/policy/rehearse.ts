@@ -2,8 +2,8 @@ import { decide } from "./decide.ts";
 import { parsePolicy } from "./load.ts";
 import { readShell } from "./read.ts";
 
-const RULES = 64;
-const ROUNDS = 12;
+const RULES = 32;
+const ROUNDS = 6;
 
 /**
  * Reads and decides a few commands and policies, and forgets them. The first use of the grammar, the YAML reader and the

@@ -311,11 +311,11 @@ export interface Approval {
  */
 export interface DecisionRule {
   /**
-   * The policy's key, such as commands.denied.
+   * The policy's key, such as commands.denied or fs.write.
    */
   readonly list: string;
   /**
-   * The rule as it is written in the policy.
+   * The rule as it is written in the policy; for a key without patterns, what it says.
    */
   readonly pattern: string;
   /**
