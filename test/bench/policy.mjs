@@ -11,17 +11,16 @@
  * Usage: node test/bench/policy.mjs [--rounds N] [--seconds N]. Exit 1 when a limit is broken.
  */
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { build } from "esbuild";
-import { startBroker } from "./bench-broker.mjs";
-import { inTurn, printLimits, quantile, round3 } from "./numbers.mjs";
+import { inTurn, printLimits, quantile } from "./numbers.mjs";
+import { stream } from "./policy-stream.mjs";
+import { edits, policyText, RULES, tell } from "./policy-texts.mjs";
 
-const RULES = 1000;
-const PER_SECOND = 250;
 const CHECKOUT = fileURLToPath(new URL("../..", import.meta.url));
 const { values } = parseArgs({
   options: { rounds: { type: "string", default: "5000" }, seconds: { type: "string", default: "10" } },
@@ -50,7 +49,7 @@ try {
     ...cold(file),
     ...(await reloads(policy)),
   ];
-  rows.push(...(await stream()));
+  rows.push(...(await stream(Number(values.seconds))));
   process.exitCode = printLimits(rows) ? 0 : 1;
 } finally {
   rmSync(folder, { recursive: true, force: true });
@@ -91,11 +90,11 @@ async function decisions(policy) {
   const unseen = () => readShell(`${COMMAND.slice(0, -6)}${(fresh += 1).toString().padStart(6, "0")}`);
   const times = await inTurn(
     {
-      one: async () => void decide(one, read, WHERE),
-      many: async () => void decide(many, read, WHERE),
-      globs: async () => void decide(globs, read, WHERE),
-      "one, unseen": async () => void decide(one, unseen(), WHERE),
-      "many, unseen": async () => void decide(many, unseen(), WHERE),
+      one: way(() => decide(one, read, WHERE)),
+      many: way(() => decide(many, read, WHERE)),
+      globs: way(() => decide(globs, read, WHERE)),
+      "one, unseen": way(() => decide(one, unseen(), WHERE)),
+      "many, unseen": way(() => decide(many, unseen(), WHERE)),
     },
     rounds,
   );
@@ -115,7 +114,7 @@ async function hostile(policy) {
     policy,
     policyText((index) => `git push origin-${index} --force`),
   );
-  const answer = (/** @type {string} */ text) => async () => void decide(rules, readShell(text), WHERE);
+  const answer = (/** @type {string} */ text) => way(() => decide(rules, readShell(text), WHERE));
   const times = await inTurn(
     {
       "1 MB of separators": answer("a;".repeat(500_000)),
@@ -165,14 +164,14 @@ async function reloads(policy) {
   let [plainLoad, richLoad] = [parsePolicy(plain(), "x.yaml"), parsePolicy(rich(), "x.yaml")];
   const times = await inTurn(
     {
-      "reload, one of 1,000 changed": async () => {
+      "reload, one of 1,000 changed": way(() => {
         plainLoad = parsePolicy(plain(), "x.yaml", plainLoad.memory);
-      },
-      "reload, one of 1,000 with examples changed": async () => {
+      }),
+      "reload, one of 1,000 with examples changed": way(() => {
         richLoad = parsePolicy(rich(), "x.yaml", richLoad.memory);
-      },
-      "load, 1,000 never seen": async () => void parsePolicy(plain(), "x.yaml"),
-      "load, 1,000 with examples never seen": async () => void parsePolicy(rich(), "x.yaml"),
+      }),
+      "load, 1,000 never seen": way(() => parsePolicy(plain(), "x.yaml")),
+      "load, 1,000 with examples never seen": way(() => parsePolicy(rich(), "x.yaml")),
     },
     60,
   );
@@ -183,78 +182,12 @@ async function reloads(policy) {
     .map(([name, all]) => ({ what: `${name}: median`, value: quantile(all, 0.5), limit: 5, unit: " ms" }));
 }
 
-/** The same text with another rule changed at each call. @param {string} text */
-function edits(text) {
-  let turn = 0;
+/** What `inTurn` runs, for work that waits for nothing. @param {() => unknown} work @returns {() => Promise<void>} */
+function way(work) {
   return () => {
-    turn += 1;
-    return text.replaceAll(`program${(turn * 37) % RULES} sub`, `changed${turn} sub`);
+    work();
+    return Promise.resolve();
   };
-}
-
-/** Questions at a steady rate, each new to the broker, in turn without edits and with ten edits a second. */
-async function stream() {
-  const text = policyText((index) => `program${index} sub --flag${index} *`);
-  const broker = await startBroker({ policies: { default: text } });
-  try {
-    const edit = edits(text);
-    const path = join(broker.home, "policies/default.yaml");
-    /** @type {Record<"calm" | "edited", number[]>} */
-    const waits = { calm: [], edited: [] };
-    await ask(broker, () => {});
-    for (let second = 0; second < Number(values.seconds); second += 1) {
-      waits.calm.push(...(await ask(broker, () => {})));
-      waits.edited.push(...(await ask(broker, () => writeFileSync(path, edit()))));
-    }
-    tell("stream, no edits", waits.calm);
-    tell("stream, ten edits a second", waits.edited);
-    const [calm, edited] = [quantile(waits.calm, 0.99), quantile(waits.edited, 0.99)];
-    return [
-      {
-        what: "an edit's price: p99 of a wait, beyond that without",
-        value: edited - calm,
-        limit: 5,
-        unit: " ms",
-      },
-    ];
-  } finally {
-    await broker.stop();
-  }
-}
-
-/**
- * One second of questions.
- * @param {Awaited<ReturnType<typeof startBroker>>} broker
- * @param {() => void} edit
- */
-async function ask(broker, edit) {
-  /** @type {Promise<number>[]} */
-  const waits = [];
-  const begin = performance.now();
-  while (waits.length < PER_SECOND) {
-    const due = begin + (waits.length * 1000) / PER_SECOND;
-    if (performance.now() < due) {
-      await new Promise((resolve) => setImmediate(resolve));
-      continue;
-    }
-    if (waits.length % (PER_SECOND / 10) === 7) edit();
-    const start = performance.now();
-    const question = { agent_id: "bench", cmd: `echo ${start}` };
-    waits.push(broker.check(question).then(() => performance.now() - start));
-  }
-  return await Promise.all(waits);
-}
-
-/** @param {(index: number) => string} pattern @param {boolean} [examples] */
-function policyText(pattern, examples = false) {
-  const rules = Array.from({ length: RULES }, (_, index) => {
-    const example = pattern(index).replace(" *", "");
-    const more = examples
-      ? `, match: ["${example}"], not_match: ["echo ${index}"], reason: "Because ${index}"`
-      : "";
-    return examples ? `    - { pattern: "${pattern(index)}"${more} }\n` : `    - "${pattern(index)}"\n`;
-  });
-  return `id: default\nname: Bench\nmode: enforce\ncommands:\n  denied:\n${rules.join("")}  ask: ["a b"]\n`;
 }
 
 /** @param {typeof import("../../broker/policy/index.ts")} policy @param {string} text */
@@ -262,12 +195,4 @@ function loaded(policy, text) {
   const result = policy.parsePolicy(text, "bench.yaml");
   if ("ok" in result) return result.ok;
   throw new Error(result.problems.map((problem) => problem.text).join("\n"));
-}
-
-/** @param {string} name @param {readonly number[]} times */
-function tell(name, times) {
-  const [middle, high, most] = [quantile(times, 0.5), quantile(times, 0.99), Math.max(...times)].map(round3);
-  say(
-    `${name.padEnd(44)} ${String(times.length).padStart(6)} times: median ${middle} ms, p99 ${high} ms, longest ${most} ms`,
-  );
 }
