@@ -41,6 +41,20 @@ const WORDS = [
   ...["*", "x*", "--flag=*", "-o*", "~", "~/x", "$HOME/x"],
 ] as const;
 const words = fc.array(fc.constantFrom(...WORDS), { maxLength: 4 });
+/** Words that come to the same thing for some program. */
+const SAME = [
+  ["./x", "../app/x", "/projects/app/x", "/projects/app//x/"],
+  ["/", "//", "/etc/.."],
+  ["/etc", "/etc/", "/usr/../etc"],
+  ["-r", "-R", "--recursive"],
+  ["i", "install", "add"],
+  ["777", "0777"],
+  ["~", "$HOME", "/home/ann"],
+  ["--force", "--forc", "-f"],
+] as const;
+const respelled = (word: string): fc.Arbitrary<string> =>
+  fc.constantFrom(word, ...(SAME.find((row) => row.some((one) => one === word)) ?? []));
+
 const written = fc
   .tuple(fc.constantFrom(...PROGRAMS), words)
   .map(([program, others]) => [program, ...others]);
@@ -48,8 +62,12 @@ const written = fc
 const both = written.chain((command) => {
   const [program = "", ...others] = command;
   const some = fc
-    .tuple(fc.subarray(others), fc.constantFrom([], ["*"]))
-    .map(([own, rest]) => [program, ...own, ...rest]);
+    .tuple(
+      fc.subarray(others),
+      fc.constantFrom([], ["*"]),
+      fc.constantFrom(program, program === "x" ? "rm" : program),
+    )
+    .chain(([own, rest, name]) => fc.tuple(...own.map(respelled)).map((again) => [name, ...again, ...rest]));
   const rules = fc.array(fc.oneof(some, written), { minLength: 1, maxLength: 15 });
   return fc.tuple(fc.constant(command.join(" ")), rules);
 });
