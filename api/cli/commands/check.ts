@@ -55,7 +55,10 @@ const WORDS: Readonly<
     means: "the command runs on a copy of the project; what it changes there is held and not in the project",
     next: "`substrate exec` shows what changed",
   },
-  ask: { means: "a person must approve the command before any of it runs", next: OTHER_WAY },
+  ask: {
+    means: "a person must approve the command before any of it runs",
+    next: "send it with `substrate exec`; `substrate approvals` lists what waits for an answer",
+  },
   deny: { means: "nothing of the command runs", next: OTHER_WAY },
   would_isolate: {
     means: "the command runs, because this policy only observes; enforced, its changes would be held",
