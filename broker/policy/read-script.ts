@@ -213,7 +213,9 @@ class ScriptWalk {
   }
 
   #placeOf(node: SyntaxNode, frame: Frame) {
-    const { start, end } = frame.place ?? { start: node.pos, end: node.end };
+    // The parser counts one character beyond a text that ends in the middle of an expansion.
+    const own = { start: node.pos, end: Math.min(node.end, frame.text.length) };
+    const { start, end } = frame.place ?? own;
     const { depth, reduced } = this.#source;
     const place = { start, end, depth, moves: frame.scope.moves, inside: frame.inside };
     return reduced === true ? { ...place, reduced } : place;

@@ -74,6 +74,10 @@ test("the reader throws on no text, and all that it finds lies in the text", () 
   );
 });
 
+test.each(["${`\\", "$((`\\", '"${x'])("the end of what stops in the middle lies in the text: %j", (given) => {
+  for (const { end } of readShell(given).fragments) expect(end).toBeLessThanOrEqual(given.length);
+});
+
 test("what the shell itself runs stands in the text as it is shown", () => {
   fc.assert(
     fc.property(text, shell, (given, language) => {

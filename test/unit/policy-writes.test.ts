@@ -129,14 +129,22 @@ describe("what the world lets pass, or alone can judge, is not denied", () => {
     "find /etc -name x",
     "tee --unknown /etc/x",
     "./tee /etc/x",
-    "HOME=/tmp; echo x > ~/y",
-    "export HOME=/tmp && echo x > ~/y",
     "tee < /etc/passwd",
     "cp x",
     "echo x > we1rd",
   ])("%s", (command) => {
     expect(decide(CACHES, readShell(command, "bash"), WHERE)).toMatchObject({ verdict: "allow", rule: null });
   });
+
+  test.each(["HOME=/tmp; echo x > ~/y", "export HOME=/tmp && echo x > ~/y"])(
+    "%s: the folder is not known, and so what it is is not denied but isolated",
+    (command) => {
+      expect(decide(CACHES, readShell(command, "bash"), WHERE)).toMatchObject({
+        verdict: "isolate",
+        rule: { list: "commands.opaque" },
+      });
+    },
+  );
 
   test.each([
     "echo x > /etc/motd; echo y > file",
