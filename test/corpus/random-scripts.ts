@@ -30,14 +30,14 @@ type Around = (script: string, level: number) => string;
 /** Ways to run any script, which leave the words of its commands what they are. */
 const AROUND: readonly Around[] = [
   (script) => `true; ${script}`,
-  (script) => `(${script}\n)`,
+  (script) => `( ${script}\n)`,
   (script) => `{ ${script}\n}`,
   (script) => `if ${script}\nthen :; fi`,
   (script) => `true && { ${script}\n} || :`,
   (script) => `! { ${script}\n}`,
   (script) => `x=$( ${script}\n)`,
   (script) => `: "$( ${script}\n)"`,
-  (script) => `: $( (${script}\n) )`,
+  (script) => `: $( ( ${script}\n) )`,
   (script) => `for i in 1; do ${script}\ndone`,
   (script) => `case a in a) ${script}\n;; esac`,
   (script) => `f() { ${script}\n}; f`,
