@@ -9,6 +9,7 @@ import {
   type ReadCommand,
   type SimpleCommand,
 } from "./command.ts";
+import { movesAfter, movesTo } from "./moves.ts";
 import { movedNames } from "./moved-names.ts";
 import { MAX_FRAGMENTS, MAX_TEXT_IN_ALL, MAX_WRAPPERS } from "./read-limits.ts";
 import type { Inner, Input, ShellLanguage } from "./inner.ts";
@@ -87,15 +88,18 @@ export class CommandCollector {
 
   /** Adds the command and everything it runs in turn, as written and without the words that may vanish. */
   addCommand(command: NewCommand, context: CommandContext): void {
+    if (!command.words.some((word) => word.vanishes === true)) {
+      this.#addReading(command, context, null);
+      return;
+    }
     const known = new Set<string>();
     this.#addReading(command, context, known);
     const words = command.words.filter((word) => word.vanishes !== true);
-    if (words.length === command.words.length || words[0]?.kind !== "literal") return;
-    this.#addReading({ ...command, words, reduced: true }, context, known);
+    if (words[0]?.kind === "literal") this.#addReading({ ...command, words, reduced: true }, context, known);
   }
 
-  /** @param known what the other reading of the same command runs in turn: not read twice. */
-  #addReading(command: NewCommand, context: CommandContext, known: Set<string>): void {
+  /** @param known what the other reading of the same command runs in turn: not read twice. Null: there is no other. */
+  #addReading(command: NewCommand, context: CommandContext, known: Set<string> | null): void {
     if (this.full) {
       this.overflow(command.text);
       return;
@@ -114,14 +118,16 @@ export class CommandCollector {
 
   /** What something that is no command by itself (`[[ … ]]`) runs in turn. */
   addRun(found: readonly Inner[], command: NewCommand, context: CommandContext): void {
-    this.#addInner(found, command, context, new Set());
+    this.#addInner(found, command, context, null);
   }
 
-  #addInner(found: readonly Inner[], command: NewCommand, context: CommandContext, known: Set<string>): void {
-    const fresh = found.filter((inner) => {
-      const key = JSON.stringify(inner);
-      return !known.has(key) && known.add(key);
-    });
+  #addInner(
+    found: readonly Inner[],
+    command: NewCommand,
+    context: CommandContext,
+    known: Set<string> | null,
+  ): void {
+    const fresh = known === null ? found : unknownAmong(found, known);
     if (fresh.length > 0 && command.depth >= MAX_WRAPPERS) {
       this.addUnread(
         command.text,
@@ -187,15 +193,8 @@ export class CommandCollector {
   /** Where the shell stands after the command at `index`, if that was a `cd`. */
   movesAfter(index: number, moves: readonly string[] | null): readonly string[] | null {
     const first = this.#fragments[index]?.words[0]?.text;
-    const words =
-      this.#fragments[first === "command" || first === "builtin" ? index + 1 : index]?.words ?? [];
-    const program = words[0]?.text;
-    if (program === "popd") return null;
-    if (moves === null || (program !== "cd" && program !== "pushd")) return moves;
-    const known = words.slice(1).filter((word) => word.vanishes !== true);
-    const target = known.find((word) => !/^-./.test(word.text));
-    if (target === undefined) return known.length < words.length - 1 ? null : [...moves, HOME_MARK];
-    return target.text === "-" ? null : movedBy(moves, target);
+    const at = first === "command" || first === "builtin" ? index + 1 : index;
+    return movesAfter(this.#fragments[at]?.words ?? [], moves);
   }
 
   addAssigned(name: string): void {
@@ -224,13 +223,11 @@ export class CommandCollector {
   }
 }
 
-/** Where a wrapper such as `env -C` runs its command. */
-function movesTo(inner: Inner, moves: readonly string[] | null): readonly string[] | null {
-  return inner.kind === "opaque" || inner.folder === undefined ? moves : movedBy(moves, inner.folder);
-}
-
-function movedBy(moves: readonly string[] | null, target: CommandWord): readonly string[] | null {
-  return moves !== null && target.kind === "literal" ? [...moves, target.text] : null;
+function unknownAmong(found: readonly Inner[], known: Set<string>): readonly Inner[] {
+  return found.filter((inner) => {
+    const key = JSON.stringify(inner);
+    return !known.has(key) && known.add(key);
+  });
 }
 
 /** As much of it as a fragment shows. */

@@ -13,6 +13,7 @@ const USES_IFS = /\$\{?IFS\b/;
  * @param assigned names that loops set.
  */
 export function movedNames(fragments: readonly SimpleCommand[], assigned: ReadonlySet<string>): OpaqueSpot[] {
+  if (assigned.size === 0 && !fragments.some(mayMove)) return [];
   const isSet = (name: string, one: SimpleCommand): boolean => assigned.has(name) || sets(one, name);
   const spots: OpaqueSpot[] = [];
   const ifs = fragments.find((one) => wordsOf(one).some((word) => USES_IFS.test(word.raw)));
@@ -26,6 +27,10 @@ export function movedNames(fragments: readonly SimpleCommand[], assigned: Readon
   if (home !== undefined)
     spots.push({ fragment: home.fragment, reason: "Which folder ~ is, is only known when the command runs" });
   return spots;
+}
+
+function mayMove({ assignments, words: [program] }: SimpleCommand): boolean {
+  return assignments.length > 0 || (program !== undefined && SETTERS.has(program.text));
 }
 
 function wordsOf(command: SimpleCommand): CommandWord[] {

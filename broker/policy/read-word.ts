@@ -26,6 +26,9 @@ const ASSIGNED_TILDE = /^[A-Za-z_][A-Za-z0-9_]*=(?=~)/;
  * Usually one; none for a lone `$IFS`.
  */
 export function readWord(word: Word): CommandWord[] {
+  // Most words are plain: they are spared the steps below.
+  if (word.parts === undefined && !word.text.includes("~"))
+    return [{ kind: "literal", text: unmarked(word.value), raw: word.text }];
   const segments = word.parts === undefined ? plainSegments(word.text, word.value) : partSegments(word);
   return expandChoices(segments).flatMap((expanded) => splitWords(expanded, word.text));
 }

@@ -39,9 +39,11 @@ function documentText(here: HereDoc): InputText {
   return { text: certain ? values.join("") : text, certain };
 }
 
+const PASSING: ReadonlySet<string> = new Set(["echo", "printf", "tee", "cat"]);
+
 /** What this stage of a pipeline hands to the next one. Only programs that are sure to pass text on as it is. */
 export function outputOf(stage: SyntaxNode, around: Input): Input {
-  if (stage.type !== "Command") return null;
+  if (stage.type !== "Command" || !PASSING.has(stage.name?.value ?? "")) return null;
   const [program, ...args] = wordsOf(stage);
   if (program?.kind !== "literal") return null;
   const input = inputOf(stage.redirects, around);

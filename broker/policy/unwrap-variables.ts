@@ -23,6 +23,7 @@ export function variablesOf(
 
 /** What these variables make programs run. */
 export function unwrapVariables(assignments: readonly CommandAssignment[]): Inner[] {
+  if (assignments.length === 0) return [];
   return [...assignments.flatMap(variableRuns), ...gitSettings(assignments)];
 }
 
