@@ -72,7 +72,7 @@ export class ClosedRoot {
     const root = this.#root;
     for (const folder of ["usr/bin", "usr/lib", "usr/lib64", "usr/libexec", "usr/share", "real/bin", "etc"])
       mkdirSync(join(root, folder), { recursive: true });
-    for (const folder of ["dev/pts", "proc", "work", "out", "cases", "tmp", "home/ann"])
+    for (const folder of ["dev/pts", "proc", "place", "out", "cases", "tmp", "home/ann"])
       mkdirSync(join(root, folder), { recursive: true });
     for (const name of ["bin", "sbin"]) symlinkSync("usr/bin", join(root, name));
     for (const name of ["lib", "lib64"]) symlinkSync(`usr/${name}`, join(root, name));
@@ -103,8 +103,8 @@ export class ClosedRoot {
         return `no closed root here: ${String(ended.stderr).trim()}`;
       if (this.#result(`${shell}-0`).calls.length !== 2) return "the recorder does not record";
     }
-    for (const name of readdirSync(join(this.#root, "work")))
-      rmSync(join(this.#root, "work", name), { recursive: true });
+    for (const name of readdirSync(join(this.#root, "place")))
+      rmSync(join(this.#root, "place", name), { recursive: true });
     return null;
   }
 

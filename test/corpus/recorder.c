@@ -94,7 +94,7 @@ static void write_file(const char *path, const char *text) {
 /* A folder of its own for each command, with something for globs to find. */
 static void enter_folder(const char *shell, int number) {
   char path[PATH_MAX];
-  snprintf(path, sizeof path, "/work/%s-%d", shell, number);
+  snprintf(path, sizeof path, "/place/%s-%d", shell, number);
   if (mkdir(path, 0755) < 0 || chdir(path) < 0) fail(path);
   write_file("a.txt", "#one\n#two\n");
   write_file("b.txt", "#three\n");

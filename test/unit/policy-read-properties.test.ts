@@ -74,9 +74,12 @@ test("the reader throws on no text, and all that it finds lies in the text", () 
   );
 });
 
-test.each(["${`\\", "$((`\\", '"${x'])("the end of what stops in the middle lies in the text: %j", (given) => {
-  for (const { end } of readShell(given).fragments) expect(end).toBeLessThanOrEqual(given.length);
-});
+test.each(["${`\\", "$((`\\", '"${x'])(
+  "the end of what stops in the middle lies in the text: %j",
+  (given) => {
+    for (const { end } of readShell(given).fragments) expect(end).toBeLessThanOrEqual(given.length);
+  },
+);
 
 test("what the shell itself runs stands in the text as it is shown", () => {
   fc.assert(
