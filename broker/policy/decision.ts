@@ -75,7 +75,7 @@ export type PolicyLoad = (
 
 /** What one reading of a file leaves to the next, which then looks only at what has changed. */
 export interface PolicyMemory {
-  /** The last text that was YAML. */
+  /** The last text that was a policy: one that is none, such as a file that is being written, is soon another. */
   readonly yaml: YamlFile | null;
   /** The last policy that loaded. */
   readonly policy: CompiledPolicy | null;

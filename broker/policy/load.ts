@@ -43,13 +43,13 @@ export function parsePolicy(text: string, file: string, memory = noMemory()): Po
   if (!validatePolicyDocument(yaml.value)) {
     const errors = describeErrors(yaml.value, validatePolicyDocument.errors ?? []);
     const problems = errors.map((error) => problemAt(yaml, file, error.pointer, error.message));
-    return { problems, memory: { ...memory, yaml } };
+    return { problems, memory: { ...memory, yaml: memory.yaml ?? yaml } };
   }
   const places = { file, lineOf: (path: readonly (string | number)[]) => yaml.positionOf(path).line };
   const compiled = compilePolicy(yaml.value, places, memory);
   if ("ok" in compiled) return { ...compiled, memory: { ...memory, yaml, policy: compiled.ok } };
   const problems = compiled.problems.map(({ path, message }) => problemAt(yaml, file, path, message));
-  return { problems, memory: { ...memory, yaml } };
+  return { problems, memory: { ...memory, yaml: memory.yaml ?? yaml } };
 }
 
 function noMemory(): PolicyMemory {

@@ -15,12 +15,13 @@ export function policyText(pattern, examples = false) {
   return `id: default\nname: Bench\nmode: enforce\ncommands:\n  denied:\n${rules.join("")}  ask: ["a b"]\n`;
 }
 
-/** The same text with another rule changed at each call. @param {string} text */
+/** The text with one more rule changed at each call. @param {string} text */
 export function edits(text) {
-  let turn = 0;
+  let [turn, now] = [0, text];
   return () => {
     turn += 1;
-    return text.replaceAll(`program${(turn * 37) % RULES} sub`, `changed${turn} sub`);
+    now = now.replaceAll(`program${(turn * 37) % RULES} sub`, `changed${turn} sub`);
+    return now;
   };
 }
 

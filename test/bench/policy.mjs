@@ -170,16 +170,25 @@ async function reloads(policy) {
       "reload, one of 1,000 with examples changed": way(() => {
         richLoad = parsePolicy(rich(), "x.yaml", richLoad.memory);
       }),
+    },
+    200,
+  );
+  // Apart: what they leave to the collector would burden the others.
+  const whole = await inTurn(
+    {
       "load, 1,000 never seen": way(() => parsePolicy(plain(), "x.yaml")),
       "load, 1,000 with examples never seen": way(() => parsePolicy(rich(), "x.yaml")),
     },
-    60,
+    20,
   );
   if (!("ok" in plainLoad && "ok" in richLoad)) throw new Error("The policies must load");
-  for (const [name, all] of Object.entries(times)) tell(name, all);
-  return Object.entries(times)
-    .filter(([name]) => name.startsWith("reload"))
-    .map(([name, all]) => ({ what: `${name}: median`, value: quantile(all, 0.5), limit: 5, unit: " ms" }));
+  for (const [name, all] of Object.entries({ ...times, ...whole })) tell(name, all);
+  return Object.entries(times).map(([name, all]) => ({
+    what: `${name}: median`,
+    value: quantile(all, 0.5),
+    limit: 5,
+    unit: " ms",
+  }));
 }
 
 /** What `inTurn` runs, for work that waits for nothing. @param {() => unknown} work @returns {() => Promise<void>} */
