@@ -32,6 +32,10 @@ export type CommandLine = string;
  */
 export type ArgumentList = readonly string[];
 /**
+ * Which of the limits.
+ */
+export type BudgetName = "max_execs" | "max_runtime_ms" | "max_egress_bytes";
+/**
  * What a policy says of a command, strictest of all its parts. The would_ ones exist only in observe mode, where the command runs plainly.
  */
 export type Verdict = "allow" | "isolate" | "ask" | "deny" | "would_deny" | "would_ask" | "would_isolate";
@@ -465,6 +469,83 @@ export interface BrokerFile {
   readonly started_at: string;
 }
 /**
+ * Answer of GET and DELETE /v1/budgets/:agent_id: an agent's counts and limits; after DELETE, as they are then.
+ */
+export interface BudgetReply {
+  readonly budget: BudgetAccount;
+  /**
+   * What it has together with all other labels; null for an agent with a socket of its own.
+   */
+  readonly shared: BudgetAccount | null;
+}
+/**
+ * What one agent, or all labels together, have used up and may use up.
+ */
+export interface BudgetAccount {
+  /**
+   * The agent; +shared for all labels together.
+   */
+  readonly agent_id: string;
+  /**
+   * agent: has a socket of its own. label: a name that a caller chose. shared: all labels together.
+   */
+  readonly kind: "agent" | "label" | "shared";
+  /**
+   * The policy whose limits these are.
+   */
+  readonly policy_id: string;
+  /**
+   * One for each length that a policy names; what is used counts in all of them.
+   */
+  readonly windows: readonly BudgetWindow[];
+}
+/**
+ * The counts of one window. It begins with the first use and ends after its length.
+ */
+export interface BudgetWindow {
+  /**
+   * Milliseconds.
+   */
+  readonly length_ms: number;
+  /**
+   * RFC 3339 in UTC; null before the first use.
+   */
+  readonly began_at: string | null;
+  /**
+   * RFC 3339 in UTC; null before the first use.
+   */
+  readonly ends_at: string | null;
+  readonly budgets: readonly BudgetState[];
+}
+/**
+ * One limit and what counts towards it.
+ */
+export interface BudgetState {
+  readonly name: BudgetName;
+  /**
+   * What the window allows; null: no limit.
+   */
+  readonly limit: number | null;
+  /**
+   * Used up in this window.
+   */
+  readonly used: number;
+  /**
+   * Held for commands that run now.
+   */
+  readonly reserved: number;
+  /**
+   * The limit is one that a call named, below what the policy gives; it holds until the window ends.
+   */
+  readonly lowered: boolean;
+}
+/**
+ * Answer of GET /v1/budgets: everybody who used something in a window that has not ended, and all labels together.
+ */
+export interface BudgetsReply {
+  readonly budgets: readonly BudgetAccount[];
+}
+/**
  * Answer 200 of POST /v1/check, whatever the verdict.
  */
 export interface CheckReply {
@@ -673,10 +754,7 @@ export interface ErrorBody {
  * The budget that does not reach.
  */
 export interface SpentBudget {
-  /**
-   * Which of the limits.
-   */
-  readonly name: "max_execs" | "max_runtime_ms" | "max_egress_bytes";
+  readonly name: BudgetName;
   /**
    * What the window allows.
    */
@@ -1640,6 +1718,25 @@ export interface Span {
    */
   readonly replay_context: ReplayContext | null;
   /**
+   * Milliseconds after which the command is ended, as budgets left it.
+   */
+  readonly timeout_ms?: number;
+  /**
+   * The most that a command can have run whose end nobody saw: what budgets count it as.
+   */
+  readonly charged_ms?: number;
+  readonly budget?: BudgetTerms;
+  readonly spent?: SpentBudget;
+  /**
+   * Calls before this one that met a spent budget and left no span, because there were too many.
+   */
+  readonly left_out?: number;
+  /**
+   * Whose budgets an operator set to nothing used: an agent, or +shared.
+   */
+  readonly budget_reset?: string;
+  readonly idempotency?: SpanIdempotency;
+  /**
    * Number of the line in the chain, from 0.
    */
   readonly seq: number;
@@ -1767,6 +1864,23 @@ export interface WorldImage {
    * Release of the kernel.
    */
   readonly kernel: string | null;
+}
+export interface BudgetTerms {
+  /**
+   * Lengths of the windows that it counts in beside the usual one of 24 h.
+   */
+  readonly windows_ms?: readonly number[];
+  readonly named?: BudgetLimits;
+}
+export interface SpanIdempotency {
+  /**
+   * Over agent and key.
+   */
+  readonly key: string;
+  /**
+   * Over the request and where it runs.
+   */
+  readonly body: string;
 }
 /**
  * Answer 200 of GET /v1/spans.

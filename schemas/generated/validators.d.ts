@@ -7,6 +7,8 @@ import type {
   ApprovalsReply,
   ApprovalsDocument,
   BrokerFile,
+  BudgetReply,
+  BudgetsReply,
   CheckReply,
   CheckRequest,
   ConfigDocument,
@@ -41,6 +43,8 @@ export declare const validateApprovalPreviewReply: Validator<ApprovalPreviewRepl
 export declare const validateApprovalsReply: Validator<ApprovalsReply>;
 export declare const validateApprovalsDocument: Validator<ApprovalsDocument>;
 export declare const validateBrokerFile: Validator<BrokerFile>;
+export declare const validateBudgetReply: Validator<BudgetReply>;
+export declare const validateBudgetsReply: Validator<BudgetsReply>;
 export declare const validateCheckReply: Validator<CheckReply>;
 export declare const validateCheckRequest: Validator<CheckRequest>;
 export declare const validateConfigDocument: Validator<ConfigDocument>;

@@ -2880,6 +2880,883 @@ return errors === 0;
 return validate10;
 })();
 
+export const validateBudgetReply = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"budget-reply.schema.json","title":"BudgetReply","type":"object","additionalProperties":false,"required":["budget","shared"],"properties":{"budget":{"$ref":"shared.schema.json#/definitions/account"},"shared":{"anyOf":[{"$ref":"shared.schema.json#/definitions/account"},{"type":"null"}]}}};
+const schema13 = {"title":"BudgetAccount","type":"object","additionalProperties":false,"required":["agent_id","kind","policy_id","windows"],"properties":{"agent_id":{"type":"string"},"kind":{"type":"string","enum":["agent","label","shared"]},"policy_id":{"type":"string"},"windows":{"type":"array","items":{"$ref":"#/definitions/account_window"}}}};
+const schema14 = {"title":"BudgetWindow","type":"object","additionalProperties":false,"required":["length_ms","began_at","ends_at","budgets"],"properties":{"length_ms":{"type":"integer","minimum":1},"began_at":{"type":["string","null"]},"ends_at":{"type":["string","null"]},"budgets":{"type":"array","items":{"$ref":"#/definitions/account_budget"}}}};
+const schema15 = {"title":"BudgetState","type":"object","additionalProperties":false,"required":["name","limit","used","reserved","lowered"],"properties":{"name":{"$ref":"#/definitions/budget_name"},"limit":{"type":["integer","null"],"minimum":0},"used":{"type":"integer","minimum":0},"reserved":{"type":"integer","minimum":0},"lowered":{"type":"boolean"}}};
+const schema16 = {"title":"BudgetName","type":"string","enum":["max_execs","max_runtime_ms","max_egress_bytes"]};
+
+function validate14(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((((data.name === undefined) && (missing0 = "name")) || ((data.limit === undefined) && (missing0 = "limit"))) || ((data.used === undefined) && (missing0 = "used"))) || ((data.reserved === undefined) && (missing0 = "reserved"))) || ((data.lowered === undefined) && (missing0 = "lowered"))){
+validate14.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema15.required,parentSchema:schema15,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((key0 === "name") || (key0 === "limit")) || (key0 === "used")) || (key0 === "reserved")) || (key0 === "lowered"))){
+validate14.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema15,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.name !== undefined){
+let data0 = data.name;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate14.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data0}];
+return false;
+}
+if(!(((data0 === "max_execs") || (data0 === "max_runtime_ms")) || (data0 === "max_egress_bytes"))){
+validate14.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/enum",keyword:"enum",params:{allowedValues: schema16.enum},message:"must be equal to one of the allowed values",schema:schema16.enum,parentSchema:schema16,data:data0}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.limit !== undefined){
+let data1 = data.limit;
+const _errs5 = errors;
+if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (data1 !== null)){
+validate14.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/type",keyword:"type",params:{type: schema15.properties.limit.type},message:"must be integer,null",schema:schema15.properties.limit.type,parentSchema:schema15.properties.limit,data:data1}];
+return false;
+}
+if(errors === _errs5){
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 < 0 || isNaN(data1)){
+validate14.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema15.properties.limit,data:data1}];
+return false;
+}
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.used !== undefined){
+let data2 = data.used;
+const _errs7 = errors;
+if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
+validate14.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema15.properties.used.type,parentSchema:schema15.properties.used,data:data2}];
+return false;
+}
+if(errors === _errs7){
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+validate14.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema15.properties.used,data:data2}];
+return false;
+}
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.reserved !== undefined){
+let data3 = data.reserved;
+const _errs9 = errors;
+if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
+validate14.errors = [{instancePath:instancePath+"/reserved",schemaPath:"#/properties/reserved/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema15.properties.reserved.type,parentSchema:schema15.properties.reserved,data:data3}];
+return false;
+}
+if(errors === _errs9){
+if((typeof data3 == "number") && (isFinite(data3))){
+if(data3 < 0 || isNaN(data3)){
+validate14.errors = [{instancePath:instancePath+"/reserved",schemaPath:"#/properties/reserved/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema15.properties.reserved,data:data3}];
+return false;
+}
+}
+}
+var valid0 = _errs9 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.lowered !== undefined){
+let data4 = data.lowered;
+const _errs11 = errors;
+if(typeof data4 !== "boolean"){
+validate14.errors = [{instancePath:instancePath+"/lowered",schemaPath:"#/properties/lowered/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema15.properties.lowered.type,parentSchema:schema15.properties.lowered,data:data4}];
+return false;
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate14.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema15.type,parentSchema:schema15,data}];
+return false;
+}
+}
+validate14.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate13(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((data.length_ms === undefined) && (missing0 = "length_ms")) || ((data.began_at === undefined) && (missing0 = "began_at"))) || ((data.ends_at === undefined) && (missing0 = "ends_at"))) || ((data.budgets === undefined) && (missing0 = "budgets"))){
+validate13.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema14.required,parentSchema:schema14,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((key0 === "length_ms") || (key0 === "began_at")) || (key0 === "ends_at")) || (key0 === "budgets"))){
+validate13.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema14,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.length_ms !== undefined){
+let data0 = data.length_ms;
+const _errs2 = errors;
+if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
+validate13.errors = [{instancePath:instancePath+"/length_ms",schemaPath:"#/properties/length_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema14.properties.length_ms.type,parentSchema:schema14.properties.length_ms,data:data0}];
+return false;
+}
+if(errors === _errs2){
+if((typeof data0 == "number") && (isFinite(data0))){
+if(data0 < 1 || isNaN(data0)){
+validate13.errors = [{instancePath:instancePath+"/length_ms",schemaPath:"#/properties/length_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema14.properties.length_ms,data:data0}];
+return false;
+}
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.began_at !== undefined){
+let data1 = data.began_at;
+const _errs4 = errors;
+if((typeof data1 !== "string") && (data1 !== null)){
+validate13.errors = [{instancePath:instancePath+"/began_at",schemaPath:"#/properties/began_at/type",keyword:"type",params:{type: schema14.properties.began_at.type},message:"must be string,null",schema:schema14.properties.began_at.type,parentSchema:schema14.properties.began_at,data:data1}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.ends_at !== undefined){
+let data2 = data.ends_at;
+const _errs6 = errors;
+if((typeof data2 !== "string") && (data2 !== null)){
+validate13.errors = [{instancePath:instancePath+"/ends_at",schemaPath:"#/properties/ends_at/type",keyword:"type",params:{type: schema14.properties.ends_at.type},message:"must be string,null",schema:schema14.properties.ends_at.type,parentSchema:schema14.properties.ends_at,data:data2}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.budgets !== undefined){
+let data3 = data.budgets;
+const _errs8 = errors;
+if(errors === _errs8){
+if(Array.isArray(data3)){
+var valid1 = true;
+const len0 = data3.length;
+for(let i0=0; i0<len0; i0++){
+const _errs10 = errors;
+if(!(validate14(data3[i0], {instancePath:instancePath+"/budgets/" + i0,parentData:data3,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate14.errors : vErrors.concat(validate14.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs10 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate13.errors = [{instancePath:instancePath+"/budgets",schemaPath:"#/properties/budgets/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema14.properties.budgets.type,parentSchema:schema14.properties.budgets,data:data3}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate13.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema14.type,parentSchema:schema14,data}];
+return false;
+}
+}
+validate13.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate12(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((data.agent_id === undefined) && (missing0 = "agent_id")) || ((data.kind === undefined) && (missing0 = "kind"))) || ((data.policy_id === undefined) && (missing0 = "policy_id"))) || ((data.windows === undefined) && (missing0 = "windows"))){
+validate12.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema13.required,parentSchema:schema13,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((key0 === "agent_id") || (key0 === "kind")) || (key0 === "policy_id")) || (key0 === "windows"))){
+validate12.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema13,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.agent_id !== undefined){
+let data0 = data.agent_id;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"#/properties/agent_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.agent_id.type,parentSchema:schema13.properties.agent_id,data:data0}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.kind !== undefined){
+let data1 = data.kind;
+const _errs4 = errors;
+if(typeof data1 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.kind.type,parentSchema:schema13.properties.kind,data:data1}];
+return false;
+}
+if(!(((data1 === "agent") || (data1 === "label")) || (data1 === "shared"))){
+validate12.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/enum",keyword:"enum",params:{allowedValues: schema13.properties.kind.enum},message:"must be equal to one of the allowed values",schema:schema13.properties.kind.enum,parentSchema:schema13.properties.kind,data:data1}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.policy_id !== undefined){
+let data2 = data.policy_id;
+const _errs6 = errors;
+if(typeof data2 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/policy_id",schemaPath:"#/properties/policy_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.policy_id.type,parentSchema:schema13.properties.policy_id,data:data2}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.windows !== undefined){
+let data3 = data.windows;
+const _errs8 = errors;
+if(errors === _errs8){
+if(Array.isArray(data3)){
+var valid1 = true;
+const len0 = data3.length;
+for(let i0=0; i0<len0; i0++){
+const _errs10 = errors;
+if(!(validate13(data3[i0], {instancePath:instancePath+"/windows/" + i0,parentData:data3,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate13.errors : vErrors.concat(validate13.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs10 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/windows",schemaPath:"#/properties/windows/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema13.properties.windows.type,parentSchema:schema13.properties.windows,data:data3}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate12.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema13.type,parentSchema:schema13,data}];
+return false;
+}
+}
+validate12.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="budget-reply.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((data.budget === undefined) && (missing0 = "budget")) || ((data.shared === undefined) && (missing0 = "shared"))){
+validate10.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema11.required,parentSchema:schema11,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "budget") || (key0 === "shared"))){
+validate10.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.budget !== undefined){
+const _errs2 = errors;
+if(!(validate12(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
+vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.shared !== undefined){
+let data1 = data.shared;
+const _errs3 = errors;
+const _errs4 = errors;
+let valid1 = false;
+const _errs5 = errors;
+if(!(validate12(data1, {instancePath:instancePath+"/shared",parentData:data,parentDataProperty:"shared",rootData}))){
+vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
+errors = vErrors.length;
+}
+var _valid0 = _errs5 === errors;
+valid1 = valid1 || _valid0;
+if(!valid1){
+const _errs6 = errors;
+if(data1 !== null){
+const err0 = {instancePath:instancePath+"/shared",schemaPath:"#/properties/shared/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.shared.anyOf[1].type,parentSchema:schema11.properties.shared.anyOf[1],data:data1};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+var _valid0 = _errs6 === errors;
+valid1 = valid1 || _valid0;
+}
+if(!valid1){
+const err1 = {instancePath:instancePath+"/shared",schemaPath:"#/properties/shared/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.shared.anyOf,parentSchema:schema11.properties.shared,data:data1};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+validate10.errors = vErrors;
+return false;
+}
+else {
+errors = _errs4;
+if(vErrors !== null){
+if(_errs4){
+vErrors.length = _errs4;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs3 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
+return false;
+}
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
+export const validateBudgetsReply = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"budgets-reply.schema.json","title":"BudgetsReply","type":"object","additionalProperties":false,"required":["budgets"],"properties":{"budgets":{"type":"array","items":{"$ref":"shared.schema.json#/definitions/account"}}}};
+const schema13 = {"title":"BudgetAccount","type":"object","additionalProperties":false,"required":["agent_id","kind","policy_id","windows"],"properties":{"agent_id":{"type":"string"},"kind":{"type":"string","enum":["agent","label","shared"]},"policy_id":{"type":"string"},"windows":{"type":"array","items":{"$ref":"#/definitions/account_window"}}}};
+const schema14 = {"title":"BudgetWindow","type":"object","additionalProperties":false,"required":["length_ms","began_at","ends_at","budgets"],"properties":{"length_ms":{"type":"integer","minimum":1},"began_at":{"type":["string","null"]},"ends_at":{"type":["string","null"]},"budgets":{"type":"array","items":{"$ref":"#/definitions/account_budget"}}}};
+const schema15 = {"title":"BudgetState","type":"object","additionalProperties":false,"required":["name","limit","used","reserved","lowered"],"properties":{"name":{"$ref":"#/definitions/budget_name"},"limit":{"type":["integer","null"],"minimum":0},"used":{"type":"integer","minimum":0},"reserved":{"type":"integer","minimum":0},"lowered":{"type":"boolean"}}};
+const schema16 = {"title":"BudgetName","type":"string","enum":["max_execs","max_runtime_ms","max_egress_bytes"]};
+
+function validate14(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((((data.name === undefined) && (missing0 = "name")) || ((data.limit === undefined) && (missing0 = "limit"))) || ((data.used === undefined) && (missing0 = "used"))) || ((data.reserved === undefined) && (missing0 = "reserved"))) || ((data.lowered === undefined) && (missing0 = "lowered"))){
+validate14.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema15.required,parentSchema:schema15,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((key0 === "name") || (key0 === "limit")) || (key0 === "used")) || (key0 === "reserved")) || (key0 === "lowered"))){
+validate14.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema15,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.name !== undefined){
+let data0 = data.name;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate14.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data0}];
+return false;
+}
+if(!(((data0 === "max_execs") || (data0 === "max_runtime_ms")) || (data0 === "max_egress_bytes"))){
+validate14.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/enum",keyword:"enum",params:{allowedValues: schema16.enum},message:"must be equal to one of the allowed values",schema:schema16.enum,parentSchema:schema16,data:data0}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.limit !== undefined){
+let data1 = data.limit;
+const _errs5 = errors;
+if((!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))) && (data1 !== null)){
+validate14.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/type",keyword:"type",params:{type: schema15.properties.limit.type},message:"must be integer,null",schema:schema15.properties.limit.type,parentSchema:schema15.properties.limit,data:data1}];
+return false;
+}
+if(errors === _errs5){
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 < 0 || isNaN(data1)){
+validate14.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema15.properties.limit,data:data1}];
+return false;
+}
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.used !== undefined){
+let data2 = data.used;
+const _errs7 = errors;
+if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
+validate14.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema15.properties.used.type,parentSchema:schema15.properties.used,data:data2}];
+return false;
+}
+if(errors === _errs7){
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+validate14.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema15.properties.used,data:data2}];
+return false;
+}
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.reserved !== undefined){
+let data3 = data.reserved;
+const _errs9 = errors;
+if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
+validate14.errors = [{instancePath:instancePath+"/reserved",schemaPath:"#/properties/reserved/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema15.properties.reserved.type,parentSchema:schema15.properties.reserved,data:data3}];
+return false;
+}
+if(errors === _errs9){
+if((typeof data3 == "number") && (isFinite(data3))){
+if(data3 < 0 || isNaN(data3)){
+validate14.errors = [{instancePath:instancePath+"/reserved",schemaPath:"#/properties/reserved/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema15.properties.reserved,data:data3}];
+return false;
+}
+}
+}
+var valid0 = _errs9 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.lowered !== undefined){
+let data4 = data.lowered;
+const _errs11 = errors;
+if(typeof data4 !== "boolean"){
+validate14.errors = [{instancePath:instancePath+"/lowered",schemaPath:"#/properties/lowered/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema15.properties.lowered.type,parentSchema:schema15.properties.lowered,data:data4}];
+return false;
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate14.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema15.type,parentSchema:schema15,data}];
+return false;
+}
+}
+validate14.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate13(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((data.length_ms === undefined) && (missing0 = "length_ms")) || ((data.began_at === undefined) && (missing0 = "began_at"))) || ((data.ends_at === undefined) && (missing0 = "ends_at"))) || ((data.budgets === undefined) && (missing0 = "budgets"))){
+validate13.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema14.required,parentSchema:schema14,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((key0 === "length_ms") || (key0 === "began_at")) || (key0 === "ends_at")) || (key0 === "budgets"))){
+validate13.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema14,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.length_ms !== undefined){
+let data0 = data.length_ms;
+const _errs2 = errors;
+if(!(((typeof data0 == "number") && (!(data0 % 1) && !isNaN(data0))) && (isFinite(data0)))){
+validate13.errors = [{instancePath:instancePath+"/length_ms",schemaPath:"#/properties/length_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema14.properties.length_ms.type,parentSchema:schema14.properties.length_ms,data:data0}];
+return false;
+}
+if(errors === _errs2){
+if((typeof data0 == "number") && (isFinite(data0))){
+if(data0 < 1 || isNaN(data0)){
+validate13.errors = [{instancePath:instancePath+"/length_ms",schemaPath:"#/properties/length_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema14.properties.length_ms,data:data0}];
+return false;
+}
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.began_at !== undefined){
+let data1 = data.began_at;
+const _errs4 = errors;
+if((typeof data1 !== "string") && (data1 !== null)){
+validate13.errors = [{instancePath:instancePath+"/began_at",schemaPath:"#/properties/began_at/type",keyword:"type",params:{type: schema14.properties.began_at.type},message:"must be string,null",schema:schema14.properties.began_at.type,parentSchema:schema14.properties.began_at,data:data1}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.ends_at !== undefined){
+let data2 = data.ends_at;
+const _errs6 = errors;
+if((typeof data2 !== "string") && (data2 !== null)){
+validate13.errors = [{instancePath:instancePath+"/ends_at",schemaPath:"#/properties/ends_at/type",keyword:"type",params:{type: schema14.properties.ends_at.type},message:"must be string,null",schema:schema14.properties.ends_at.type,parentSchema:schema14.properties.ends_at,data:data2}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.budgets !== undefined){
+let data3 = data.budgets;
+const _errs8 = errors;
+if(errors === _errs8){
+if(Array.isArray(data3)){
+var valid1 = true;
+const len0 = data3.length;
+for(let i0=0; i0<len0; i0++){
+const _errs10 = errors;
+if(!(validate14(data3[i0], {instancePath:instancePath+"/budgets/" + i0,parentData:data3,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate14.errors : vErrors.concat(validate14.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs10 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate13.errors = [{instancePath:instancePath+"/budgets",schemaPath:"#/properties/budgets/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema14.properties.budgets.type,parentSchema:schema14.properties.budgets,data:data3}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate13.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema14.type,parentSchema:schema14,data}];
+return false;
+}
+}
+validate13.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate12(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((data.agent_id === undefined) && (missing0 = "agent_id")) || ((data.kind === undefined) && (missing0 = "kind"))) || ((data.policy_id === undefined) && (missing0 = "policy_id"))) || ((data.windows === undefined) && (missing0 = "windows"))){
+validate12.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema13.required,parentSchema:schema13,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((((key0 === "agent_id") || (key0 === "kind")) || (key0 === "policy_id")) || (key0 === "windows"))){
+validate12.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema13,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.agent_id !== undefined){
+let data0 = data.agent_id;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"#/properties/agent_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.agent_id.type,parentSchema:schema13.properties.agent_id,data:data0}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.kind !== undefined){
+let data1 = data.kind;
+const _errs4 = errors;
+if(typeof data1 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.kind.type,parentSchema:schema13.properties.kind,data:data1}];
+return false;
+}
+if(!(((data1 === "agent") || (data1 === "label")) || (data1 === "shared"))){
+validate12.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/enum",keyword:"enum",params:{allowedValues: schema13.properties.kind.enum},message:"must be equal to one of the allowed values",schema:schema13.properties.kind.enum,parentSchema:schema13.properties.kind,data:data1}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.policy_id !== undefined){
+let data2 = data.policy_id;
+const _errs6 = errors;
+if(typeof data2 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/policy_id",schemaPath:"#/properties/policy_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.policy_id.type,parentSchema:schema13.properties.policy_id,data:data2}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.windows !== undefined){
+let data3 = data.windows;
+const _errs8 = errors;
+if(errors === _errs8){
+if(Array.isArray(data3)){
+var valid1 = true;
+const len0 = data3.length;
+for(let i0=0; i0<len0; i0++){
+const _errs10 = errors;
+if(!(validate13(data3[i0], {instancePath:instancePath+"/windows/" + i0,parentData:data3,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate13.errors : vErrors.concat(validate13.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs10 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/windows",schemaPath:"#/properties/windows/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema13.properties.windows.type,parentSchema:schema13.properties.windows,data:data3}];
+return false;
+}
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate12.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema13.type,parentSchema:schema13,data}];
+return false;
+}
+}
+validate12.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="budgets-reply.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.budgets === undefined) && (missing0 = "budgets")){
+validate10.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema11.required,parentSchema:schema11,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(key0 === "budgets")){
+validate10.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.budgets !== undefined){
+let data0 = data.budgets;
+const _errs2 = errors;
+if(errors === _errs2){
+if(Array.isArray(data0)){
+var valid1 = true;
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
+const _errs4 = errors;
+if(!(validate12(data0[i0], {instancePath:instancePath+"/budgets/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs4 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/budgets",schemaPath:"#/properties/budgets/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.properties.budgets.type,parentSchema:schema11.properties.budgets,data:data0}];
+return false;
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
+return false;
+}
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
 export const validateCheckReply = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"check-reply.schema.json","title":"CheckReply","type":"object","additionalProperties":false,"required":["decision","policy_id","policy_hash"],"properties":{"decision":{"$ref":"shared.schema.json#/definitions/decision"},"policy_id":{"type":"string"},"policy_hash":{"type":"string","pattern":"^sha256:"}}};
@@ -4428,15 +5305,137 @@ return validate10;
 
 export const validateErrorReply = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"error-reply.schema.json","title":"ErrorReply","type":"object","additionalProperties":false,"required":["error"],"properties":{"error":{"$ref":"#/definitions/error"}},"definitions":{"error":{"title":"ErrorBody","type":"object","additionalProperties":false,"required":["code","message","hint"],"properties":{"code":{"$ref":"shared.schema.json#/definitions/error_code"},"message":{"type":"string","minLength":1},"hint":{"type":"string","minLength":1},"path":{"type":"string"},"span_id":{"type":"string","pattern":"^spn_"},"policy_id":{"type":"string"},"rule":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision_rule"},{"type":"null"}]},"exit":{"type":"integer"},"approval_id":{"type":"string","pattern":"^apr_"},"budget":{"$ref":"#/definitions/spent_budget"},"retry_after_ms":{"type":"integer","minimum":0}}},"spent_budget":{"title":"SpentBudget","type":"object","additionalProperties":false,"required":["name","limit","used"],"properties":{"name":{"type":"string","enum":["max_execs","max_runtime_ms","max_egress_bytes"]},"limit":{"type":"integer","minimum":0},"used":{"type":"integer","minimum":0},"shared":{"type":"boolean"},"resets_at":{"type":"string"}}}}};
-const schema12 = {"title":"ErrorBody","type":"object","additionalProperties":false,"required":["code","message","hint"],"properties":{"code":{"$ref":"shared.schema.json#/definitions/error_code"},"message":{"type":"string","minLength":1},"hint":{"type":"string","minLength":1},"path":{"type":"string"},"span_id":{"type":"string","pattern":"^spn_"},"policy_id":{"type":"string"},"rule":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision_rule"},{"type":"null"}]},"exit":{"type":"integer"},"approval_id":{"type":"string","pattern":"^apr_"},"budget":{"$ref":"#/definitions/spent_budget"},"retry_after_ms":{"type":"integer","minimum":0}}};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"error-reply.schema.json","title":"ErrorReply","type":"object","additionalProperties":false,"required":["error"],"properties":{"error":{"$ref":"#/definitions/error"}},"definitions":{"error":{"title":"ErrorBody","type":"object","additionalProperties":false,"required":["code","message","hint"],"properties":{"code":{"$ref":"shared.schema.json#/definitions/error_code"},"message":{"type":"string","minLength":1},"hint":{"type":"string","minLength":1},"path":{"type":"string"},"span_id":{"type":"string","pattern":"^spn_"},"policy_id":{"type":"string"},"rule":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision_rule"},{"type":"null"}]},"exit":{"type":"integer"},"approval_id":{"type":"string","pattern":"^apr_"},"budget":{"$ref":"shared.schema.json#/definitions/spent_budget"},"retry_after_ms":{"type":"integer","minimum":0}}}}};
+const schema12 = {"title":"ErrorBody","type":"object","additionalProperties":false,"required":["code","message","hint"],"properties":{"code":{"$ref":"shared.schema.json#/definitions/error_code"},"message":{"type":"string","minLength":1},"hint":{"type":"string","minLength":1},"path":{"type":"string"},"span_id":{"type":"string","pattern":"^spn_"},"policy_id":{"type":"string"},"rule":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision_rule"},{"type":"null"}]},"exit":{"type":"integer"},"approval_id":{"type":"string","pattern":"^apr_"},"budget":{"$ref":"shared.schema.json#/definitions/spent_budget"},"retry_after_ms":{"type":"integer","minimum":0}}};
 const schema14 = {"title":"ErrorCode","type":"string","enum":["invalid_request","agent_id_required","cwd_required","unknown_profile","policy_denied","approval_required","approval_denied","scope_denied","project_not_allowed","not_found","policy_changed","idempotency_conflict","apply_conflict","not_replayable","too_large","budget_exceeded","isolation_unavailable","busy","internal"]};
 const schema15 = {"title":"DecisionRule","type":"object","additionalProperties":false,"required":["list","pattern","fragment","source"],"properties":{"list":{"type":"string"},"pattern":{"type":"string"},"fragment":{"type":"string"},"source":{"type":"string"},"reason":{"type":"string"}}};
-const schema16 = {"title":"SpentBudget","type":"object","additionalProperties":false,"required":["name","limit","used"],"properties":{"name":{"type":"string","enum":["max_execs","max_runtime_ms","max_egress_bytes"]},"limit":{"type":"integer","minimum":0},"used":{"type":"integer","minimum":0},"shared":{"type":"boolean"},"resets_at":{"type":"string"}}};
 const func2 = Object.prototype.hasOwnProperty;
 const func3 = codePointLength;
 const pattern0 = new RegExp("^spn_", "u");
 const pattern1 = new RegExp("^apr_", "u");
+const schema16 = {"title":"SpentBudget","type":"object","additionalProperties":false,"required":["name","limit","used"],"properties":{"name":{"$ref":"#/definitions/budget_name"},"limit":{"type":"integer","minimum":0},"used":{"type":"integer","minimum":0},"shared":{"type":"boolean"},"resets_at":{"type":"string"}}};
+const schema17 = {"title":"BudgetName","type":"string","enum":["max_execs","max_runtime_ms","max_egress_bytes"]};
+
+function validate13(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.name === undefined) && (missing0 = "name")) || ((data.limit === undefined) && (missing0 = "limit"))) || ((data.used === undefined) && (missing0 = "used"))){
+validate13.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema16.required,parentSchema:schema16,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((key0 === "name") || (key0 === "limit")) || (key0 === "used")) || (key0 === "shared")) || (key0 === "resets_at"))){
+validate13.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema16,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.name !== undefined){
+let data0 = data.name;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate13.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.type,parentSchema:schema17,data:data0}];
+return false;
+}
+if(!(((data0 === "max_execs") || (data0 === "max_runtime_ms")) || (data0 === "max_egress_bytes"))){
+validate13.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/enum",keyword:"enum",params:{allowedValues: schema17.enum},message:"must be equal to one of the allowed values",schema:schema17.enum,parentSchema:schema17,data:data0}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.limit !== undefined){
+let data1 = data.limit;
+const _errs5 = errors;
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+validate13.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema16.properties.limit.type,parentSchema:schema16.properties.limit,data:data1}];
+return false;
+}
+if(errors === _errs5){
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 < 0 || isNaN(data1)){
+validate13.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema16.properties.limit,data:data1}];
+return false;
+}
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.used !== undefined){
+let data2 = data.used;
+const _errs7 = errors;
+if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
+validate13.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema16.properties.used.type,parentSchema:schema16.properties.used,data:data2}];
+return false;
+}
+if(errors === _errs7){
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+validate13.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema16.properties.used,data:data2}];
+return false;
+}
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.shared !== undefined){
+let data3 = data.shared;
+const _errs9 = errors;
+if(typeof data3 !== "boolean"){
+validate13.errors = [{instancePath:instancePath+"/shared",schemaPath:"#/properties/shared/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema16.properties.shared.type,parentSchema:schema16.properties.shared,data:data3}];
+return false;
+}
+var valid0 = _errs9 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.resets_at !== undefined){
+let data4 = data.resets_at;
+const _errs11 = errors;
+if(typeof data4 !== "string"){
+validate13.errors = [{instancePath:instancePath+"/resets_at",schemaPath:"#/properties/resets_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.resets_at.type,parentSchema:schema16.properties.resets_at,data:data4}];
+return false;
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate13.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema16.type,parentSchema:schema16,data}];
+return false;
+}
+}
+validate13.errors = vErrors;
+return errors === 0;
+}
+
 
 function validate11(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -4793,121 +5792,10 @@ var valid0 = true;
 }
 if(valid0){
 if(data.budget !== undefined){
-let data14 = data.budget;
 const _errs37 = errors;
-const _errs38 = errors;
-if(errors === _errs38){
-if(data14 && typeof data14 == "object" && !Array.isArray(data14)){
-let missing2;
-if((((data14.name === undefined) && (missing2 = "name")) || ((data14.limit === undefined) && (missing2 = "limit"))) || ((data14.used === undefined) && (missing2 = "used"))){
-validate11.errors = [{instancePath:instancePath+"/budget",schemaPath:"#/definitions/spent_budget/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema16.required,parentSchema:schema16,data:data14}];
-return false;
-}
-else {
-const _errs40 = errors;
-for(const key2 in data14){
-if(!(((((key2 === "name") || (key2 === "limit")) || (key2 === "used")) || (key2 === "shared")) || (key2 === "resets_at"))){
-validate11.errors = [{instancePath:instancePath+"/budget",schemaPath:"#/definitions/spent_budget/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema16,data:data14}];
-return false;
-break;
-}
-}
-if(_errs40 === errors){
-if(data14.name !== undefined){
-let data15 = data14.name;
-const _errs41 = errors;
-if(typeof data15 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/budget/name",schemaPath:"#/definitions/spent_budget/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.name.type,parentSchema:schema16.properties.name,data:data15}];
-return false;
-}
-if(!(((data15 === "max_execs") || (data15 === "max_runtime_ms")) || (data15 === "max_egress_bytes"))){
-validate11.errors = [{instancePath:instancePath+"/budget/name",schemaPath:"#/definitions/spent_budget/properties/name/enum",keyword:"enum",params:{allowedValues: schema16.properties.name.enum},message:"must be equal to one of the allowed values",schema:schema16.properties.name.enum,parentSchema:schema16.properties.name,data:data15}];
-return false;
-}
-var valid6 = _errs41 === errors;
-}
-else {
-var valid6 = true;
-}
-if(valid6){
-if(data14.limit !== undefined){
-let data16 = data14.limit;
-const _errs43 = errors;
-if(!(((typeof data16 == "number") && (!(data16 % 1) && !isNaN(data16))) && (isFinite(data16)))){
-validate11.errors = [{instancePath:instancePath+"/budget/limit",schemaPath:"#/definitions/spent_budget/properties/limit/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema16.properties.limit.type,parentSchema:schema16.properties.limit,data:data16}];
-return false;
-}
-if(errors === _errs43){
-if((typeof data16 == "number") && (isFinite(data16))){
-if(data16 < 0 || isNaN(data16)){
-validate11.errors = [{instancePath:instancePath+"/budget/limit",schemaPath:"#/definitions/spent_budget/properties/limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema16.properties.limit,data:data16}];
-return false;
-}
-}
-}
-var valid6 = _errs43 === errors;
-}
-else {
-var valid6 = true;
-}
-if(valid6){
-if(data14.used !== undefined){
-let data17 = data14.used;
-const _errs45 = errors;
-if(!(((typeof data17 == "number") && (!(data17 % 1) && !isNaN(data17))) && (isFinite(data17)))){
-validate11.errors = [{instancePath:instancePath+"/budget/used",schemaPath:"#/definitions/spent_budget/properties/used/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema16.properties.used.type,parentSchema:schema16.properties.used,data:data17}];
-return false;
-}
-if(errors === _errs45){
-if((typeof data17 == "number") && (isFinite(data17))){
-if(data17 < 0 || isNaN(data17)){
-validate11.errors = [{instancePath:instancePath+"/budget/used",schemaPath:"#/definitions/spent_budget/properties/used/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema16.properties.used,data:data17}];
-return false;
-}
-}
-}
-var valid6 = _errs45 === errors;
-}
-else {
-var valid6 = true;
-}
-if(valid6){
-if(data14.shared !== undefined){
-let data18 = data14.shared;
-const _errs47 = errors;
-if(typeof data18 !== "boolean"){
-validate11.errors = [{instancePath:instancePath+"/budget/shared",schemaPath:"#/definitions/spent_budget/properties/shared/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema16.properties.shared.type,parentSchema:schema16.properties.shared,data:data18}];
-return false;
-}
-var valid6 = _errs47 === errors;
-}
-else {
-var valid6 = true;
-}
-if(valid6){
-if(data14.resets_at !== undefined){
-let data19 = data14.resets_at;
-const _errs49 = errors;
-if(typeof data19 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/budget/resets_at",schemaPath:"#/definitions/spent_budget/properties/resets_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.properties.resets_at.type,parentSchema:schema16.properties.resets_at,data:data19}];
-return false;
-}
-var valid6 = _errs49 === errors;
-}
-else {
-var valid6 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/budget",schemaPath:"#/definitions/spent_budget/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema16.type,parentSchema:schema16,data:data14}];
-return false;
-}
+if(!(validate13(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
+vErrors = vErrors === null ? validate13.errors : vErrors.concat(validate13.errors);
+errors = vErrors.length;
 }
 var valid0 = _errs37 === errors;
 }
@@ -4916,21 +5804,21 @@ var valid0 = true;
 }
 if(valid0){
 if(data.retry_after_ms !== undefined){
-let data20 = data.retry_after_ms;
-const _errs51 = errors;
-if(!(((typeof data20 == "number") && (!(data20 % 1) && !isNaN(data20))) && (isFinite(data20)))){
-validate11.errors = [{instancePath:instancePath+"/retry_after_ms",schemaPath:"#/properties/retry_after_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.retry_after_ms.type,parentSchema:schema12.properties.retry_after_ms,data:data20}];
+let data15 = data.retry_after_ms;
+const _errs38 = errors;
+if(!(((typeof data15 == "number") && (!(data15 % 1) && !isNaN(data15))) && (isFinite(data15)))){
+validate11.errors = [{instancePath:instancePath+"/retry_after_ms",schemaPath:"#/properties/retry_after_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.retry_after_ms.type,parentSchema:schema12.properties.retry_after_ms,data:data15}];
 return false;
 }
-if(errors === _errs51){
-if((typeof data20 == "number") && (isFinite(data20))){
-if(data20 < 0 || isNaN(data20)){
-validate11.errors = [{instancePath:instancePath+"/retry_after_ms",schemaPath:"#/properties/retry_after_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.retry_after_ms,data:data20}];
+if(errors === _errs38){
+if((typeof data15 == "number") && (isFinite(data15))){
+if(data15 < 0 || isNaN(data15)){
+validate11.errors = [{instancePath:instancePath+"/retry_after_ms",schemaPath:"#/properties/retry_after_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.retry_after_ms,data:data15}];
 return false;
 }
 }
 }
-var valid0 = _errs51 === errors;
+var valid0 = _errs38 === errors;
 }
 else {
 var valid0 = true;
@@ -12400,7 +13288,7 @@ return validate10;
 
 export const validateSpan = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped","issued"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"timeout_ms":{"type":"integer","minimum":1},"charged_ms":{"type":"number","minimum":0},"budget":{"$ref":"#/definitions/budget_terms"},"spent":{"$ref":"shared.schema.json#/definitions/spent_budget"},"left_out":{"type":"integer","minimum":1},"budget_reset":{"type":"string"},"idempotency":{"$ref":"#/definitions/idempotency"},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped","issued"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"budget_terms":{"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}},"idempotency":{"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
 const schema12 = {"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]};
 const schema14 = {"title":"ErrorCode","type":"string","enum":["invalid_request","agent_id_required","cwd_required","unknown_profile","policy_denied","approval_required","approval_denied","scope_denied","project_not_allowed","not_found","policy_changed","idempotency_conflict","apply_conflict","not_replayable","too_large","budget_exceeded","isolation_unavailable","busy","internal"]};
 const schema15 = {"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}};
@@ -12409,6 +13297,7 @@ const schema19 = {"title":"FsDiff","type":"object","additionalProperties":false,
 const schema20 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
 const schema21 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
 const schema26 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
+const schema33 = {"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}};
 const func2 = Object.prototype.hasOwnProperty;
 const func3 = codePointLength;
 const pattern0 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$", "u");
@@ -13433,6 +14322,306 @@ return false;
 }
 }
 validate16.errors = vErrors;
+return errors === 0;
+}
+
+const schema29 = {"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}};
+const schema30 = {"title":"BudgetLimits","type":"object","additionalProperties":false,"properties":{"max_execs":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_runtime_ms":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_egress_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}};
+
+function validate18(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "windows_ms") || (key0 === "named"))){
+validate18.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema29,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.windows_ms !== undefined){
+let data0 = data.windows_ms;
+const _errs2 = errors;
+if(errors === _errs2){
+if(Array.isArray(data0)){
+var valid1 = true;
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
+let data1 = data0[i0];
+const _errs4 = errors;
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+validate18.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema29.properties.windows_ms.items.type,parentSchema:schema29.properties.windows_ms.items,data:data1}];
+return false;
+}
+if(errors === _errs4){
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 < 1 || isNaN(data1)){
+validate18.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema29.properties.windows_ms.items,data:data1}];
+return false;
+}
+}
+}
+var valid1 = _errs4 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate18.errors = [{instancePath:instancePath+"/windows_ms",schemaPath:"#/properties/windows_ms/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema29.properties.windows_ms.type,parentSchema:schema29.properties.windows_ms,data:data0}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.named !== undefined){
+let data2 = data.named;
+const _errs6 = errors;
+const _errs7 = errors;
+if(errors === _errs7){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+const _errs9 = errors;
+for(const key1 in data2){
+if(!(((key1 === "max_execs") || (key1 === "max_runtime_ms")) || (key1 === "max_egress_bytes"))){
+validate18.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema30,data:data2}];
+return false;
+break;
+}
+}
+if(_errs9 === errors){
+if(data2.max_execs !== undefined){
+let data3 = data2.max_execs;
+const _errs10 = errors;
+if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
+validate18.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema30.properties.max_execs.type,parentSchema:schema30.properties.max_execs,data:data3}];
+return false;
+}
+if(errors === _errs10){
+if((typeof data3 == "number") && (isFinite(data3))){
+if(data3 > 9007199254740991 || isNaN(data3)){
+validate18.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema30.properties.max_execs,data:data3}];
+return false;
+}
+else {
+if(data3 < 0 || isNaN(data3)){
+validate18.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.max_execs,data:data3}];
+return false;
+}
+}
+}
+}
+var valid3 = _errs10 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data2.max_runtime_ms !== undefined){
+let data4 = data2.max_runtime_ms;
+const _errs12 = errors;
+if(!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))){
+validate18.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema30.properties.max_runtime_ms.type,parentSchema:schema30.properties.max_runtime_ms,data:data4}];
+return false;
+}
+if(errors === _errs12){
+if((typeof data4 == "number") && (isFinite(data4))){
+if(data4 > 9007199254740991 || isNaN(data4)){
+validate18.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema30.properties.max_runtime_ms,data:data4}];
+return false;
+}
+else {
+if(data4 < 0 || isNaN(data4)){
+validate18.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.max_runtime_ms,data:data4}];
+return false;
+}
+}
+}
+}
+var valid3 = _errs12 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data2.max_egress_bytes !== undefined){
+let data5 = data2.max_egress_bytes;
+const _errs14 = errors;
+if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
+validate18.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema30.properties.max_egress_bytes.type,parentSchema:schema30.properties.max_egress_bytes,data:data5}];
+return false;
+}
+if(errors === _errs14){
+if((typeof data5 == "number") && (isFinite(data5))){
+if(data5 > 9007199254740991 || isNaN(data5)){
+validate18.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema30.properties.max_egress_bytes,data:data5}];
+return false;
+}
+else {
+if(data5 < 0 || isNaN(data5)){
+validate18.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.max_egress_bytes,data:data5}];
+return false;
+}
+}
+}
+}
+var valid3 = _errs14 === errors;
+}
+else {
+var valid3 = true;
+}
+}
+}
+}
+}
+else {
+validate18.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema30.type,parentSchema:schema30,data:data2}];
+return false;
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+else {
+validate18.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema29.type,parentSchema:schema29,data}];
+return false;
+}
+}
+validate18.errors = vErrors;
+return errors === 0;
+}
+
+const schema31 = {"title":"SpentBudget","type":"object","additionalProperties":false,"required":["name","limit","used"],"properties":{"name":{"$ref":"#/definitions/budget_name"},"limit":{"type":"integer","minimum":0},"used":{"type":"integer","minimum":0},"shared":{"type":"boolean"},"resets_at":{"type":"string"}}};
+const schema32 = {"title":"BudgetName","type":"string","enum":["max_execs","max_runtime_ms","max_egress_bytes"]};
+
+function validate20(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.name === undefined) && (missing0 = "name")) || ((data.limit === undefined) && (missing0 = "limit"))) || ((data.used === undefined) && (missing0 = "used"))){
+validate20.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema31.required,parentSchema:schema31,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((key0 === "name") || (key0 === "limit")) || (key0 === "used")) || (key0 === "shared")) || (key0 === "resets_at"))){
+validate20.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema31,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.name !== undefined){
+let data0 = data.name;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate20.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema32.type,parentSchema:schema32,data:data0}];
+return false;
+}
+if(!(((data0 === "max_execs") || (data0 === "max_runtime_ms")) || (data0 === "max_egress_bytes"))){
+validate20.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/enum",keyword:"enum",params:{allowedValues: schema32.enum},message:"must be equal to one of the allowed values",schema:schema32.enum,parentSchema:schema32,data:data0}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.limit !== undefined){
+let data1 = data.limit;
+const _errs5 = errors;
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+validate20.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema31.properties.limit.type,parentSchema:schema31.properties.limit,data:data1}];
+return false;
+}
+if(errors === _errs5){
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 < 0 || isNaN(data1)){
+validate20.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema31.properties.limit,data:data1}];
+return false;
+}
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.used !== undefined){
+let data2 = data.used;
+const _errs7 = errors;
+if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
+validate20.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema31.properties.used.type,parentSchema:schema31.properties.used,data:data2}];
+return false;
+}
+if(errors === _errs7){
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+validate20.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema31.properties.used,data:data2}];
+return false;
+}
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.shared !== undefined){
+let data3 = data.shared;
+const _errs9 = errors;
+if(typeof data3 !== "boolean"){
+validate20.errors = [{instancePath:instancePath+"/shared",schemaPath:"#/properties/shared/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema31.properties.shared.type,parentSchema:schema31.properties.shared,data:data3}];
+return false;
+}
+var valid0 = _errs9 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.resets_at !== undefined){
+let data4 = data.resets_at;
+const _errs11 = errors;
+if(typeof data4 !== "string"){
+validate20.errors = [{instancePath:instancePath+"/resets_at",schemaPath:"#/properties/resets_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.resets_at.type,parentSchema:schema31.properties.resets_at,data:data4}];
+return false;
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate20.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema31.type,parentSchema:schema31,data}];
+return false;
+}
+}
+validate20.errors = vErrors;
 return errors === 0;
 }
 
@@ -15668,17 +16857,17 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.seq !== undefined){
-let data74 = data.seq;
+if(data.timeout_ms !== undefined){
+let data74 = data.timeout_ms;
 const _errs196 = errors;
 if(!(((typeof data74 == "number") && (!(data74 % 1) && !isNaN(data74))) && (isFinite(data74)))){
-validate10.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.seq.type,parentSchema:schema11.properties.seq,data:data74}];
+validate10.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.timeout_ms.type,parentSchema:schema11.properties.timeout_ms,data:data74}];
 return false;
 }
 if(errors === _errs196){
 if((typeof data74 == "number") && (isFinite(data74))){
-if(data74 < 0 || isNaN(data74)){
-validate10.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.properties.seq,data:data74}];
+if(data74 < 1 || isNaN(data74)){
+validate10.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.properties.timeout_ms,data:data74}];
 return false;
 }
 }
@@ -15689,12 +16878,20 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.prev !== undefined){
-let data75 = data.prev;
+if(data.charged_ms !== undefined){
+let data75 = data.charged_ms;
 const _errs198 = errors;
-if((typeof data75 !== "string") && (data75 !== null)){
-validate10.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema11.properties.prev.type},message:"must be string,null",schema:schema11.properties.prev.type,parentSchema:schema11.properties.prev,data:data75}];
+if(errors === _errs198){
+if((typeof data75 == "number") && (isFinite(data75))){
+if(data75 < 0 || isNaN(data75)){
+validate10.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.properties.charged_ms,data:data75}];
 return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema11.properties.charged_ms.type,parentSchema:schema11.properties.charged_ms,data:data75}];
+return false;
+}
 }
 var valid0 = _errs198 === errors;
 }
@@ -15702,25 +16899,201 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.hash !== undefined){
-let data76 = data.hash;
+if(data.budget !== undefined){
 const _errs200 = errors;
-if(errors === _errs200){
-if(typeof data76 === "string"){
-if(func3(data76) < 1){
-validate10.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.properties.hash,data:data76}];
-return false;
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.hash.type,parentSchema:schema11.properties.hash,data:data76}];
-return false;
-}
+if(!(validate18(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
+vErrors = vErrors === null ? validate18.errors : vErrors.concat(validate18.errors);
+errors = vErrors.length;
 }
 var valid0 = _errs200 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.spent !== undefined){
+const _errs201 = errors;
+if(!(validate20(data.spent, {instancePath:instancePath+"/spent",parentData:data,parentDataProperty:"spent",rootData}))){
+vErrors = vErrors === null ? validate20.errors : vErrors.concat(validate20.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs201 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.left_out !== undefined){
+let data78 = data.left_out;
+const _errs202 = errors;
+if(!(((typeof data78 == "number") && (!(data78 % 1) && !isNaN(data78))) && (isFinite(data78)))){
+validate10.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.left_out.type,parentSchema:schema11.properties.left_out,data:data78}];
+return false;
+}
+if(errors === _errs202){
+if((typeof data78 == "number") && (isFinite(data78))){
+if(data78 < 1 || isNaN(data78)){
+validate10.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.properties.left_out,data:data78}];
+return false;
+}
+}
+}
+var valid0 = _errs202 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.budget_reset !== undefined){
+let data79 = data.budget_reset;
+const _errs204 = errors;
+if(typeof data79 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/budget_reset",schemaPath:"#/properties/budget_reset/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.budget_reset.type,parentSchema:schema11.properties.budget_reset,data:data79}];
+return false;
+}
+var valid0 = _errs204 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.idempotency !== undefined){
+let data80 = data.idempotency;
+const _errs206 = errors;
+const _errs207 = errors;
+if(errors === _errs207){
+if(data80 && typeof data80 == "object" && !Array.isArray(data80)){
+let missing6;
+if(((data80.key === undefined) && (missing6 = "key")) || ((data80.body === undefined) && (missing6 = "body"))){
+validate10.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/required",keyword:"required",params:{missingProperty: missing6},message:"must have required property '"+missing6+"'",schema:schema33.required,parentSchema:schema33,data:data80}];
+return false;
+}
+else {
+const _errs209 = errors;
+for(const key6 in data80){
+if(!((key6 === "key") || (key6 === "body"))){
+validate10.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties",schema:false,parentSchema:schema33,data:data80}];
+return false;
+break;
+}
+}
+if(_errs209 === errors){
+if(data80.key !== undefined){
+let data81 = data80.key;
+const _errs210 = errors;
+if(errors === _errs210){
+if(typeof data81 === "string"){
+if(!pattern6.test(data81)){
+validate10.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema33.properties.key,data:data81}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema33.properties.key.type,parentSchema:schema33.properties.key,data:data81}];
+return false;
+}
+}
+var valid32 = _errs210 === errors;
+}
+else {
+var valid32 = true;
+}
+if(valid32){
+if(data80.body !== undefined){
+let data82 = data80.body;
+const _errs212 = errors;
+if(errors === _errs212){
+if(typeof data82 === "string"){
+if(!pattern6.test(data82)){
+validate10.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema33.properties.body,data:data82}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema33.properties.body.type,parentSchema:schema33.properties.body,data:data82}];
+return false;
+}
+}
+var valid32 = _errs212 === errors;
+}
+else {
+var valid32 = true;
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema33.type,parentSchema:schema33,data:data80}];
+return false;
+}
+}
+var valid0 = _errs206 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.seq !== undefined){
+let data83 = data.seq;
+const _errs214 = errors;
+if(!(((typeof data83 == "number") && (!(data83 % 1) && !isNaN(data83))) && (isFinite(data83)))){
+validate10.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.seq.type,parentSchema:schema11.properties.seq,data:data83}];
+return false;
+}
+if(errors === _errs214){
+if((typeof data83 == "number") && (isFinite(data83))){
+if(data83 < 0 || isNaN(data83)){
+validate10.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.properties.seq,data:data83}];
+return false;
+}
+}
+}
+var valid0 = _errs214 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.prev !== undefined){
+let data84 = data.prev;
+const _errs216 = errors;
+if((typeof data84 !== "string") && (data84 !== null)){
+validate10.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema11.properties.prev.type},message:"must be string,null",schema:schema11.properties.prev.type,parentSchema:schema11.properties.prev,data:data84}];
+return false;
+}
+var valid0 = _errs216 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.hash !== undefined){
+let data85 = data.hash;
+const _errs218 = errors;
+if(errors === _errs218){
+if(typeof data85 === "string"){
+if(func3(data85) < 1){
+validate10.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.properties.hash,data:data85}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.hash.type,parentSchema:schema11.properties.hash,data:data85}];
+return false;
+}
+}
+var valid0 = _errs218 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
 }
 }
 }
@@ -15775,7 +17148,7 @@ return validate10;
 export const validateSpansReply = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"spans-reply.schema.json","title":"SpansReply","type":"object","additionalProperties":false,"required":["spans","next_cursor"],"properties":{"spans":{"type":"array","items":{"$ref":"span.schema.json"}},"next_cursor":{"type":["string","null"]}}};
-const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped","issued"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
+const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"timeout_ms":{"type":"integer","minimum":1},"charged_ms":{"type":"number","minimum":0},"budget":{"$ref":"#/definitions/budget_terms"},"spent":{"$ref":"shared.schema.json#/definitions/spent_budget"},"left_out":{"type":"integer","minimum":1},"budget_reset":{"type":"string"},"idempotency":{"$ref":"#/definitions/idempotency"},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped","issued"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"budget_terms":{"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}},"idempotency":{"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
 const schema13 = {"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]};
 const schema15 = {"title":"ErrorCode","type":"string","enum":["invalid_request","agent_id_required","cwd_required","unknown_profile","policy_denied","approval_required","approval_denied","scope_denied","project_not_allowed","not_found","policy_changed","idempotency_conflict","apply_conflict","not_replayable","too_large","budget_exceeded","isolation_unavailable","busy","internal"]};
 const schema16 = {"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}};
@@ -15784,6 +17157,7 @@ const schema20 = {"title":"FsDiff","type":"object","additionalProperties":false,
 const schema21 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
 const schema22 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
 const schema27 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
+const schema34 = {"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}};
 const func2 = Object.prototype.hasOwnProperty;
 const func3 = codePointLength;
 const pattern0 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$", "u");
@@ -16808,6 +18182,306 @@ return false;
 }
 }
 validate17.errors = vErrors;
+return errors === 0;
+}
+
+const schema30 = {"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}};
+const schema31 = {"title":"BudgetLimits","type":"object","additionalProperties":false,"properties":{"max_execs":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_runtime_ms":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_egress_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}};
+
+function validate19(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "windows_ms") || (key0 === "named"))){
+validate19.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema30,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.windows_ms !== undefined){
+let data0 = data.windows_ms;
+const _errs2 = errors;
+if(errors === _errs2){
+if(Array.isArray(data0)){
+var valid1 = true;
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
+let data1 = data0[i0];
+const _errs4 = errors;
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+validate19.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema30.properties.windows_ms.items.type,parentSchema:schema30.properties.windows_ms.items,data:data1}];
+return false;
+}
+if(errors === _errs4){
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 < 1 || isNaN(data1)){
+validate19.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema30.properties.windows_ms.items,data:data1}];
+return false;
+}
+}
+}
+var valid1 = _errs4 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate19.errors = [{instancePath:instancePath+"/windows_ms",schemaPath:"#/properties/windows_ms/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema30.properties.windows_ms.type,parentSchema:schema30.properties.windows_ms,data:data0}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.named !== undefined){
+let data2 = data.named;
+const _errs6 = errors;
+const _errs7 = errors;
+if(errors === _errs7){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+const _errs9 = errors;
+for(const key1 in data2){
+if(!(((key1 === "max_execs") || (key1 === "max_runtime_ms")) || (key1 === "max_egress_bytes"))){
+validate19.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema31,data:data2}];
+return false;
+break;
+}
+}
+if(_errs9 === errors){
+if(data2.max_execs !== undefined){
+let data3 = data2.max_execs;
+const _errs10 = errors;
+if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
+validate19.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema31.properties.max_execs.type,parentSchema:schema31.properties.max_execs,data:data3}];
+return false;
+}
+if(errors === _errs10){
+if((typeof data3 == "number") && (isFinite(data3))){
+if(data3 > 9007199254740991 || isNaN(data3)){
+validate19.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema31.properties.max_execs,data:data3}];
+return false;
+}
+else {
+if(data3 < 0 || isNaN(data3)){
+validate19.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema31.properties.max_execs,data:data3}];
+return false;
+}
+}
+}
+}
+var valid3 = _errs10 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data2.max_runtime_ms !== undefined){
+let data4 = data2.max_runtime_ms;
+const _errs12 = errors;
+if(!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))){
+validate19.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema31.properties.max_runtime_ms.type,parentSchema:schema31.properties.max_runtime_ms,data:data4}];
+return false;
+}
+if(errors === _errs12){
+if((typeof data4 == "number") && (isFinite(data4))){
+if(data4 > 9007199254740991 || isNaN(data4)){
+validate19.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema31.properties.max_runtime_ms,data:data4}];
+return false;
+}
+else {
+if(data4 < 0 || isNaN(data4)){
+validate19.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema31.properties.max_runtime_ms,data:data4}];
+return false;
+}
+}
+}
+}
+var valid3 = _errs12 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data2.max_egress_bytes !== undefined){
+let data5 = data2.max_egress_bytes;
+const _errs14 = errors;
+if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
+validate19.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema31.properties.max_egress_bytes.type,parentSchema:schema31.properties.max_egress_bytes,data:data5}];
+return false;
+}
+if(errors === _errs14){
+if((typeof data5 == "number") && (isFinite(data5))){
+if(data5 > 9007199254740991 || isNaN(data5)){
+validate19.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema31.properties.max_egress_bytes,data:data5}];
+return false;
+}
+else {
+if(data5 < 0 || isNaN(data5)){
+validate19.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema31.properties.max_egress_bytes,data:data5}];
+return false;
+}
+}
+}
+}
+var valid3 = _errs14 === errors;
+}
+else {
+var valid3 = true;
+}
+}
+}
+}
+}
+else {
+validate19.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema31.type,parentSchema:schema31,data:data2}];
+return false;
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+else {
+validate19.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema30.type,parentSchema:schema30,data}];
+return false;
+}
+}
+validate19.errors = vErrors;
+return errors === 0;
+}
+
+const schema32 = {"title":"SpentBudget","type":"object","additionalProperties":false,"required":["name","limit","used"],"properties":{"name":{"$ref":"#/definitions/budget_name"},"limit":{"type":"integer","minimum":0},"used":{"type":"integer","minimum":0},"shared":{"type":"boolean"},"resets_at":{"type":"string"}}};
+const schema33 = {"title":"BudgetName","type":"string","enum":["max_execs","max_runtime_ms","max_egress_bytes"]};
+
+function validate21(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.name === undefined) && (missing0 = "name")) || ((data.limit === undefined) && (missing0 = "limit"))) || ((data.used === undefined) && (missing0 = "used"))){
+validate21.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema32.required,parentSchema:schema32,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((key0 === "name") || (key0 === "limit")) || (key0 === "used")) || (key0 === "shared")) || (key0 === "resets_at"))){
+validate21.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema32,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.name !== undefined){
+let data0 = data.name;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate21.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema33.type,parentSchema:schema33,data:data0}];
+return false;
+}
+if(!(((data0 === "max_execs") || (data0 === "max_runtime_ms")) || (data0 === "max_egress_bytes"))){
+validate21.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/enum",keyword:"enum",params:{allowedValues: schema33.enum},message:"must be equal to one of the allowed values",schema:schema33.enum,parentSchema:schema33,data:data0}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.limit !== undefined){
+let data1 = data.limit;
+const _errs5 = errors;
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+validate21.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema32.properties.limit.type,parentSchema:schema32.properties.limit,data:data1}];
+return false;
+}
+if(errors === _errs5){
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 < 0 || isNaN(data1)){
+validate21.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema32.properties.limit,data:data1}];
+return false;
+}
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.used !== undefined){
+let data2 = data.used;
+const _errs7 = errors;
+if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
+validate21.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema32.properties.used.type,parentSchema:schema32.properties.used,data:data2}];
+return false;
+}
+if(errors === _errs7){
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+validate21.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema32.properties.used,data:data2}];
+return false;
+}
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.shared !== undefined){
+let data3 = data.shared;
+const _errs9 = errors;
+if(typeof data3 !== "boolean"){
+validate21.errors = [{instancePath:instancePath+"/shared",schemaPath:"#/properties/shared/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema32.properties.shared.type,parentSchema:schema32.properties.shared,data:data3}];
+return false;
+}
+var valid0 = _errs9 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.resets_at !== undefined){
+let data4 = data.resets_at;
+const _errs11 = errors;
+if(typeof data4 !== "string"){
+validate21.errors = [{instancePath:instancePath+"/resets_at",schemaPath:"#/properties/resets_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema32.properties.resets_at.type,parentSchema:schema32.properties.resets_at,data:data4}];
+return false;
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate21.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema32.type,parentSchema:schema32,data}];
+return false;
+}
+}
+validate21.errors = vErrors;
 return errors === 0;
 }
 
@@ -19043,17 +20717,17 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.seq !== undefined){
-let data74 = data.seq;
+if(data.timeout_ms !== undefined){
+let data74 = data.timeout_ms;
 const _errs196 = errors;
 if(!(((typeof data74 == "number") && (!(data74 % 1) && !isNaN(data74))) && (isFinite(data74)))){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data74}];
+validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.timeout_ms.type,parentSchema:schema12.properties.timeout_ms,data:data74}];
 return false;
 }
 if(errors === _errs196){
 if((typeof data74 == "number") && (isFinite(data74))){
-if(data74 < 0 || isNaN(data74)){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data74}];
+if(data74 < 1 || isNaN(data74)){
+validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.timeout_ms,data:data74}];
 return false;
 }
 }
@@ -19064,12 +20738,20 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.prev !== undefined){
-let data75 = data.prev;
+if(data.charged_ms !== undefined){
+let data75 = data.charged_ms;
 const _errs198 = errors;
-if((typeof data75 !== "string") && (data75 !== null)){
-validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data75}];
+if(errors === _errs198){
+if((typeof data75 == "number") && (isFinite(data75))){
+if(data75 < 0 || isNaN(data75)){
+validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.charged_ms,data:data75}];
 return false;
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema12.properties.charged_ms.type,parentSchema:schema12.properties.charged_ms,data:data75}];
+return false;
+}
 }
 var valid0 = _errs198 === errors;
 }
@@ -19077,25 +20759,201 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.hash !== undefined){
-let data76 = data.hash;
+if(data.budget !== undefined){
 const _errs200 = errors;
-if(errors === _errs200){
-if(typeof data76 === "string"){
-if(func3(data76) < 1){
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data76}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data76}];
-return false;
-}
+if(!(validate19(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
+vErrors = vErrors === null ? validate19.errors : vErrors.concat(validate19.errors);
+errors = vErrors.length;
 }
 var valid0 = _errs200 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.spent !== undefined){
+const _errs201 = errors;
+if(!(validate21(data.spent, {instancePath:instancePath+"/spent",parentData:data,parentDataProperty:"spent",rootData}))){
+vErrors = vErrors === null ? validate21.errors : vErrors.concat(validate21.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs201 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.left_out !== undefined){
+let data78 = data.left_out;
+const _errs202 = errors;
+if(!(((typeof data78 == "number") && (!(data78 % 1) && !isNaN(data78))) && (isFinite(data78)))){
+validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.left_out.type,parentSchema:schema12.properties.left_out,data:data78}];
+return false;
+}
+if(errors === _errs202){
+if((typeof data78 == "number") && (isFinite(data78))){
+if(data78 < 1 || isNaN(data78)){
+validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.left_out,data:data78}];
+return false;
+}
+}
+}
+var valid0 = _errs202 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.budget_reset !== undefined){
+let data79 = data.budget_reset;
+const _errs204 = errors;
+if(typeof data79 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/budget_reset",schemaPath:"#/properties/budget_reset/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.budget_reset.type,parentSchema:schema12.properties.budget_reset,data:data79}];
+return false;
+}
+var valid0 = _errs204 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.idempotency !== undefined){
+let data80 = data.idempotency;
+const _errs206 = errors;
+const _errs207 = errors;
+if(errors === _errs207){
+if(data80 && typeof data80 == "object" && !Array.isArray(data80)){
+let missing6;
+if(((data80.key === undefined) && (missing6 = "key")) || ((data80.body === undefined) && (missing6 = "body"))){
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/required",keyword:"required",params:{missingProperty: missing6},message:"must have required property '"+missing6+"'",schema:schema34.required,parentSchema:schema34,data:data80}];
+return false;
+}
+else {
+const _errs209 = errors;
+for(const key6 in data80){
+if(!((key6 === "key") || (key6 === "body"))){
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties",schema:false,parentSchema:schema34,data:data80}];
+return false;
+break;
+}
+}
+if(_errs209 === errors){
+if(data80.key !== undefined){
+let data81 = data80.key;
+const _errs210 = errors;
+if(errors === _errs210){
+if(typeof data81 === "string"){
+if(!pattern6.test(data81)){
+validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema34.properties.key,data:data81}];
+return false;
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema34.properties.key.type,parentSchema:schema34.properties.key,data:data81}];
+return false;
+}
+}
+var valid32 = _errs210 === errors;
+}
+else {
+var valid32 = true;
+}
+if(valid32){
+if(data80.body !== undefined){
+let data82 = data80.body;
+const _errs212 = errors;
+if(errors === _errs212){
+if(typeof data82 === "string"){
+if(!pattern6.test(data82)){
+validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema34.properties.body,data:data82}];
+return false;
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema34.properties.body.type,parentSchema:schema34.properties.body,data:data82}];
+return false;
+}
+}
+var valid32 = _errs212 === errors;
+}
+else {
+var valid32 = true;
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema34.type,parentSchema:schema34,data:data80}];
+return false;
+}
+}
+var valid0 = _errs206 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.seq !== undefined){
+let data83 = data.seq;
+const _errs214 = errors;
+if(!(((typeof data83 == "number") && (!(data83 % 1) && !isNaN(data83))) && (isFinite(data83)))){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data83}];
+return false;
+}
+if(errors === _errs214){
+if((typeof data83 == "number") && (isFinite(data83))){
+if(data83 < 0 || isNaN(data83)){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data83}];
+return false;
+}
+}
+}
+var valid0 = _errs214 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.prev !== undefined){
+let data84 = data.prev;
+const _errs216 = errors;
+if((typeof data84 !== "string") && (data84 !== null)){
+validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data84}];
+return false;
+}
+var valid0 = _errs216 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.hash !== undefined){
+let data85 = data.hash;
+const _errs218 = errors;
+if(errors === _errs218){
+if(typeof data85 === "string"){
+if(func3(data85) < 1){
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data85}];
+return false;
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data85}];
+return false;
+}
+}
+var valid0 = _errs218 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
 }
 }
 }
@@ -19227,7 +21085,7 @@ return validate10;
 export const validateTraceReply = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"trace-reply.schema.json","title":"TraceReply","type":"object","additionalProperties":false,"required":["span","children"],"properties":{"span":{"$ref":"span.schema.json"},"children":{"type":"array","items":{"$ref":"span.schema.json"}}}};
-const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped","issued"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
+const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"timeout_ms":{"type":"integer","minimum":1},"charged_ms":{"type":"number","minimum":0},"budget":{"$ref":"#/definitions/budget_terms"},"spent":{"$ref":"shared.schema.json#/definitions/spent_budget"},"left_out":{"type":"integer","minimum":1},"budget_reset":{"type":"string"},"idempotency":{"$ref":"#/definitions/idempotency"},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped","issued"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"budget_terms":{"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}},"idempotency":{"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
 const schema13 = {"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]};
 const schema15 = {"title":"ErrorCode","type":"string","enum":["invalid_request","agent_id_required","cwd_required","unknown_profile","policy_denied","approval_required","approval_denied","scope_denied","project_not_allowed","not_found","policy_changed","idempotency_conflict","apply_conflict","not_replayable","too_large","budget_exceeded","isolation_unavailable","busy","internal"]};
 const schema16 = {"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit"]},"subject":{"type":"string"}}};
@@ -19236,6 +21094,7 @@ const schema20 = {"title":"FsDiff","type":"object","additionalProperties":false,
 const schema21 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
 const schema22 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
 const schema27 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
+const schema34 = {"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}};
 const func2 = Object.prototype.hasOwnProperty;
 const func3 = codePointLength;
 const pattern0 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$", "u");
@@ -20260,6 +22119,306 @@ return false;
 }
 }
 validate17.errors = vErrors;
+return errors === 0;
+}
+
+const schema30 = {"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}};
+const schema31 = {"title":"BudgetLimits","type":"object","additionalProperties":false,"properties":{"max_execs":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_runtime_ms":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_egress_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}};
+
+function validate19(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "windows_ms") || (key0 === "named"))){
+validate19.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema30,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.windows_ms !== undefined){
+let data0 = data.windows_ms;
+const _errs2 = errors;
+if(errors === _errs2){
+if(Array.isArray(data0)){
+var valid1 = true;
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
+let data1 = data0[i0];
+const _errs4 = errors;
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+validate19.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema30.properties.windows_ms.items.type,parentSchema:schema30.properties.windows_ms.items,data:data1}];
+return false;
+}
+if(errors === _errs4){
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 < 1 || isNaN(data1)){
+validate19.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema30.properties.windows_ms.items,data:data1}];
+return false;
+}
+}
+}
+var valid1 = _errs4 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate19.errors = [{instancePath:instancePath+"/windows_ms",schemaPath:"#/properties/windows_ms/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema30.properties.windows_ms.type,parentSchema:schema30.properties.windows_ms,data:data0}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.named !== undefined){
+let data2 = data.named;
+const _errs6 = errors;
+const _errs7 = errors;
+if(errors === _errs7){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+const _errs9 = errors;
+for(const key1 in data2){
+if(!(((key1 === "max_execs") || (key1 === "max_runtime_ms")) || (key1 === "max_egress_bytes"))){
+validate19.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema31,data:data2}];
+return false;
+break;
+}
+}
+if(_errs9 === errors){
+if(data2.max_execs !== undefined){
+let data3 = data2.max_execs;
+const _errs10 = errors;
+if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
+validate19.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema31.properties.max_execs.type,parentSchema:schema31.properties.max_execs,data:data3}];
+return false;
+}
+if(errors === _errs10){
+if((typeof data3 == "number") && (isFinite(data3))){
+if(data3 > 9007199254740991 || isNaN(data3)){
+validate19.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema31.properties.max_execs,data:data3}];
+return false;
+}
+else {
+if(data3 < 0 || isNaN(data3)){
+validate19.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema31.properties.max_execs,data:data3}];
+return false;
+}
+}
+}
+}
+var valid3 = _errs10 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data2.max_runtime_ms !== undefined){
+let data4 = data2.max_runtime_ms;
+const _errs12 = errors;
+if(!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))){
+validate19.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema31.properties.max_runtime_ms.type,parentSchema:schema31.properties.max_runtime_ms,data:data4}];
+return false;
+}
+if(errors === _errs12){
+if((typeof data4 == "number") && (isFinite(data4))){
+if(data4 > 9007199254740991 || isNaN(data4)){
+validate19.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema31.properties.max_runtime_ms,data:data4}];
+return false;
+}
+else {
+if(data4 < 0 || isNaN(data4)){
+validate19.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema31.properties.max_runtime_ms,data:data4}];
+return false;
+}
+}
+}
+}
+var valid3 = _errs12 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data2.max_egress_bytes !== undefined){
+let data5 = data2.max_egress_bytes;
+const _errs14 = errors;
+if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
+validate19.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema31.properties.max_egress_bytes.type,parentSchema:schema31.properties.max_egress_bytes,data:data5}];
+return false;
+}
+if(errors === _errs14){
+if((typeof data5 == "number") && (isFinite(data5))){
+if(data5 > 9007199254740991 || isNaN(data5)){
+validate19.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema31.properties.max_egress_bytes,data:data5}];
+return false;
+}
+else {
+if(data5 < 0 || isNaN(data5)){
+validate19.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema31.properties.max_egress_bytes,data:data5}];
+return false;
+}
+}
+}
+}
+var valid3 = _errs14 === errors;
+}
+else {
+var valid3 = true;
+}
+}
+}
+}
+}
+else {
+validate19.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema31.type,parentSchema:schema31,data:data2}];
+return false;
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+else {
+validate19.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema30.type,parentSchema:schema30,data}];
+return false;
+}
+}
+validate19.errors = vErrors;
+return errors === 0;
+}
+
+const schema32 = {"title":"SpentBudget","type":"object","additionalProperties":false,"required":["name","limit","used"],"properties":{"name":{"$ref":"#/definitions/budget_name"},"limit":{"type":"integer","minimum":0},"used":{"type":"integer","minimum":0},"shared":{"type":"boolean"},"resets_at":{"type":"string"}}};
+const schema33 = {"title":"BudgetName","type":"string","enum":["max_execs","max_runtime_ms","max_egress_bytes"]};
+
+function validate21(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((data.name === undefined) && (missing0 = "name")) || ((data.limit === undefined) && (missing0 = "limit"))) || ((data.used === undefined) && (missing0 = "used"))){
+validate21.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema32.required,parentSchema:schema32,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((key0 === "name") || (key0 === "limit")) || (key0 === "used")) || (key0 === "shared")) || (key0 === "resets_at"))){
+validate21.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema32,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.name !== undefined){
+let data0 = data.name;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate21.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema33.type,parentSchema:schema33,data:data0}];
+return false;
+}
+if(!(((data0 === "max_execs") || (data0 === "max_runtime_ms")) || (data0 === "max_egress_bytes"))){
+validate21.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/enum",keyword:"enum",params:{allowedValues: schema33.enum},message:"must be equal to one of the allowed values",schema:schema33.enum,parentSchema:schema33,data:data0}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.limit !== undefined){
+let data1 = data.limit;
+const _errs5 = errors;
+if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
+validate21.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema32.properties.limit.type,parentSchema:schema32.properties.limit,data:data1}];
+return false;
+}
+if(errors === _errs5){
+if((typeof data1 == "number") && (isFinite(data1))){
+if(data1 < 0 || isNaN(data1)){
+validate21.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema32.properties.limit,data:data1}];
+return false;
+}
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.used !== undefined){
+let data2 = data.used;
+const _errs7 = errors;
+if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
+validate21.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema32.properties.used.type,parentSchema:schema32.properties.used,data:data2}];
+return false;
+}
+if(errors === _errs7){
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+validate21.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema32.properties.used,data:data2}];
+return false;
+}
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.shared !== undefined){
+let data3 = data.shared;
+const _errs9 = errors;
+if(typeof data3 !== "boolean"){
+validate21.errors = [{instancePath:instancePath+"/shared",schemaPath:"#/properties/shared/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema32.properties.shared.type,parentSchema:schema32.properties.shared,data:data3}];
+return false;
+}
+var valid0 = _errs9 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.resets_at !== undefined){
+let data4 = data.resets_at;
+const _errs11 = errors;
+if(typeof data4 !== "string"){
+validate21.errors = [{instancePath:instancePath+"/resets_at",schemaPath:"#/properties/resets_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema32.properties.resets_at.type,parentSchema:schema32.properties.resets_at,data:data4}];
+return false;
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate21.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema32.type,parentSchema:schema32,data}];
+return false;
+}
+}
+validate21.errors = vErrors;
 return errors === 0;
 }
 
@@ -22495,17 +24654,17 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.seq !== undefined){
-let data74 = data.seq;
+if(data.timeout_ms !== undefined){
+let data74 = data.timeout_ms;
 const _errs196 = errors;
 if(!(((typeof data74 == "number") && (!(data74 % 1) && !isNaN(data74))) && (isFinite(data74)))){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data74}];
+validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.timeout_ms.type,parentSchema:schema12.properties.timeout_ms,data:data74}];
 return false;
 }
 if(errors === _errs196){
 if((typeof data74 == "number") && (isFinite(data74))){
-if(data74 < 0 || isNaN(data74)){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data74}];
+if(data74 < 1 || isNaN(data74)){
+validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.timeout_ms,data:data74}];
 return false;
 }
 }
@@ -22516,12 +24675,20 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.prev !== undefined){
-let data75 = data.prev;
+if(data.charged_ms !== undefined){
+let data75 = data.charged_ms;
 const _errs198 = errors;
-if((typeof data75 !== "string") && (data75 !== null)){
-validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data75}];
+if(errors === _errs198){
+if((typeof data75 == "number") && (isFinite(data75))){
+if(data75 < 0 || isNaN(data75)){
+validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.charged_ms,data:data75}];
 return false;
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema12.properties.charged_ms.type,parentSchema:schema12.properties.charged_ms,data:data75}];
+return false;
+}
 }
 var valid0 = _errs198 === errors;
 }
@@ -22529,25 +24696,201 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.hash !== undefined){
-let data76 = data.hash;
+if(data.budget !== undefined){
 const _errs200 = errors;
-if(errors === _errs200){
-if(typeof data76 === "string"){
-if(func3(data76) < 1){
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data76}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data76}];
-return false;
-}
+if(!(validate19(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
+vErrors = vErrors === null ? validate19.errors : vErrors.concat(validate19.errors);
+errors = vErrors.length;
 }
 var valid0 = _errs200 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.spent !== undefined){
+const _errs201 = errors;
+if(!(validate21(data.spent, {instancePath:instancePath+"/spent",parentData:data,parentDataProperty:"spent",rootData}))){
+vErrors = vErrors === null ? validate21.errors : vErrors.concat(validate21.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs201 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.left_out !== undefined){
+let data78 = data.left_out;
+const _errs202 = errors;
+if(!(((typeof data78 == "number") && (!(data78 % 1) && !isNaN(data78))) && (isFinite(data78)))){
+validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.left_out.type,parentSchema:schema12.properties.left_out,data:data78}];
+return false;
+}
+if(errors === _errs202){
+if((typeof data78 == "number") && (isFinite(data78))){
+if(data78 < 1 || isNaN(data78)){
+validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.left_out,data:data78}];
+return false;
+}
+}
+}
+var valid0 = _errs202 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.budget_reset !== undefined){
+let data79 = data.budget_reset;
+const _errs204 = errors;
+if(typeof data79 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/budget_reset",schemaPath:"#/properties/budget_reset/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.budget_reset.type,parentSchema:schema12.properties.budget_reset,data:data79}];
+return false;
+}
+var valid0 = _errs204 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.idempotency !== undefined){
+let data80 = data.idempotency;
+const _errs206 = errors;
+const _errs207 = errors;
+if(errors === _errs207){
+if(data80 && typeof data80 == "object" && !Array.isArray(data80)){
+let missing6;
+if(((data80.key === undefined) && (missing6 = "key")) || ((data80.body === undefined) && (missing6 = "body"))){
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/required",keyword:"required",params:{missingProperty: missing6},message:"must have required property '"+missing6+"'",schema:schema34.required,parentSchema:schema34,data:data80}];
+return false;
+}
+else {
+const _errs209 = errors;
+for(const key6 in data80){
+if(!((key6 === "key") || (key6 === "body"))){
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties",schema:false,parentSchema:schema34,data:data80}];
+return false;
+break;
+}
+}
+if(_errs209 === errors){
+if(data80.key !== undefined){
+let data81 = data80.key;
+const _errs210 = errors;
+if(errors === _errs210){
+if(typeof data81 === "string"){
+if(!pattern6.test(data81)){
+validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema34.properties.key,data:data81}];
+return false;
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema34.properties.key.type,parentSchema:schema34.properties.key,data:data81}];
+return false;
+}
+}
+var valid32 = _errs210 === errors;
+}
+else {
+var valid32 = true;
+}
+if(valid32){
+if(data80.body !== undefined){
+let data82 = data80.body;
+const _errs212 = errors;
+if(errors === _errs212){
+if(typeof data82 === "string"){
+if(!pattern6.test(data82)){
+validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema34.properties.body,data:data82}];
+return false;
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema34.properties.body.type,parentSchema:schema34.properties.body,data:data82}];
+return false;
+}
+}
+var valid32 = _errs212 === errors;
+}
+else {
+var valid32 = true;
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema34.type,parentSchema:schema34,data:data80}];
+return false;
+}
+}
+var valid0 = _errs206 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.seq !== undefined){
+let data83 = data.seq;
+const _errs214 = errors;
+if(!(((typeof data83 == "number") && (!(data83 % 1) && !isNaN(data83))) && (isFinite(data83)))){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data83}];
+return false;
+}
+if(errors === _errs214){
+if((typeof data83 == "number") && (isFinite(data83))){
+if(data83 < 0 || isNaN(data83)){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data83}];
+return false;
+}
+}
+}
+var valid0 = _errs214 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.prev !== undefined){
+let data84 = data.prev;
+const _errs216 = errors;
+if((typeof data84 !== "string") && (data84 !== null)){
+validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data84}];
+return false;
+}
+var valid0 = _errs216 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.hash !== undefined){
+let data85 = data.hash;
+const _errs218 = errors;
+if(errors === _errs218){
+if(typeof data85 === "string"){
+if(func3(data85) < 1){
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data85}];
+return false;
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data85}];
+return false;
+}
+}
+var valid0 = _errs218 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
 }
 }
 }

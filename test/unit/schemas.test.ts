@@ -21,6 +21,8 @@ const VALIDATORS: Readonly<Record<string, Validator<unknown>>> = {
   approvals: validators.validateApprovalsDocument,
   "approvals-reply": validators.validateApprovalsReply,
   "broker-file": validators.validateBrokerFile,
+  "budget-reply": validators.validateBudgetReply,
+  "budgets-reply": validators.validateBudgetsReply,
   "check-reply": validators.validateCheckReply,
   "check-request": validators.validateCheckRequest,
   config: validators.validateConfigDocument,
