@@ -8,6 +8,8 @@ import type {
   WorldSpec,
 } from "../world/backend.ts";
 import type { Activity } from "./activity.ts";
+import type { Budgets } from "./budgets/budgets.ts";
+import type { LimitSpans } from "./budgets/limit-spans.ts";
 import type { ConfigProblem } from "./config.ts";
 import type { AlwaysFile } from "./approvals/always-file.ts";
 import type { Approvals } from "./approvals/approvals.ts";
@@ -34,6 +36,8 @@ export type Broker = {
   readonly worlds: Worlds;
   readonly sessions: Sessions;
   readonly activity: Activity;
+  readonly budgets: Budgets;
+  readonly limitSpans: LimitSpans;
   readonly policies: Policies;
   readonly profiles: Profiles;
   readonly gitFolders: GitFolders;

@@ -7,6 +7,8 @@ import type { WorldViolation } from "../world/backend.ts";
 import { approved, mustAsk } from "./approve.ts";
 import { borrowWorld } from "./borrow-world.ts";
 import type { Broker } from "./broker.ts";
+import { type Admission, admit } from "./budgets/admit.ts";
+import { recordShortage } from "./budgets/record-shortage.ts";
 import { changesOf } from "./changes.ts";
 import { commandEnvironment } from "./environment.ts";
 import { isIsolated, type Job, scopesOfJob } from "./job.ts";
@@ -50,21 +52,43 @@ async function journey(
   const denial = refuseByScopes(asked) ?? refuseByDecision(asked);
   if (denial !== undefined) return recordRefusal(broker, asked, denial);
 
-  const job = mustAsk(asked) ? await approved(broker, asked, signal) : asked;
-  if ("code" in job) return recordRefusal(broker, asked, job);
+  // Before a person is asked: nobody should say yes to what cannot run then, and a yes that counts once would be lost.
+  const admission = admit(broker, asked);
+  if ("code" in admission) return recordRefusal(broker, asked, admission);
+  try {
+    const job = mustAsk(asked) ? await approved(broker, asked, signal) : asked;
+    return "code" in job
+      ? recordRefusal(broker, asked, job)
+      : await borrowAndRun(broker, job, admission, signal);
+  } finally {
+    broker.budgets.giveBack(asked.span);
+  }
+}
 
+async function borrowAndRun(
+  broker: Broker,
+  job: Job,
+  admission: Admission,
+  signal: AbortSignal,
+): Promise<Outcome> {
   const lease = await borrowWorld(broker, job);
   if ("code" in lease) return recordRefusal(broker, job, lease);
   if (signal.aborted) {
     lease.release(false);
     return recordRefusal(broker, job, nobodyWaits());
   }
-  return await runAndRecord(broker, job, lease, signal);
+  return await runAndRecord(broker, job, admission, lease, signal);
 }
 
-async function runAndRecord(broker: Broker, job: Job, lease: Lease, signal: AbortSignal): Promise<Outcome> {
+async function runAndRecord(
+  broker: Broker,
+  job: Job,
+  admission: Admission,
+  lease: Lease,
+  signal: AbortSignal,
+): Promise<Outcome> {
   const { world } = lease;
-  const started = startedSpan(job, world);
+  const started = { ...startedSpan(job, world), ...admission.fields };
   let held = false;
   try {
     const unrecorded = await recordStart(broker, started);
@@ -76,12 +100,14 @@ async function runAndRecord(broker: Broker, job: Job, lease: Lease, signal: Abor
       violations.push(violation);
       broker.trace.event(violationSpan(job, started, violation));
     };
-    const ran = await runInWorld(world, { ...runRequest(job), onViolation }, signal);
+    const ran = await runInWorld(world, { ...runRequest(job, admission), onViolation }, signal);
+    const cut = ran.timedOut ? admission.cut : undefined;
+    if (cut !== undefined) onViolation(cut);
     // Until it is known that nothing changed, what may be in the overlay is kept.
     held = isIsolated(job);
     const changes = await changesOf(job, world, ran);
     held = changes.held;
-    const outcome = replyOf(job, world, ran, changes);
+    const outcome = replyOf(job, world, ran, changes, cut?.message);
     broker.trace.close(completedSpan(started, job, { ran, outcome, changes, violations }));
     return outcome;
   } catch (error) {
@@ -114,7 +140,7 @@ function refuseByScopes({ scopes }: Job): Refusal | undefined {
   return scopes !== null && "code" in scopes ? scopes : undefined;
 }
 
-function runRequest(job: Job): Omit<RunRequest, "onViolation"> {
+function runRequest(job: Job, { timeoutMs }: Admission): Omit<RunRequest, "onViolation"> {
   const { request } = job;
   return {
     argv: job.argv,
@@ -123,7 +149,7 @@ function runRequest(job: Job): Omit<RunRequest, "onViolation"> {
     memoryFile: tokenFile(job),
     stdin: request.stdin_b64 === undefined ? undefined : Buffer.from(request.stdin_b64, "base64"),
     background: request.background ?? "kill",
-    timeoutMs: request.timeout_ms ?? 120_000,
+    timeoutMs,
     maxOutputBytes: request.max_output_bytes ?? 1024 * 1024,
   };
 }
@@ -138,6 +164,7 @@ function tokenFile(job: Job): RunRequest["memoryFile"] {
 
 /** A call that could have run and was refused leaves a span; one that made no sense leaves none. */
 function recordRefusal(broker: Broker, job: Job, error: Refusal): Outcome {
+  if (error.code === "budget_exceeded") return refused(recordShortage(broker, job, error));
   broker.trace.event(refusedSpan(job, error));
   return refused({ ...error, span_id: job.span });
 }

@@ -16,12 +16,19 @@ const KILLED = 137;
 
 type End = { readonly exit: number; readonly signal: string | null; readonly complaint: string };
 
-/** The reply of a command that ran, or the refusal of one that could not be started or lost its world. */
-export function replyOf(job: Job, world: World, ran: Ran, changes: FsDiff): Outcome {
+/** The reply of a command that ran, with why it was cut short if it was; or the refusal of one that could not be started or lost its world. */
+export function replyOf(
+  job: Job,
+  world: World,
+  ran: Ran,
+  changes: FsDiff,
+  cutShort: string | undefined,
+): Outcome {
   const end = endOf(ran.ending);
   if ("code" in end) return { kind: "refused", error: { ...end, span_id: job.span } };
   const { verdict, mode, rule } = job.decision;
-  const complaint = Buffer.from(end.complaint);
+  const reason = cutShort === undefined ? "" : `substrate: ${cutShort}\n`;
+  const complaint = Buffer.from(`${end.complaint}${reason}`);
   return {
     kind: "ran",
     reply: {

@@ -37,7 +37,6 @@ export function placeOf(broker: Broker, cwd: string | undefined): Place | Refusa
 
 /** Fields of the contract that this version cannot honour: refused, because ignoring one would be a promise broken. */
 const NOT_YET: readonly (readonly [keyof ExecuteRequest, string])[] = [
-  ["budget", "budgets are not counted by this version"],
   ["idempotency_key", "this version keeps no results"],
 ];
 

@@ -1,6 +1,7 @@
 /** The command line: nouns, verbs, options and help. What a verb does is in `commands/`, loaded when it is called. */
 import { Command, CommanderError } from "commander";
 import { describeApprovals } from "./program-approvals.ts";
+import { describeBudget } from "./program-budget.ts";
 import { describePolicy } from "./program-policy.ts";
 import { type Action, describeWorld } from "./program-world.ts";
 import { Complaint, EXIT_SUBSTRATE, type Terminal } from "./terminal.ts";
@@ -37,6 +38,7 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
   describeWorld(program, choose);
   describeTrace(program, choose);
   describePolicy(program, choose);
+  describeBudget(program, choose);
   program
     .command("tour", { hidden: true })
     .action(() => choose(async (at) => (await import("../tour/tour.ts")).runTour(at)));

@@ -12,6 +12,11 @@ export async function tell<T>(terminal: Terminal, path: string, body: object): P
   return successOf(await call(terminal.home.controlSocket, "POST", path, body));
 }
 
+/** Takes something back on the operator's socket, and expects success as {@link ask} does. */
+export async function withdraw<T>(terminal: Terminal, path: string): Promise<T> {
+  return successOf(await call(terminal.home.controlSocket, "DELETE", path));
+}
+
 function successOf<T>(answer: Answer): T {
   if (answer.status === 200) return answer.document as T;
   throw new Complaint(wordsOf(answer));

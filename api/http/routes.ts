@@ -1,5 +1,6 @@
 import type { Request, Response } from "express";
 import { handleApprovals, handleDecision, handlePreview } from "./approvals.ts";
+import { handleBudget, handleBudgetReset, handleBudgets } from "./budgets.ts";
 import type { Context } from "./context.ts";
 import { handleHealth } from "./health.ts";
 import { handleReload } from "./policy.ts";
@@ -28,4 +29,7 @@ export const ROUTES: readonly Route[] = [
   { for: "operator", method: "post", path: "/v1/policy/reload", handle: handleReload },
   { for: "operator", method: "post", path: "/v1/world/warm", handle: handleWarm },
   { for: "operator", method: "post", path: "/v1/world/restart", handle: handleRestart },
+  { for: "operator", method: "get", path: "/v1/budgets", handle: handleBudgets },
+  { for: "operator", method: "get", path: "/v1/budgets/:agent_id", handle: handleBudget },
+  { for: "operator", method: "delete", path: "/v1/budgets/:agent_id", handle: handleBudgetReset },
 ];

@@ -9,6 +9,8 @@ import { approvalSpan } from "../../broker/approvals/approval-spans.ts";
 import { Approvals } from "../../broker/approvals/approvals.ts";
 import { inHome } from "../../broker/assignment.ts";
 import type { Broker, WorldBackend } from "../../broker/broker.ts";
+import { Budgets } from "../../broker/budgets/budgets.ts";
+import { LimitSpans } from "../../broker/budgets/limit-spans.ts";
 import { Config } from "../../broker/config.ts";
 import { Decisions } from "../../broker/decisions.ts";
 import { BaseEnvironments, hostEnvironment } from "../../broker/environment.ts";
@@ -59,7 +61,14 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
       );
   });
   const onFault = (what: string, error: unknown): void => log.error({ err: error }, what);
-  const trace = await Trace.open(home.trace, home.database, config.current().trace?.sync ?? false, onFault);
+  const named = new Set(agentsOf(config));
+  followers.push(() => {
+    named.clear();
+    for (const agent of agentsOf(config)) named.add(agent);
+  });
+  const budgets = new Budgets((agent) => !named.has(agent));
+  const sync = config.current().trace?.sync ?? false;
+  const trace = await Trace.open(home.trace, home.database, sync, onFault, [budgets]);
   const approvals = openApprovals(trace, onFault);
   const scopeTokens = new ScopeTokens();
   const decisions = new Decisions();
@@ -89,6 +98,8 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     worlds: new Worlds(parts.backend, () => (config.current().worlds?.idle_secs ?? DEFAULT_IDLE_SECS) * 1000),
     sessions: new Sessions(trace.database, onFault),
     activity: new Activity(),
+    budgets,
+    limitSpans: new LimitSpans({ write: (record) => trace.event(record), onFault }),
     policies,
     profiles: new Profiles(),
     gitFolders: new GitFolders(),
@@ -132,6 +143,11 @@ function openApprovals(trace: Trace, onFault: OnFault): Approvals {
     },
     onFault,
   );
+}
+
+/** Those that have a socket of their own. */
+function agentsOf(config: Config): readonly string[] {
+  return Object.keys(config.current().agents ?? {});
 }
 
 /** The operator's copy of the shipped policy, theirs to edit: written once, never over an existing file. */

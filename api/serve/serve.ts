@@ -70,6 +70,7 @@ async function stop(broker: Broker, open: readonly Open[], agents: AgentSockets,
   patience.abort();
   await sleep(0);
   for (const server of [...open.map((one) => one.server), ...agents.servers]) server.closeAllConnections();
+  broker.limitSpans.end();
   await broker.trace.end();
   removeFile(broker.home.brokerFile);
   removeEmptyFolder(broker.home.overlay);

@@ -3,7 +3,6 @@ import type { PolicyDocument } from "../../schemas/generated/types.ts";
 /**
  * Keys that this version does not carry out as they are written.
  *
- * - `weaker`: without it more would be possible than the policy says. Refused in enforce mode, noted in observe mode.
  * - `unbuilt`: what it asks for does not exist. Refused in either mode.
  * - `stricter`: without it less is possible than the policy says. Noted.
  * - `vector`: the answer's `isolation` says whether it is there, and `world.require` insists on it. Noted.
@@ -11,7 +10,7 @@ import type { PolicyDocument } from "../../schemas/generated/types.ts";
  */
 interface NotYetRow {
   readonly key: string;
-  readonly effect: "weaker" | "unbuilt" | "stricter" | "vector" | "nothing";
+  readonly effect: "unbuilt" | "stricter" | "vector" | "nothing";
   /** Does the document ask for it? */
   readonly asked: (document: PolicyDocument) => boolean;
   readonly sentence: string;
@@ -56,13 +55,6 @@ const ROWS: readonly NotYetRow[] = [
     sentence: "world.publish opens no port yet",
   },
   {
-    key: "budgets",
-    effect: "weaker",
-    asked: ({ budgets }) =>
-      [budgets?.default, budgets?.shared].some((limits) => Object.keys(limits ?? {}).length > 0),
-    sentence: "budgets are not counted yet",
-  },
-  {
     key: "changes.apply",
     effect: "stricter",
     asked: ({ changes }) => changes?.apply === "agent",
@@ -90,9 +82,7 @@ export interface NotYet {
 /** What to say about a document, and what to refuse it for. */
 export function notYet(document: PolicyDocument): NotYet {
   const asked = ROWS.filter((row) => row.asked(document));
-  const refused = asked.filter(
-    (row) => row.effect === "unbuilt" || (row.effect === "weaker" && document.mode === "enforce"),
-  );
+  const refused = asked.filter((row) => row.effect === "unbuilt");
   return {
     notes: asked.filter((row) => !refused.includes(row)).map((row) => row.sentence),
     refusals: refused.map((row) => ({ path: row.key.split("."), message: refusal(row) })),
@@ -100,6 +90,5 @@ export function notYet(document: PolicyDocument): NotYet {
 }
 
 function refusal(row: NotYetRow): string {
-  if (row.effect === "unbuilt") return `Cannot load a policy with ${row.key} set so: ${row.sentence}`;
-  return `Cannot enforce ${row.key}: ${row.sentence}. Take it out, or use mode: observe`;
+  return `Cannot load a policy with ${row.key} set so: ${row.sentence}`;
 }

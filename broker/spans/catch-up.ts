@@ -1,4 +1,5 @@
 import type { Span } from "../../schemas/generated/types.ts";
+import type { Changes, Follower } from "./follower.ts";
 import { readLines } from "./lines.ts";
 import type { OnFault, SpanIndex } from "./span-index.ts";
 import type { TraceFile } from "./trace-file.ts";
@@ -10,8 +11,13 @@ const BATCH = 5000;
  * Reads what stands in the trace behind the index's watermark into the index. A watermark that the file does not
  * hold (it was cut, or another one was put there) makes the index begin anew, and its head is kept for `trace verify`.
  */
-export async function catchUp(file: TraceFile, index: SpanIndex, onFault: OnFault): Promise<void> {
-  const from = await startingPoint(file, index, onFault);
+export async function catchUp(
+  file: TraceFile,
+  index: SpanIndex,
+  followers: readonly Follower[],
+  onFault: OnFault,
+): Promise<void> {
+  const from = await startingPoint(file, index, followers, onFault);
   if (from === file.size) return;
   let count = 0;
   for await (const { offset, length, text } of readLines(file.path, from)) {
@@ -23,14 +29,24 @@ export async function catchUp(file: TraceFile, index: SpanIndex, onFault: OnFaul
       const entry = { agent: span.agent_id, session: span.session_id, start: extent };
       index.addStart(span.span_id, entry, span.parent_span, span.seq, span.event_type !== "command_start");
     }
+    for (const follower of followers) follower.note(span);
     count += 1;
     const head = { seq: span.seq, hash: span.hash };
-    if (count % BATCH === 0) await index.flush({ size: offset + length + 1, head });
+    if (count % BATCH === 0) await index.flush({ size: offset + length + 1, head }, changesOf(followers));
   }
-  await index.flush({ size: file.size, head: file.head });
+  await index.flush({ size: file.size, head: file.head }, changesOf(followers));
 }
 
-async function startingPoint(file: TraceFile, index: SpanIndex, onFault: OnFault): Promise<number> {
+function changesOf(followers: readonly Follower[]): readonly Changes[] {
+  return followers.map((follower) => follower.changes());
+}
+
+async function startingPoint(
+  file: TraceFile,
+  index: SpanIndex,
+  followers: readonly Follower[],
+  onFault: OnFault,
+): Promise<number> {
   const mark = index.watermark();
   if (mark === undefined) return 0;
   if (file.endsWith(mark.head, mark.size)) return mark.size;
@@ -39,7 +55,7 @@ async function startingPoint(file: TraceFile, index: SpanIndex, onFault: OnFault
     "The trace is not the one that was indexed: it was cut, changed or replaced",
     new Error(`Lost head ${lost}`),
   );
-  await index.clear();
+  await Promise.all([index.clear(), ...followers.map((follower) => follower.clear())]);
   if (mark.head.hash !== null) await index.addLostHead(mark.head.hash);
   return 0;
 }

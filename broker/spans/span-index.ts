@@ -4,6 +4,7 @@
  */
 import { type Database, open, type RootDatabase } from "lmdb";
 import type { Head } from "./chain.ts";
+import type { Changes } from "./follower.ts";
 import type { Extent } from "./trace-file.ts";
 
 /** What of a span is indexed. `end` is missing while the command runs. */
@@ -65,7 +66,7 @@ export class SpanIndex {
     this.root = open({
       path: folder,
       overlappingSync: false,
-      maxDbs: 16,
+      maxDbs: 32,
       readOnly: options.readOnly === true,
     });
     this.#spans = this.root.openDB({ name: "spans" });
@@ -89,11 +90,11 @@ export class SpanIndex {
   }
 
   /**
-   * Hands everything added so far to LMDB, with how far the trace is indexed by it; settles when it is committed.
-   * One at a time: what is added meanwhile waits for the next.
+   * Hands everything added so far to LMDB, with how far the trace is indexed by it and what its followers know there;
+   * settles when it is committed. One at a time: what is added meanwhile waits for the next.
    */
-  flush(watermark: Watermark): Promise<void> {
-    this.#flushing = this.#flushing.then(() => this.#write(watermark));
+  flush(watermark: Watermark, followed: readonly Changes[] = []): Promise<void> {
+    this.#flushing = this.#flushing.then(() => this.#write(watermark, followed));
     return this.#flushing;
   }
 
@@ -152,7 +153,7 @@ export class SpanIndex {
   }
 
   /** A commit that fails (a full disk) is tried again with the next flush: nothing is forgotten before it is committed. */
-  async #write(watermark: Watermark): Promise<void> {
+  async #write(watermark: Watermark, followed: readonly Changes[]): Promise<void> {
     const entries = [...this.#pending];
     const rows = [...this.#recent];
     const ended = [...this.#ended];
@@ -160,6 +161,7 @@ export class SpanIndex {
       ...entries.map(([span, entry]) => this.#spans.put(span, entry)),
       ...rows.flatMap((row) => this.#writeRow(row)),
       ...ended.map((span) => this.#open.remove(span)),
+      ...followed.flatMap((changes) => changes.write()),
       this.#state.put("watermark", watermark),
     ];
     const failed = (await Promise.allSettled(writes)).find((write) => write.status === "rejected");
@@ -167,6 +169,7 @@ export class SpanIndex {
     for (const [span, entry] of entries) if (this.#pending.get(span) === entry) this.#pending.delete(span);
     this.#recent.splice(0, rows.length);
     this.#ended.splice(0, ended.length);
+    for (const changes of followed) changes.committed();
   }
 
   #writeRow({ seq, span, entry, parent, ends }: Recent): readonly Promise<boolean>[] {

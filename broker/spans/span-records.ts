@@ -62,6 +62,12 @@ export function refusedSpan(job: Job, error: Refusal): SpanRecord {
   };
 }
 
+/** The same for a call that a spent budget refused. */
+export function shortageSpan(job: Job, error: Refusal): SpanRecord {
+  const spent = error.budget === undefined ? {} : { spent: error.budget };
+  return { ...refusedSpan(job, error), event_type: "rate_limit", ...spent };
+}
+
 /** One line for each `commands.warn` rule that the running command met; `started` is the command's own line. */
 export function warningSpans(job: Job, started: SpanRecord): readonly SpanRecord[] {
   return job.decision.warnings.map((rule) => ({

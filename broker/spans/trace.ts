@@ -7,6 +7,7 @@ import type { Span } from "../../schemas/generated/types.ts";
 import { redact } from "./redact.ts";
 import { checkLine, EMPTY_HEAD, type Head } from "./chain.ts";
 import { catchUp } from "./catch-up.ts";
+import type { Follower } from "./follower.ts";
 import { type OnFault, SpanIndex, type SpanQuery } from "./span-index.ts";
 import { TraceFile } from "./trace-file.ts";
 
@@ -25,23 +26,32 @@ export class Trace {
   readonly #file: TraceFile;
   readonly #index: SpanIndex;
   readonly #sync: boolean;
+  readonly #followers: readonly Follower[];
   #marking: NodeJS.Timeout | undefined;
 
-  private constructor(file: TraceFile, index: SpanIndex, sync: boolean) {
+  private constructor(file: TraceFile, index: SpanIndex, sync: boolean, followers: readonly Follower[]) {
     this.#file = file;
     this.#index = index;
     this.#sync = sync;
+    this.#followers = followers;
   }
 
   /**
    * Opens the trace at `path` with its index. Reads what the index lacks and closes what an earlier broker left
-   * open. `sync` makes every start durable against a power cut.
+   * open. `sync` makes every start durable against a power cut. `followers` are told every line.
    */
-  static async open(path: string, database: string, sync: boolean, onFault: OnFault): Promise<Trace> {
+  static async open(
+    path: string,
+    database: string,
+    sync: boolean,
+    onFault: OnFault,
+    followers: readonly Follower[] = [],
+  ): Promise<Trace> {
     const file = new TraceFile(path, headOfLastLine);
     const index = new SpanIndex(database, { onFault });
-    await catchUp(file, index, onFault);
-    const trace = new Trace(file, index, sync);
+    for (const follower of followers) follower.open(index.root);
+    await catchUp(file, index, followers, onFault);
+    const trace = new Trace(file, index, sync, followers);
     trace.#closeLost();
     await trace.#mark();
     return trace;
@@ -71,6 +81,7 @@ export class Trace {
   close(record: SpanRecord): void {
     const extent = this.#file.append(record);
     this.#index.addEnd(record.span_id, extent);
+    this.#tell(record);
     this.#scheduleMark();
   }
 
@@ -87,6 +98,7 @@ export class Trace {
         code: "internal",
         message: redact(message, "message").text,
         replayable: false,
+        ...unseenEnd(started),
       });
     } catch {
       // The trace cannot be written, ignoring: the caller throws the first error, and the next broker closes the span.
@@ -126,7 +138,12 @@ export class Trace {
     const start = this.#file.append(record);
     const entry = { agent: record.agent_id, session: record.session_id, start };
     this.#index.addStart(record.span_id, entry, record.parent_span, this.#file.head.seq, ends);
+    this.#tell(record);
     this.#scheduleMark();
+  }
+
+  #tell(record: SpanRecord): void {
+    for (const follower of this.#followers) follower.note(record);
   }
 
   #closeLost(): void {
@@ -140,6 +157,7 @@ export class Trace {
         event_type: "command_complete",
         outcome: "lost",
         replayable: false,
+        ...unseenEnd(record),
       });
     }
   }
@@ -157,8 +175,15 @@ export class Trace {
   }
 
   #mark(): Promise<void> {
-    return this.#index.flush({ size: this.#file.size, head: this.#file.head });
+    const followed = this.#followers.map((follower) => follower.changes());
+    return this.#index.flush({ size: this.#file.size, head: this.#file.head }, followed);
   }
+}
+
+/** Nobody saw the end of this command: the most that it can have run is until now, or until its time was over. */
+function unseenEnd({ ts, timeout_ms: timeout }: SpanRecord): Pick<SpanRecord, "charged_ms"> {
+  const since = Math.max(0, Date.now() - Date.parse(ts));
+  return { charged_ms: timeout === undefined ? since : Math.min(since, timeout) };
 }
 
 /** The head that the last line makes. A last line that is no span breaks the chain: said, never guessed. */

@@ -1867,7 +1867,7 @@ export interface WorldImage {
 }
 export interface BudgetTerms {
   /**
-   * Lengths of the windows that it counts in beside the usual one of 24 h.
+   * Lengths of its policies' windows; absent when all have the usual one of 24 h, in which everything counts.
    */
   readonly windows_ms?: readonly number[];
   readonly named?: BudgetLimits;

@@ -1,0 +1,217 @@
+/** Reserving before, settling after. Everything here is done within one turn of the event loop, so nothing comes between. */
+import type { RootDatabase } from "lmdb";
+import type { BudgetLimits, BudgetName, SpentBudget } from "../../schemas/generated/types.ts";
+import type { Changes, Follower } from "../spans/follower.ts";
+import type { SpanRecord } from "../spans/trace.ts";
+import type { Account, Gate } from "./account.ts";
+import { type Clock, Ledger } from "./ledger.ts";
+import { type Allowance, lowest, USUAL_WINDOW_MS } from "./limits.ts";
+
+/** Each name costs a kilobyte until its windows end. */
+const MAX_ACCOUNTS = 100_000;
+
+/** A command that wants to run. */
+export type Order = {
+  readonly span: string;
+  readonly agent: string;
+  /** One for each policy that holds; all of them limit. */
+  readonly allowances: readonly Allowance[];
+  /** The limits that the call names. */
+  readonly named: BudgetLimits | undefined;
+  readonly timeoutMs: number;
+};
+
+/** A budget that does not reach, and when trying again can help. */
+export type Shortage = { readonly spent: SpentBudget; readonly retryAfterMs: number | undefined };
+
+/** How a reservation ends: with what it may use, short of a budget, or without room to count one more name. */
+export type Reserved =
+  | { readonly kind: "reserved"; readonly timeoutMs: number; readonly cut: Shortage | undefined }
+  | { readonly kind: "short"; readonly shortage: Shortage }
+  | { readonly kind: "crowded"; readonly names: number };
+
+type Held = {
+  readonly order: Order;
+  readonly accounts: readonly Account[];
+  readonly amounts: Record<BudgetName, number>;
+};
+
+type Limited = { readonly account: Account; readonly gate: Gate; readonly shared: boolean };
+
+/** Something that is reserved but not used up may come back at any moment. */
+const SOON_MS = 1000;
+
+export class Budgets implements Follower {
+  readonly #ledger: Ledger;
+  readonly #now: Clock;
+  readonly #held = new Map<string, Held>();
+
+  constructor(isLabel: (agent: string) => boolean, now: Clock = Date.now) {
+    this.#ledger = new Ledger(isLabel, now);
+    this.#now = now;
+  }
+
+  get ledger(): Ledger {
+    return this.#ledger;
+  }
+
+  /** Holds one execution and run time until its time-out, or as much of it as is left. Binds to the limits it names. */
+  reserve(order: Order): Reserved {
+    if (!this.#hasRoomFor(order.agent)) return { kind: "crowded", names: this.#ledger.size };
+    const now = this.#now();
+    this.#ledger.lower(order.agent, termsOf(order), now);
+    const limited = this.#limits(order, now);
+    const full = limited.find(({ account, gate }) => account.room(gate, "max_execs") < 1);
+    if (full !== undefined) return { kind: "short", shortage: shortage(full, "max_execs", now) };
+    const tightest = narrowest(limited, "max_runtime_ms");
+    const left = Math.floor(roomOf(tightest, "max_runtime_ms"));
+    if (tightest !== undefined && left < 1)
+      return { kind: "short", shortage: shortage(tightest, "max_runtime_ms", now) };
+    const timeoutMs = Math.min(order.timeoutMs, left);
+    this.#hold(order, timeoutMs);
+    const isCut = tightest !== undefined && timeoutMs < order.timeoutMs;
+    return {
+      kind: "reserved",
+      timeoutMs,
+      cut: isCut ? shortage(tightest, "max_runtime_ms", now) : undefined,
+    };
+  }
+
+  /** Gives back all that is still held for a call; nothing happens when nothing is. */
+  giveBack(span: string): void {
+    const held = this.#held.get(span);
+    if (held === undefined) return;
+    this.#held.delete(span);
+    for (const account of held.accounts)
+      for (const name of Object.keys(held.amounts) as BudgetName[])
+        account.reserved[name] -= held.amounts[name];
+  }
+
+  /**
+   * Takes at most `wanted` bytes of what a running command may still send, before they are sent: how many it got; 0
+   * when none is left, or when no such command runs.
+   */
+  reserveBytes(span: string, wanted: number): number {
+    const held = this.#held.get(span);
+    if (held === undefined) return 0;
+    const tightest = narrowest(this.#limits(held.order, this.#now()), "max_egress_bytes");
+    const granted = Math.floor(Math.min(wanted, roomOf(tightest, "max_egress_bytes")));
+    add(held, "max_egress_bytes", granted);
+    return granted;
+  }
+
+  /** Gives back what was reserved and not sent. What was sent is held until the line that closes the span states it. */
+  settleBytes(span: string, granted: number, sent: number): void {
+    const held = this.#held.get(span);
+    if (held !== undefined) add(held, "max_egress_bytes", sent - granted);
+  }
+
+  open(database: RootDatabase): void {
+    this.#ledger.open(database);
+  }
+
+  /** What a line states is no longer held: within one turn, so that nothing counts twice or not at all. */
+  note(line: SpanRecord): void {
+    this.#ledger.note(line);
+    if (line.event_type === "command_complete") this.giveBack(line.span_id);
+    if (line.event_type !== "command_start") return;
+    const held = this.#held.get(line.span_id);
+    if (held !== undefined) add(held, "max_execs", -held.amounts.max_execs);
+  }
+
+  changes(): Changes {
+    return this.#ledger.changes();
+  }
+
+  clear(): Promise<void> {
+    return this.#ledger.clear();
+  }
+
+  #hasRoomFor(agent: string): boolean {
+    if (this.#ledger.find(agent) !== undefined || this.#ledger.size < MAX_ACCOUNTS) return true;
+    this.#ledger.sweep();
+    return this.#ledger.size < MAX_ACCOUNTS;
+  }
+
+  #hold(order: Order, timeoutMs: number): void {
+    const amounts = { max_execs: 0, max_runtime_ms: 0, max_egress_bytes: 0 };
+    const held = { order, accounts: this.#ledger.accountsOf(order.agent), amounts };
+    this.#held.set(order.span, held);
+    add(held, "max_execs", 1);
+    add(held, "max_runtime_ms", timeoutMs);
+  }
+
+  #limits({ agent, allowances }: Order, now: number): readonly Limited[] {
+    const [own, all] = this.#ledger.accountsOf(agent);
+    return [
+      ...limitedBy(own, givenBy(allowances, "own"), now, false),
+      ...limitedBy(all, givenBy(allowances, "shared"), now, true),
+    ];
+  }
+}
+
+/** What a line says of a call's windows and limits, so that it can be counted again. Nothing in the usual case. */
+export function termsOf({ allowances, named }: Pick<Order, "allowances" | "named">): {
+  readonly windows_ms?: number[];
+  readonly named?: BudgetLimits;
+} {
+  const lengths = [...new Set(allowances.map(({ windowMs }) => windowMs))];
+  const areUsual = lengths.every((length) => length === USUAL_WINDOW_MS);
+  return {
+    ...(areUsual ? {} : { windows_ms: lengths }),
+    ...(named === undefined ? {} : { named }),
+  };
+}
+
+/** The limits by length of window; where two policies have one length, the lower ones. */
+export function givenBy(
+  allowances: readonly Allowance[],
+  whose: "own" | "shared",
+): ReadonlyMap<number, BudgetLimits> {
+  const given = new Map<number, BudgetLimits>();
+  for (const allowance of allowances)
+    given.set(allowance.windowMs, lowest(given.get(allowance.windowMs) ?? {}, allowance[whose]));
+  return given;
+}
+
+function limitedBy(
+  account: Account | undefined,
+  given: ReadonlyMap<number, BudgetLimits>,
+  now: number,
+  shared: boolean,
+): readonly Limited[] {
+  return account === undefined ? [] : account.gates(given, now).map((gate) => ({ account, gate, shared }));
+}
+
+function narrowest(limited: readonly Limited[], name: BudgetName): Limited | undefined {
+  const bounded = limited.filter(({ gate }) => gate.limits[name] !== undefined);
+  return bounded.sort(
+    (one, other) => one.account.room(one.gate, name) - other.account.room(other.gate, name),
+  )[0];
+}
+
+function roomOf(limited: Limited | undefined, name: BudgetName): number {
+  return limited === undefined ? Number.POSITIVE_INFINITY : limited.account.room(limited.gate, name);
+}
+
+function add(held: Held, name: BudgetName, amount: number): void {
+  held.amounts[name] += amount;
+  for (const account of held.accounts) account.reserved[name] += amount;
+}
+
+function shortage({ account, gate, shared }: Limited, name: BudgetName, now: number): Shortage {
+  const limit = gate.limits[name] ?? 0;
+  const endsAt = gate.begunAt === undefined ? undefined : gate.begunAt + gate.lengthMs;
+  const untilEnd = endsAt === undefined ? undefined : Math.max(0, endsAt - now);
+  const mayComeBack = account.reserved[name] > 0 && gate.used[name] < limit;
+  return {
+    spent: {
+      name,
+      limit,
+      used: Math.ceil(gate.used[name] + account.reserved[name]),
+      shared,
+      ...(endsAt === undefined ? {} : { resets_at: new Date(endsAt).toISOString() }),
+    },
+    retryAfterMs: mayComeBack ? Math.min(SOON_MS, untilEnd ?? SOON_MS) : untilEnd,
+  };
+}

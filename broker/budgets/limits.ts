@@ -1,0 +1,39 @@
+import type { BudgetLimits, BudgetName, PolicyDocument } from "../../schemas/generated/types.ts";
+
+export const BUDGET_NAMES: readonly BudgetName[] = ["max_execs", "max_runtime_ms", "max_egress_bytes"];
+
+/** The window of a policy that names none, in milliseconds. Everything is counted in it, whatever a policy names. */
+export const USUAL_WINDOW_MS = 24 * 60 * 60 * 1000;
+
+/** A hundred years; a time further away has no date. */
+const LONGEST_WINDOW_MS = 36_500 * USUAL_WINDOW_MS;
+
+const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: USUAL_WINDOW_MS } as const;
+
+/** What one policy gives in its window: to each agent, and to all labels together. */
+export type Allowance = {
+  readonly windowMs: number;
+  readonly own: BudgetLimits;
+  readonly shared: BudgetLimits;
+};
+
+export function allowanceOf({ budgets }: PolicyDocument): Allowance {
+  const windowMs = budgets?.window === undefined ? USUAL_WINDOW_MS : durationMs(budgets.window);
+  return { windowMs, own: budgets?.default ?? {}, shared: budgets?.shared ?? {} };
+}
+
+/** The lower of each limit; an absent one is no limit. */
+export function lowest(one: BudgetLimits, other: BudgetLimits): BudgetLimits {
+  const limits: Partial<Record<BudgetName, number>> = {};
+  for (const name of BUDGET_NAMES) {
+    const lower = Math.min(one[name] ?? Number.POSITIVE_INFINITY, other[name] ?? Number.POSITIVE_INFINITY);
+    if (lower !== Number.POSITIVE_INFINITY) limits[name] = lower;
+  }
+  return limits;
+}
+
+/** A number with s, m, h or d, as the schema of policies has it. */
+function durationMs(text: string): number {
+  const unit = text.at(-1) as keyof typeof UNIT_MS;
+  return Math.min(Number(text.slice(0, -1)) * UNIT_MS[unit], LONGEST_WINDOW_MS);
+}

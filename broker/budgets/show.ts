@@ -1,0 +1,121 @@
+/** What an operator sees of budgets, and setting them to nothing used. */
+import type {
+  BudgetAccount,
+  BudgetLimits,
+  BudgetName,
+  BudgetReply,
+  BudgetsReply,
+  BudgetState,
+} from "../../schemas/generated/types.ts";
+import { assignedPolicy } from "../assignment.ts";
+import type { Broker } from "../broker.ts";
+import { groundOf } from "../judge.ts";
+import type { Effective } from "../policies.ts";
+import { quoted, type Refusal, refusal } from "../refusal.ts";
+import { placeOf } from "../request.ts";
+import { eventSpan } from "../spans/event-span.ts";
+import { Account, type Gate } from "./account.ts";
+import { givenBy } from "./budgets.ts";
+import { SHARED } from "./ledger.ts";
+import { allowanceOf, BUDGET_NAMES } from "./limits.ts";
+
+/** As agents' names are anywhere else (`schemas/shared`), and the one that all labels have together. */
+const NAME = /^[A-Za-z0-9._:@-]{1,128}$/;
+
+/**
+ * An agent's counts, and the limits of the policy that it is given; with `cwd`, of the policies that hold there.
+ * `+shared` is what all labels have together.
+ */
+export function showBudget(broker: Broker, name: string, cwd?: string): BudgetReply | Refusal {
+  if (name !== SHARED && !NAME.test(name)) return noName(name);
+  const effective = effectiveFor(broker, name, cwd);
+  if ("code" in effective) return effective;
+  const isLabel = name !== SHARED && broker.budgets.ledger.isLabel(name);
+  return {
+    budget: accountOf(broker, name, effective),
+    shared: isLabel ? accountOf(broker, SHARED, effective) : null,
+  };
+}
+
+/** Everybody of whom something counts, by name, and all labels together last. */
+export function showBudgets(broker: Broker): BudgetsReply | Refusal {
+  const agents = broker.budgets.ledger.inUse().filter((name) => name !== SHARED);
+  const budgets: BudgetAccount[] = [];
+  for (const name of [...agents.sort(), SHARED]) {
+    const effective = effectiveFor(broker, name, undefined);
+    if ("code" in effective) return effective;
+    budgets.push(accountOf(broker, name, effective));
+  }
+  return { budgets };
+}
+
+/** Sets an agent's counts to nothing, and lifts what its calls lowered. What running commands hold stays held. */
+export function resetBudget(broker: Broker, name: string): BudgetReply | Refusal {
+  if (name !== SHARED && !NAME.test(name)) return noName(name);
+  const message = `An operator reset the budgets of ${name === SHARED ? "all labels together" : `agent '${name}'`}`;
+  const agent = name === SHARED ? null : name;
+  broker.trace.event(eventSpan({ event_type: "rate_limit", agent_id: agent, message, budget_reset: name }));
+  return showBudget(broker, name);
+}
+
+function effectiveFor(broker: Broker, name: string, cwd: string | undefined): Effective | Refusal {
+  const agent = name === SHARED ? "" : name;
+  if (cwd === undefined) {
+    const assigned = assignedPolicy(broker.config(), agent, "/", broker.around.home);
+    return broker.policies.effective(assigned, undefined);
+  }
+  const place = placeOf(broker, cwd);
+  if ("code" in place) return place;
+  const ground = groundOf(broker, agent, place, undefined);
+  return "code" in ground ? ground : ground.effective;
+}
+
+function accountOf(broker: Broker, name: string, effective: Effective): BudgetAccount {
+  const { ledger } = broker.budgets;
+  const account = ledger.find(name) ?? new Account();
+  const allowances = effective.policies.map(({ document }) => allowanceOf(document));
+  const given = givenBy(allowances, name === SHARED ? "shared" : "own");
+  const gates = account.gates(given, Date.now());
+  return {
+    agent_id: name,
+    kind: name === SHARED ? "shared" : ledger.isLabel(name) ? "label" : "agent",
+    policy_id: effective.id,
+    windows: gates
+      .filter((gate) => concerns(gate, given))
+      .map((gate) => windowOf(account, gate, given.get(gate.lengthMs) ?? {})),
+  };
+}
+
+/** A window that no policy names here and no call lowered only counts. */
+function concerns({ lengthMs, lowered }: Gate, given: ReadonlyMap<number, unknown>): boolean {
+  return given.has(lengthMs) || Object.keys(lowered).length > 0;
+}
+
+function windowOf(account: Account, gate: Gate, given: BudgetLimits): BudgetAccount["windows"][number] {
+  const { begunAt, lengthMs } = gate;
+  return {
+    length_ms: lengthMs,
+    began_at: begunAt === undefined ? null : new Date(begunAt).toISOString(),
+    ends_at: begunAt === undefined ? null : new Date(begunAt + lengthMs).toISOString(),
+    budgets: BUDGET_NAMES.map((name) => stateOf(account, gate, given, name)),
+  };
+}
+
+function stateOf(account: Account, gate: Gate, given: BudgetLimits, name: BudgetName): BudgetState {
+  const limit = gate.limits[name] ?? null;
+  return {
+    name,
+    limit,
+    used: Math.ceil(gate.used[name]),
+    reserved: Math.ceil(account.reserved[name]),
+    lowered: limit !== null && limit < (given[name] ?? Number.POSITIVE_INFINITY),
+  };
+}
+
+function noName(name: string): Refusal {
+  return refusal(
+    "invalid_request",
+    `Cannot look up the budget of ${quoted(name)}: an agent has 1 to 128 letters, digits or . _ : @ -`,
+    `Use the agent_id of a call, or ${SHARED} for what all labels have together`,
+  );
+}

@@ -1,0 +1,34 @@
+import { newId } from "../ids.ts";
+import type { SpanRecord } from "./trace.ts";
+
+/** The line of something that is no command, as it happened to the broker itself; what is not known of it is null. */
+export function eventSpan(facts: Pick<SpanRecord, "event_type"> & Partial<SpanRecord>): SpanRecord {
+  return {
+    ts: new Date().toISOString(),
+    session_id: null,
+    span_id: newId("spn"),
+    parent_span: null,
+    component: "broker",
+    world_id: null,
+    policy_id: null,
+    policy_hash: null,
+    policy_commit: null,
+    agent_id: null,
+    cwd: null,
+    cmd: null,
+    exit: null,
+    duration_ms: null,
+    outcome: null,
+    scopes_used: null,
+    fs_diff: null,
+    usage: null,
+    isolation: null,
+    decision: null,
+    stdout_sha256: null,
+    stderr_sha256: null,
+    redacted: [],
+    replayable: false,
+    replay_context: null,
+    ...facts,
+  };
+}

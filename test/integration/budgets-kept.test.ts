@@ -1,0 +1,79 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import { validateBudgetReply } from "../../schemas/generated/validators.js";
+import { actors } from "../actors.ts";
+import { eventually } from "../broker.ts";
+import { begun, giving, stateOf, withBroker } from "../budgets.ts";
+
+describe.each(actors())("budgets over time, as $kind", (actor) => {
+  test.each(["SIGTERM", "SIGKILL"] as const)("what was used is still used after %s", async (signal) => {
+    const budgets = "{ default: { max_execs: 8 }, shared: { max_execs: 100 } }";
+    await withBroker(actor, giving(budgets), async (first) => {
+      for (let number = 0; number < 3; number += 1) await first.run("true");
+      await sleep(700);
+      await first.run({ cmd: "true", budget: { max_execs: 6 } });
+      await first.run("true");
+      await first.kill(signal);
+      const second = await first.again();
+      expect(await stateOf(second, "test", "max_execs")).toMatchObject({ used: 5, limit: 6, lowered: true });
+      expect(await stateOf(second, "+shared", "max_execs")).toMatchObject({ used: 5, limit: 100 });
+      expect((await second.post({ cmd: "true" })).status).toBe(200);
+      expect((await second.post({ cmd: "true" })).status).toBe(429);
+      await second.kill("SIGTERM");
+    });
+  });
+
+  test("a command that was lost with its broker counts, and with the most that it can have run", async () => {
+    await withBroker(actor, giving("{ default: { max_runtime_ms: 100000 } }"), async (first) => {
+      first.post({ cmd: "sleep 60", timeout_ms: 3000 }).catch(() => "broken off");
+      expect(await eventually(() => begun(first) === 1, 5000)).toBe(true);
+      await first.kill("SIGKILL");
+      const second = await first.again();
+      const { used, reserved } = await stateOf(second, "test", "max_runtime_ms");
+      expect(used).toBeGreaterThan(0);
+      expect(used).toBeLessThanOrEqual(3000);
+      expect(reserved).toBe(0);
+      expect(await stateOf(second, "test", "max_execs")).toMatchObject({ used: 1 });
+      await second.kill("SIGTERM");
+    });
+  });
+
+  test("the operator sees and resets budgets, on record; nobody else does", async () => {
+    const options = giving("{ default: { max_execs: 1 }, shared: { max_execs: 3 } }");
+    await withBroker(actor, options, async (broker) => {
+      await broker.run("true");
+      for (const method of ["GET", "DELETE"])
+        expect((await broker.call(method, "/v1/budgets/test")).status).toBe(404);
+      expect((await broker.call("GET", "/v1/budgets")).status).toBe(404);
+      expect((await broker.post({ cmd: "true" })).status).toBe(429);
+      const shown = await broker.cli(["budget", "show", "test"]);
+      expect(shown.stdout).toMatch(/Label test, limits of policy default\n.*ends 20.*\n +commands +1 of 1\n/);
+      expect(shown.stdout).toContain("All labels together");
+      expect((await broker.cli(["budget", "show"])).stdout).toContain("Label test");
+      const reset = await broker.cli(["budget", "reset", "test", "--json"]);
+      expect(reset.code).toBe(0);
+      expect(validateBudgetReply(JSON.parse(reset.stdout))).toBe(true);
+      expect((await broker.post({ cmd: "true" })).status).toBe(200);
+      expect(broker.spans().filter((span) => span.budget_reset === "test")).toHaveLength(1);
+      await broker.kill("SIGKILL");
+      const again = await broker.again();
+      expect(await stateOf(again, "test", "max_execs")).toMatchObject({ used: 1 });
+      expect(await stateOf(again, "+shared", "max_execs")).toMatchObject({ used: 2 });
+      expect((await again.cli(["budget", "show", "no agent"])).code).toBe(125);
+      await again.kill("SIGTERM");
+    });
+  });
+
+  test("a flood of refused calls leaves a bounded trace that counts every one of them", async () => {
+    await withBroker(actor, giving("{ default: { max_execs: 0 } }"), async (broker) => {
+      const FLOOD = 600;
+      for (let sent = 0; sent < FLOOD; sent += 50)
+        await Promise.all(Array.from({ length: 50 }, () => broker.post({ cmd: "true" })));
+      await broker.kill("SIGTERM");
+      const spans = broker.spans().filter((span) => span.event_type === "rate_limit");
+      expect(spans.length).toBeGreaterThanOrEqual(256);
+      expect(spans.length).toBeLessThan(FLOOD / 2);
+      expect(spans.reduce((sum, span) => sum + 1 + (span.left_out ?? 0), 0)).toBe(FLOOD);
+    });
+  });
+});

@@ -1,0 +1,168 @@
+import { describe, expect, test } from "vitest";
+import { allowanceOf, lowest } from "../../broker/budgets/limits.ts";
+import { LimitSpans } from "../../broker/budgets/limit-spans.ts";
+import { eventSpan } from "../../broker/spans/event-span.ts";
+import type { SpanRecord } from "../../broker/spans/trace.ts";
+import { Day, giving, HOUR, START } from "../budget-day.ts";
+
+describe("what a policy gives", () => {
+  const base = { id: "a", name: "A" };
+
+  test.each([
+    [undefined, 24 * HOUR],
+    ["90s", 90_000],
+    ["30m", 30 * 60_000],
+    ["2h", 2 * HOUR],
+    ["7d", 7 * 24 * HOUR],
+    ["999999999999999d", 36_500 * 24 * HOUR],
+  ])("a window of %s has %d ms", (window, windowMs) => {
+    const budgets = window === undefined ? {} : { window };
+    expect(allowanceOf({ ...base, budgets })).toEqual({ windowMs, own: {}, shared: {} });
+  });
+
+  test("of two limits the lower one holds, and an absent one is no limit", () => {
+    expect(lowest({ max_execs: 3 }, { max_execs: 2, max_runtime_ms: 5 })).toEqual({
+      max_execs: 2,
+      max_runtime_ms: 5,
+    });
+    expect(lowest({}, {})).toEqual({});
+    expect(lowest({ max_execs: 0 }, {})).toEqual({ max_execs: 0 });
+  });
+});
+
+describe("reserving", () => {
+  test("lowers a time-out to what is left, and refuses when less than a millisecond is", () => {
+    const day = new Day();
+    const allowances = [giving({ max_runtime_ms: 1500 })];
+    expect(day.reserve({ span: "spn_1", allowances })).toMatchObject({ timeoutMs: 1000, cut: undefined });
+    expect(day.reserve({ span: "spn_2", allowances })).toMatchObject({
+      timeoutMs: 500,
+      cut: { spent: { limit: 1500 } },
+    });
+    expect(day.reserve({ span: "spn_3", allowances })).toMatchObject({
+      kind: "short",
+      shortage: { retryAfterMs: 1000 },
+    });
+    day.start("spn_1");
+    day.end("spn_1", { duration_ms: 0.5 });
+    expect(day.reserve({ span: "spn_4", allowances })).toMatchObject({ kind: "reserved", timeoutMs: 999 });
+  });
+
+  test("says when the window ends", () => {
+    const day = new Day();
+    const allowances = [giving({ max_execs: 1 })];
+    day.reserve({ span: "spn_1", allowances });
+    day.start("spn_1");
+    day.now += HOUR / 4;
+    const resets_at = new Date(START + HOUR).toISOString();
+    expect(day.reserve({ span: "spn_2", allowances })).toEqual({
+      kind: "short",
+      shortage: {
+        retryAfterMs: (HOUR * 3) / 4,
+        spent: { name: "max_execs", limit: 1, used: 1, shared: false, resets_at },
+      },
+    });
+    day.now = START + HOUR;
+    expect(day.reserve({ span: "spn_3", allowances }).kind).toBe("reserved");
+  });
+
+  test("a lost command counts with what it is charged, and one that never started not at all", () => {
+    const day = new Day();
+    for (const span of ["spn_1", "spn_2"]) {
+      day.reserve({ span });
+      day.start(span);
+    }
+    day.end("spn_1", { outcome: "lost", charged_ms: 700 });
+    day.end("spn_2", { outcome: "failed", code: "invalid_request", duration_ms: 0 });
+    expect(day.budgets.ledger.account("ann").meters()[0]?.used).toEqual({
+      max_execs: 1,
+      max_runtime_ms: 700,
+      max_egress_bytes: 0,
+    });
+  });
+
+  test("a limit that a call named holds in the policy's window and ends with it", () => {
+    const day = new Day();
+    const order = { allowances: [giving({ max_execs: 9 })] };
+    expect(day.reserve({ span: "spn_1", ...order, named: { max_execs: 1 } }).kind).toBe("reserved");
+    expect(day.reserve({ span: "spn_2", ...order, named: { max_execs: 5 } }).kind).toBe("short");
+    day.start("spn_1");
+    day.end("spn_1", { duration_ms: 1 });
+    day.now = START + HOUR;
+    expect(day.reserve({ span: "spn_3", ...order }).kind).toBe("reserved");
+    expect(day.reserve({ span: "spn_4", ...order }).kind).toBe("reserved");
+  });
+
+  test("a new name beyond all that are counted is refused, and one that is known is not", () => {
+    const day = new Day();
+    for (let number = 0; number < 100_000; number += 1)
+      day.budgets.ledger.account(`name-${number}`).charge("max_execs", 1, START, [HOUR]);
+    expect(day.reserve({ span: "spn_1", agent: "one-more" }).kind).toBe("crowded");
+    expect(day.reserve({ span: "spn_2", agent: "name-7" }).kind).toBe("reserved");
+    day.now += HOUR;
+    expect(day.reserve({ span: "spn_3", agent: "one-more" }).kind).toBe("reserved");
+  });
+});
+
+describe("bytes", () => {
+  test("are granted up to the limit, across commands, and come back when they were not sent", () => {
+    const day = new Day();
+    const allowances = [giving({ max_egress_bytes: 100 })];
+    for (const span of ["spn_1", "spn_2"]) {
+      day.reserve({ span, allowances });
+      day.start(span);
+    }
+    expect(day.budgets.reserveBytes("spn_1", 70)).toBe(70);
+    expect(day.budgets.reserveBytes("spn_2", 70)).toBe(30);
+    expect(day.budgets.reserveBytes("spn_1", 1)).toBe(0);
+    day.budgets.settleBytes("spn_2", 30, 10);
+    expect(day.budgets.reserveBytes("spn_1", 70)).toBe(20);
+    const usage = {
+      cpu_ms: null,
+      memory_peak_bytes: null,
+      egress_bytes: 90,
+      ingress_bytes: 0,
+      processes: null,
+    };
+    day.end("spn_1", { duration_ms: 1, usage });
+    expect(day.budgets.reserveBytes("spn_2", 5)).toBe(0);
+    day.end("spn_2", { duration_ms: 1, usage: { ...usage, egress_bytes: 10 } });
+    expect(day.budgets.ledger.account("ann").meters()[0]?.used.max_egress_bytes).toBe(100);
+    expect(day.budgets.ledger.account("ann").reserved.max_egress_bytes).toBe(0);
+    expect(day.budgets.reserveBytes("spn_2", 1)).toBe(0);
+  });
+
+  test("without a limit are granted as wanted, and a spent byte budget stops no command", () => {
+    const day = new Day();
+    day.reserve({ span: "spn_1" });
+    expect(day.budgets.reserveBytes("spn_1", 1e9)).toBe(1e9);
+    expect(day.reserve({ span: "spn_2", agent: "bob", named: { max_egress_bytes: 0 } }).kind).toBe(
+      "reserved",
+    );
+    expect(day.budgets.reserveBytes("spn_2", 1)).toBe(0);
+  });
+});
+
+test("of a flood, 256 spans are written at once, then one a second, and each call is counted", () => {
+  let now = START;
+  const written: SpanRecord[] = [];
+  const spans = new LimitSpans({
+    write: (span) => written.push(span),
+    onFault: () => undefined,
+    now: () => now,
+  });
+  const flood = (source: string, calls: number): void => {
+    for (let call = 0; call < calls; call += 1)
+      spans.record(source, () => eventSpan({ event_type: "rate_limit" }));
+  };
+  flood("one", 300);
+  flood("other", 1);
+  expect(written).toHaveLength(257);
+  now += 1000;
+  flood("one", 2);
+  expect(written).toHaveLength(258);
+  expect(written.at(-1)?.left_out).toBe(44);
+  spans.end();
+  expect(written).toHaveLength(259);
+  expect(written.reduce((sum, span) => sum + 1 + (span.left_out ?? 0), 0)).toBe(303);
+});
