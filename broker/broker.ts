@@ -17,6 +17,7 @@ import type { Decisions } from "./decisions.ts";
 import type { BaseEnvironments } from "./environment.ts";
 import type { GitFolders } from "./git-folder.ts";
 import type { GitHeads } from "./git-head.ts";
+import type { Idempotency } from "./idempotency/idempotency.ts";
 import type { Home } from "./home.ts";
 import type { Policies } from "./policies.ts";
 import type { Profiles } from "./profiles.ts";
@@ -38,6 +39,7 @@ export type Broker = {
   readonly activity: Activity;
   readonly budgets: Budgets;
   readonly limitSpans: LimitSpans;
+  readonly idempotency: Idempotency;
   readonly policies: Policies;
   readonly profiles: Profiles;
   readonly gitFolders: GitFolders;

@@ -46,9 +46,15 @@ async function journey(
   request: ExecuteRequest,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const asked = prepareJob(broker, agent, request);
-  if ("code" in asked) return refused(asked);
+  const job = prepareJob(broker, agent, request);
+  if ("code" in job) return refused(job);
+  const { idempotency: identity, effective } = job;
+  if (identity === undefined) return await proceed(broker, job, signal);
+  const call = { identity, agent, policy: effective.hash };
+  return await broker.idempotency.once(call, () => proceed(broker, job, signal));
+}
 
+async function proceed(broker: Broker, asked: Job, signal: AbortSignal): Promise<Outcome> {
   const denial = refuseByScopes(asked) ?? refuseByDecision(asked);
   if (denial !== undefined) return recordRefusal(broker, asked, denial);
 

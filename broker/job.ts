@@ -1,4 +1,4 @@
-import type { ExecuteRequest, WorldImage } from "../schemas/generated/types.ts";
+import type { ExecuteRequest, SpanIdempotency, WorldImage } from "../schemas/generated/types.ts";
 import type { BaseEnvironment } from "./environment.ts";
 import type { Effective } from "./policies.ts";
 import type { Decision } from "./policy/index.ts";
@@ -27,6 +27,8 @@ export type Job = {
   readonly approval: string | null;
   /** Of the project when the command was asked for; null outside git. */
   readonly projectCommit: string | null;
+  /** What a retry of this call has in common with it; undefined without an idempotency_key. */
+  readonly idempotency: SpanIdempotency | undefined;
 };
 
 /** The scopes that hold for it; undefined without any. */

@@ -1,19 +1,18 @@
 import type { ExecuteRequest } from "../schemas/generated/types.ts";
 import type { Broker } from "./broker.ts";
+import { callIdentity } from "./idempotency/call-identity.ts";
 import { newId } from "./ids.ts";
 import type { Job } from "./job.ts";
 import { groundOf, judge } from "./judge.ts";
 import type { Place } from "./projects.ts";
 import { quoted, type Refusal, refusal } from "./refusal.ts";
-import { argvOf, placeOf, refuseMissingParts } from "./request.ts";
+import { argvOf, placeOf } from "./request.ts";
 import { usableScopes } from "./scopes/use-scopes.ts";
 import type { Session } from "./sessions.ts";
 import { seccompMode } from "./world-spec.ts";
 
 /** From a valid request to a job, or the first reason why it cannot be one. */
 export function prepareJob(broker: Broker, agent: string, request: ExecuteRequest): Job | Refusal {
-  const missing = refuseMissingParts(request);
-  if (missing !== undefined) return missing;
   const argv = argvOf(request);
   if ("code" in argv) return argv;
   const place = placeOf(broker, request.cwd);
@@ -43,6 +42,7 @@ export function prepareJob(broker: Broker, agent: string, request: ExecuteReques
     approval: null,
     environment: broker.environments.of(effective.hash, () => passedVariables(effective.policies)),
     projectCommit: broker.gitHeads.of(place.project),
+    idempotency: callIdentity(agent, request, place.cwd),
     worldImage: broker.worldImages[seccompMode(effective.policies)],
   };
 }

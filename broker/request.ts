@@ -34,14 +34,3 @@ export function placeOf(broker: Broker, cwd: string | undefined): Place | Refusa
     "Send 'cwd': the full path of the project folder",
   );
 }
-
-/** Fields of the contract that this version cannot honour: refused, because ignoring one would be a promise broken. */
-const NOT_YET: readonly (readonly [keyof ExecuteRequest, string])[] = [
-  ["idempotency_key", "this version keeps no results"],
-];
-
-export function refuseMissingParts(request: ExecuteRequest): Refusal | undefined {
-  const found = NOT_YET.find(([field]) => request[field] !== undefined);
-  if (found === undefined) return undefined;
-  return refusal("invalid_request", `Cannot honour '${found[0]}': ${found[1]}`, `Leave '${found[0]}' out`);
-}

@@ -10,6 +10,7 @@ import { Approvals } from "../../broker/approvals/approvals.ts";
 import { inHome } from "../../broker/assignment.ts";
 import type { Broker, WorldBackend } from "../../broker/broker.ts";
 import { Budgets } from "../../broker/budgets/budgets.ts";
+import { SHARED } from "../../broker/budgets/ledger.ts";
 import { LimitSpans } from "../../broker/budgets/limit-spans.ts";
 import { Config } from "../../broker/config.ts";
 import { Decisions } from "../../broker/decisions.ts";
@@ -17,6 +18,7 @@ import { BaseEnvironments, hostEnvironment } from "../../broker/environment.ts";
 import { GitFolders } from "../../broker/git-folder.ts";
 import { GitHeads } from "../../broker/git-head.ts";
 import { type Home, prepareHome } from "../../broker/home.ts";
+import { Idempotency } from "../../broker/idempotency/idempotency.ts";
 import { Policies } from "../../broker/policies.ts";
 import { ProgramPaths } from "../../broker/program-paths.ts";
 import { rehearse } from "../../broker/policy/index.ts";
@@ -67,8 +69,9 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     for (const agent of agentsOf(config)) named.add(agent);
   });
   const budgets = new Budgets((agent) => !named.has(agent));
+  const idempotency = new Idempotency((agent) => (named.has(agent) ? agent : SHARED));
   const sync = config.current().trace?.sync ?? false;
-  const trace = await Trace.open(home.trace, home.database, sync, onFault, [budgets]);
+  const trace = await Trace.open(home.trace, home.database, sync, onFault, [budgets, idempotency]);
   const approvals = openApprovals(trace, onFault);
   const scopeTokens = new ScopeTokens();
   const decisions = new Decisions();
@@ -99,6 +102,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     sessions: new Sessions(trace.database, onFault),
     activity: new Activity(),
     budgets,
+    idempotency,
     limitSpans: new LimitSpans({ write: (record) => trace.event(record), onFault }),
     policies,
     profiles: new Profiles(),

@@ -13,9 +13,10 @@ import type { SpanRecord } from "./trace.ts";
 
 /** The line that stands before the command has any effect. */
 export function startedSpan(job: Job, world: World): SpanRecord {
+  const identity = job.idempotency === undefined ? {} : { idempotency: job.idempotency };
   const { id: world_id, isolation } = world;
   const scopes_used = [...(scopesOfJob(job)?.texts ?? [])];
-  return { ...common(job), event_type: "command_start", world_id, isolation, scopes_used };
+  return { ...common(job), ...identity, event_type: "command_start", world_id, isolation, scopes_used };
 }
 
 /** All that is known of a command once it is over. */

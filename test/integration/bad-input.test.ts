@@ -108,12 +108,6 @@ describe.each(actors().slice(0, 1))("bad input, as $kind", (actor) => {
       /selectable/,
     ],
     ["an unknown session", (body) => ({ ...body, session_id: "ses_nope" }), "not_found", /ses_nope/],
-    [
-      "a field of a later version",
-      (body) => ({ ...body, idempotency_key: "k" }),
-      "invalid_request",
-      /idempotency_key/,
-    ],
     ["a relative cwd", (body) => ({ ...body, cwd: "project" }), "invalid_request", /cwd/],
     [
       "a cwd that does not exist",

@@ -1,0 +1,120 @@
+/** A call that is made again with its key is answered by the first one, and runs nothing. */
+import type { RootDatabase } from "lmdb";
+import type { SpanIdempotency } from "../../schemas/generated/types.ts";
+import type { Outcome } from "../outcome.ts";
+import type { Refusal } from "../refusal.ts";
+import type { Changes, Follower } from "../spans/follower.ts";
+import type { SpanRecord } from "../spans/trace.ts";
+import { KeptReplies, REPLY_BOUNDS, type ReplyBounds } from "./kept-replies.ts";
+import { type KnownCall, KnownCalls } from "./known-calls.ts";
+import { conflict, crowded, policyMoved, withoutReply } from "./refused-repeats.ts";
+
+/** Keys of 24 hours that are known of one agent with a socket of its own, and of all labels together. */
+const MOST_KEYS = 50_000;
+
+/** A call with a key. */
+export type KeyedCall = {
+  readonly identity: SpanIdempotency;
+  readonly agent: string;
+  /** Hash of the policy that holds for it now. */
+  readonly policy: string;
+};
+
+type Answer = { readonly again: Promise<Outcome> } | { readonly outcome: Outcome } | { readonly first: true };
+
+type Running = { readonly body: string; readonly policy: string; readonly outcome: Promise<Outcome> };
+
+export class Idempotency implements Follower {
+  readonly #replies: KeptReplies;
+  readonly #calls: KnownCalls;
+  readonly #running = new Map<string, Running>();
+
+  /** `ownerOf`: whose limit of keys an agent's count towards; labels cost nothing, so they share one. */
+  constructor(
+    ownerOf: (agent: string) => string,
+    now: () => number = Date.now,
+    bounds: ReplyBounds = REPLY_BOUNDS,
+  ) {
+    this.#replies = new KeptReplies(bounds);
+    this.#calls = new KnownCalls(ownerOf, now, (key) => this.#replies.drop(key));
+  }
+
+  /** The first call's outcome; `run` is called when there is none. A first call that was refused lets the next one run. */
+  async once(call: KeyedCall, run: () => Promise<Outcome>): Promise<Outcome> {
+    for (;;) {
+      const answer = this.#answer(call);
+      if ("outcome" in answer) return answer.outcome;
+      if ("first" in answer) return await this.#first(call, run);
+      const outcome = await answer.again;
+      if (outcome.kind === "ran") return outcome;
+    }
+  }
+
+  open(database: RootDatabase): void {
+    this.#replies.open(database);
+    this.#calls.open(database);
+  }
+
+  note(line: SpanRecord): void {
+    this.#calls.note(line);
+  }
+
+  changes(): Changes {
+    const parts = [this.#calls.changes(), this.#replies.changes()];
+    return {
+      write: () => parts.flatMap((part) => part.write()),
+      committed: () => {
+        for (const part of parts) part.committed();
+      },
+    };
+  }
+
+  async clear(): Promise<void> {
+    await Promise.all([this.#calls.clear(), this.#replies.clear()]);
+  }
+
+  /** In one turn of the event loop with {@link #first}: of two calls at once only one is the first. */
+  #answer(call: KeyedCall): Answer {
+    const { key, body } = call.identity;
+    const running = this.#running.get(key);
+    if (running !== undefined) {
+      if (running.policy !== call.policy) return refused(policyMoved());
+      return running.body === body ? { again: running.outcome } : refused(conflict(undefined));
+    }
+    const known = this.#known(call);
+    if (known !== undefined) return this.#repeat(call, known);
+    return this.#calls.countOf(call.agent) < MOST_KEYS ? { first: true } : refused(crowded(MOST_KEYS));
+  }
+
+  /** What another policy decided is no answer any more. */
+  #known({ identity: { key }, policy }: KeyedCall): KnownCall | undefined {
+    const known = this.#calls.find(key);
+    if (known === undefined || known.policy === policy) return known;
+    this.#calls.forget(key);
+    return undefined;
+  }
+
+  #repeat({ identity: { key, body } }: KeyedCall, known: KnownCall): Answer {
+    if (known.body !== body) return refused(conflict(known.span));
+    const reply = known.state === "ran" ? this.#replies.find(key) : undefined;
+    return reply === undefined ? refused(withoutReply(known)) : { outcome: { kind: "ran", reply } };
+  }
+
+  async #first(
+    { identity: { key, body }, policy }: KeyedCall,
+    run: () => Promise<Outcome>,
+  ): Promise<Outcome> {
+    const outcome = run()
+      .then((ended) => {
+        if (ended.kind === "ran") this.#replies.keep(key, ended.reply);
+        return ended;
+      })
+      .finally(() => this.#running.delete(key));
+    this.#running.set(key, { body, policy, outcome });
+    return await outcome;
+  }
+}
+
+function refused(error: Refusal): Answer {
+  return { outcome: { kind: "refused", error } };
+}

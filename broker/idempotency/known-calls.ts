@@ -1,0 +1,129 @@
+/**
+ * The calls with a key that began within the last 24 hours, from the lines of the trace. A key stands in the line that
+ * precedes any effect, so however the broker ends, it never runs the same call twice without being asked to.
+ */
+import type { Database, RootDatabase } from "lmdb";
+import type { Changes, Follower } from "../spans/follower.ts";
+import type { SpanRecord } from "../spans/trace.ts";
+
+const KEPT_MS = 24 * 60 * 60 * 1000;
+const SWEEP_MS = 60_000;
+
+export type KnownCall = {
+  /** Whose limit of keys it counts towards. */
+  readonly owner: string;
+  readonly body: string;
+  readonly policy: string | null;
+  readonly span: string;
+  /** When it began, in milliseconds since 1970. */
+  readonly at: number;
+  /** `lost`: nobody saw its end. */
+  readonly state: "running" | "ran" | "lost";
+};
+
+export class KnownCalls implements Follower {
+  readonly #ownerOf: (agent: string) => string;
+  readonly #now: () => number;
+  readonly #onForgotten: (key: string) => void;
+  /** In the order in which they began. */
+  readonly #calls = new Map<string, KnownCall>();
+  readonly #owned = new Map<string, number>();
+  readonly #changed = new Map<string, KnownCall | undefined>();
+  #database: Database<KnownCall, string> | undefined;
+  #sweptAt = 0;
+
+  /** `onForgotten` is told of keys that are free again. */
+  constructor(ownerOf: (agent: string) => string, now: () => number, onForgotten: (key: string) => void) {
+    this.#ownerOf = ownerOf;
+    this.#now = now;
+    this.#onForgotten = onForgotten;
+  }
+
+  open(database: RootDatabase): void {
+    this.#database = database.openDB({ name: "idempotency" });
+    const rows = [...this.#database.getRange({})].sort((one, other) => one.value.at - other.value.at);
+    for (const { key, value } of rows) this.#set(key, value);
+    this.#changed.clear();
+  }
+
+  note(line: SpanRecord): void {
+    if (line.idempotency === undefined || line.agent_id === null) return;
+    const { key, body } = line.idempotency;
+    if (line.event_type === "command_start") {
+      const at = Date.parse(line.ts);
+      const owner = this.#ownerOf(line.agent_id);
+      this.#set(key, { owner, body, policy: line.policy_hash, span: line.span_id, at, state: "running" });
+    } else if (line.event_type === "command_complete") this.#ended(key, line);
+  }
+
+  find(key: string): KnownCall | undefined {
+    const call = this.#calls.get(key);
+    if (call === undefined || call.at + KEPT_MS > this.#now()) return call;
+    this.forget(key);
+    return undefined;
+  }
+
+  forget(key: string): void {
+    const call = this.#calls.get(key);
+    if (call === undefined) return;
+    this.#calls.delete(key);
+    this.#count(call.owner, -1);
+    this.#changed.set(key, undefined);
+    this.#onForgotten(key);
+  }
+
+  /** How many keys are known of whoever shares a limit with this agent. */
+  countOf(agent: string): number {
+    this.#sweep();
+    return this.#owned.get(this.#ownerOf(agent)) ?? 0;
+  }
+
+  changes(): Changes {
+    if (this.#now() - this.#sweptAt > SWEEP_MS) this.#sweep();
+    const changed = [...this.#changed];
+    return {
+      write: () =>
+        changed.map(async ([key, call]) =>
+          call === undefined ? await this.#database?.remove(key) : await this.#database?.put(key, call),
+        ),
+      committed: () => {
+        for (const [key, call] of changed)
+          if (this.#changed.has(key) && this.#changed.get(key) === call) this.#changed.delete(key);
+      },
+    };
+  }
+
+  async clear(): Promise<void> {
+    for (const each of [this.#calls, this.#owned, this.#changed]) each.clear();
+    await this.#database?.clearAsync();
+  }
+
+  #ended(key: string, line: SpanRecord): void {
+    const call = this.#calls.get(key);
+    if (call?.span !== line.span_id) return;
+    if (line.outcome === "failed" && line.code !== "internal") return this.forget(key);
+    const isSeen = line.outcome !== "lost" && line.outcome !== "failed";
+    const ended: KnownCall = { ...call, state: isSeen ? "ran" : "lost" };
+    this.#calls.set(key, ended);
+    this.#changed.set(key, ended);
+  }
+
+  #set(key: string, call: KnownCall): void {
+    if (this.#calls.has(key)) this.forget(key);
+    this.#calls.set(key, call);
+    this.#count(call.owner, 1);
+    this.#changed.set(key, call);
+  }
+
+  #count(owner: string, change: number): void {
+    this.#owned.set(owner, (this.#owned.get(owner) ?? 0) + change);
+  }
+
+  #sweep(): void {
+    this.#sweptAt = this.#now();
+    for (const [key, { at }] of this.#calls) {
+      if (at + KEPT_MS > this.#sweptAt) return;
+      this.forget(key);
+    }
+  }
+}
