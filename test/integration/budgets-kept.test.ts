@@ -38,6 +38,43 @@ describe.each(actors())("budgets over time, as $kind", (actor) => {
     });
   });
 
+  test("killed in the middle of a load, again and again, the broker counts what its trace says", async () => {
+    const budgets =
+      "{ default: { max_execs: 100000, max_runtime_ms: 86400000 }, shared: { max_execs: 100000 } }";
+    await withBroker(actor, giving(budgets), async (first) => {
+      let current = first;
+      for (const wait of [120, 450, 700]) {
+        let posting = true;
+        const client = async (agent: string): Promise<void> => {
+          while (posting) await current.post({ cmd: "true", agent_id: agent }).catch(() => undefined);
+        };
+        const clients = ["a", "a", "b", "b"].map(client);
+        await sleep(wait);
+        await current.kill("SIGKILL");
+        posting = false;
+        await Promise.all(clients);
+        current = await current.again();
+        const spans = current.spans();
+        const ran = (agents: readonly string[]): number =>
+          spans.filter((span) => span.event_type === "command_start" && agents.includes(span.agent_id ?? ""))
+            .length;
+        for (const agent of ["a", "b"])
+          expect((await stateOf(current, agent, "max_execs")).used).toBe(ran([agent]));
+        expect(ran(["a", "b"])).toBeGreaterThan(10);
+        expect(await stateOf(current, "+shared", "max_execs")).toMatchObject({
+          used: ran(["a", "b"]),
+          reserved: 0,
+        });
+        const ms = spans
+          .filter((span) => span.event_type === "command_complete" && span.agent_id === "a")
+          .reduce((sum, span) => sum + (span.duration_ms ?? span.charged_ms ?? 0), 0);
+        const { used } = await stateOf(current, "a", "max_runtime_ms");
+        expect(Math.abs(used - ms)).toBeLessThan(1);
+      }
+      await current.kill("SIGTERM");
+    });
+  });
+
   test("the operator sees and resets budgets, on record; nobody else does", async () => {
     const options = giving("{ default: { max_execs: 1 }, shared: { max_execs: 3 } }");
     await withBroker(actor, options, async (broker) => {

@@ -1,3 +1,4 @@
+import type { RootDatabase } from "lmdb";
 import { describe, expect, test } from "vitest";
 import { allowanceOf, lowest } from "../../broker/budgets/limits.ts";
 import { LimitSpans } from "../../broker/budgets/limit-spans.ts";
@@ -102,6 +103,36 @@ describe("reserving", () => {
     day.now += HOUR;
     expect(day.reserve({ span: "spn_3", agent: "one-more" }).kind).toBe("reserved");
   });
+});
+
+test("counts that could not be committed are handed out again, and those that were are not", () => {
+  const day = new Day();
+  day.reserve({ span: "spn_1" });
+  day.start("spn_1");
+  const written: string[] = [];
+  const database = {
+    getRange: () => [],
+    put: (name: string) => written.push(name),
+    remove: (name: string) => written.push(`-${name}`),
+  };
+  day.budgets.open({ openDB: () => database } as unknown as RootDatabase);
+  day.budgets.changes().write();
+  expect(written.splice(0)).toEqual(["ann", "+shared"]);
+  const again = day.budgets.changes();
+  again.write();
+  expect(written.splice(0)).toEqual(["ann", "+shared"]);
+  day.end("spn_1", { duration_ms: 1 });
+  again.committed();
+  day.budgets.changes().write();
+  expect(written.splice(0)).toEqual(["ann", "+shared"]);
+  day.now += 25 * HOUR;
+  day.budgets.ledger.sweep();
+  const last = day.budgets.changes();
+  last.write();
+  last.committed();
+  expect(written.splice(0)).toEqual(["-ann", "-+shared"]);
+  day.budgets.changes().write();
+  expect(written).toEqual([]);
 });
 
 describe("bytes", () => {
