@@ -33,12 +33,13 @@ export function wordsOf(answer: Answer): string {
   return `${harmlessLine(message)}\n  ${harmlessLine(hint)}`;
 }
 
-/** Codes that say that a policy or a person said no. */
+/** Codes that say that a policy, a budget or a person said no. */
 const BY_POLICY: ReadonlySet<string> = new Set([
   "policy_denied",
   "approval_required",
   "approval_denied",
   "scope_denied",
+  "budget_exceeded",
 ]);
 
 /** Exit code for a call that was refused: 126 when a policy said no, 125 for everything else. */

@@ -95,18 +95,26 @@ export class Account {
   }
 
   #running(at: number, lengthsMs: readonly number[]): readonly Meter[] {
-    const missing = lengthsMs.filter(
-      (length) => !this.#meters.some((meter) => meter.lengthMs === length && runs(meter, at)),
-    );
-    if (missing.length === 0 && this.#meters.every((meter) => runs(meter, at))) return this.#meters;
+    if (this.#isCurrent(at, lengthsMs)) return this.#meters;
+    const running = this.#meters.filter((meter) => runs(meter, at));
+    const missing = lengthsMs.filter((length) => running.every(({ lengthMs }) => lengthMs !== length));
     const begun = missing.map((lengthMs) => ({ lengthMs, begunAt: at, used: nothing(), lowered: {} }));
-    this.#meters = [...this.#meters.filter((meter) => runs(meter, at)), ...begun];
+    this.#meters = [...running, ...begun];
     return this.#meters;
+  }
+
+  /** Nearly always so, and asked several times for each command: without a list of its own. */
+  #isCurrent(at: number, lengthsMs: readonly number[]): boolean {
+    for (const meter of this.#meters) if (!runs(meter, at)) return false;
+    for (const length of lengthsMs)
+      if (!this.#meters.some(({ lengthMs }) => lengthMs === length)) return false;
+    return true;
   }
 }
 
+/** A clock that was set back a little ends no window; one that was years ahead leaves none that lasts for years. */
 function runs({ begunAt, lengthMs }: Meter, at: number): boolean {
-  return at < begunAt + lengthMs;
+  return Math.abs(at - begunAt) < lengthMs;
 }
 
 function nothing(): Counts {

@@ -67,6 +67,17 @@ describe("reserving", () => {
     expect(day.reserve({ span: "spn_3", allowances }).kind).toBe("reserved");
   });
 
+  test("a clock that is set back gives nothing again, and one that was years ahead does not lock a budget for years", () => {
+    const day = new Day();
+    const allowances = [giving({ max_execs: 1 })];
+    day.reserve({ span: "spn_1", allowances });
+    day.start("spn_1");
+    day.now = START - HOUR / 2;
+    expect(day.reserve({ span: "spn_2", allowances }).kind).toBe("short");
+    day.now = START - 9000 * HOUR;
+    expect(day.reserve({ span: "spn_3", allowances }).kind).toBe("reserved");
+  });
+
   test("a lost command counts with what it is charged, and one that never started not at all", () => {
     const day = new Day();
     for (const span of ["spn_1", "spn_2"]) {

@@ -81,10 +81,10 @@ function stateWords({ name, limit, used, reserved, lowered }: BudgetState): stri
   const amount = (value: number): string =>
     name === "max_runtime_ms" ? durationWords(value) : value.toLocaleString("en-US");
   const unit = name === "max_egress_bytes" ? " bytes" : "";
-  const most = limit === null ? "no limit" : `of ${amount(limit)}${unit}`;
+  const most = limit === null ? `${unit}, no limit` : ` of ${amount(limit)}${unit}`;
   const held = reserved === 0 ? "" : `, ${amount(reserved)} held by running commands`;
   const why = lowered ? ", lowered by a call" : "";
-  return `${WORDS[name].padEnd(9)} ${amount(used)}${limit === null ? unit : ""} ${most}${held}${why}`;
+  return `${WORDS[name].padEnd(9)} ${amount(used)}${most}${held}${why}`;
 }
 
 const UNITS = [
@@ -94,9 +94,10 @@ const UNITS = [
   ["s", 1000],
 ] as const;
 
-/** The largest unit that leaves nothing over, or seconds with their fraction. */
+/** The largest unit of which there is more than one and that leaves nothing over, or seconds with their fraction. */
 function durationWords(ms: number): string {
-  const whole = UNITS.find(([, size]) => ms >= size && ms % size === 0);
+  const whole =
+    UNITS.find(([, size]) => ms > size && ms % size === 0) ?? UNITS.find(([, size]) => ms === size);
   if (whole !== undefined) return `${ms / whole[1]}${whole[0]}`;
   return ms < 1000 ? `${ms}ms` : `${(ms / 1000).toFixed(1)}s`;
 }
