@@ -87,7 +87,9 @@ describe.each(actors())("budgets over time, as $kind", (actor) => {
       expect(refused).toMatchObject({ code: 126, stdout: "" });
       expect(refused.stderr).toMatch(/Budget max_execs is used up: agent 'test' may use 1 commands until 20/);
       const shown = await broker.cli(["budget", "show", "test"]);
-      expect(shown.stdout).toMatch(/Label test, limits of policy default\n  window of 24h, ends 20.*\n +commands +1 of 1\n +run time +[0-9.m]+s, no limit\n/);
+      expect(shown.stdout).toMatch(
+        /Label test, limits of policy default\n  window of 24h, ends 20.*\n +commands +1 of 1\n +run time +[0-9.m]+s, no limit\n/,
+      );
       expect(shown.stdout).toContain("All labels together");
       expect((await broker.cli(["budget", "show"])).stdout).toContain("Label test");
       const reset = await broker.cli(["budget", "reset", "test", "--json"]);

@@ -116,7 +116,7 @@ describe("reserving", () => {
   });
 });
 
-test("counts that could not be committed are handed out again, and those that were are not", () => {
+test("counts that could not be committed are handed out again, and those that were are not", async () => {
   const day = new Day();
   day.reserve({ span: "spn_1" });
   day.start("spn_1");
@@ -127,22 +127,22 @@ test("counts that could not be committed are handed out again, and those that we
     remove: (name: string) => written.push(`-${name}`),
   };
   day.budgets.open({ openDB: () => database } as unknown as RootDatabase);
-  day.budgets.changes().write();
+  await Promise.all(day.budgets.changes().write());
   expect(written.splice(0)).toEqual(["ann", "+shared"]);
   const again = day.budgets.changes();
-  again.write();
+  await Promise.all(again.write());
   expect(written.splice(0)).toEqual(["ann", "+shared"]);
   day.end("spn_1", { duration_ms: 1 });
   again.committed();
-  day.budgets.changes().write();
+  await Promise.all(day.budgets.changes().write());
   expect(written.splice(0)).toEqual(["ann", "+shared"]);
   day.now += 25 * HOUR;
   day.budgets.ledger.sweep();
   const last = day.budgets.changes();
-  last.write();
+  await Promise.all(last.write());
   last.committed();
   expect(written.splice(0)).toEqual(["-ann", "-+shared"]);
-  day.budgets.changes().write();
+  await Promise.all(day.budgets.changes().write());
   expect(written).toEqual([]);
 });
 
