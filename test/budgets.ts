@@ -5,16 +5,21 @@ import { validateBudgetReply } from "../schemas/generated/validators.js";
 import type { Actor } from "./actors.ts";
 import { type BrokerOptions, TestBroker } from "./broker.ts";
 
+/** `again` starts the next broker in the same home, once the one before is gone; the last one is stopped. */
 export async function withBroker(
   actor: Actor,
   options: BrokerOptions,
-  use: (broker: TestBroker) => Promise<void>,
+  use: (broker: TestBroker, again: () => Promise<TestBroker>) => Promise<void>,
 ): Promise<void> {
-  const broker = await TestBroker.start(actor, options);
+  let last = await TestBroker.start(actor, options);
+  const again = async (): Promise<TestBroker> => {
+    last = await last.again();
+    return last;
+  };
   try {
-    await use(broker);
+    await use(last, again);
   } finally {
-    await broker.stop();
+    await last.stop();
   }
 }
 

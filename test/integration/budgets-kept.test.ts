@@ -8,59 +8,59 @@ import { begun, giving, stateOf, withBroker } from "../budgets.ts";
 describe.each(actors())("budgets over time, as $kind", (actor) => {
   test.each(["SIGTERM", "SIGKILL"] as const)("what was used is still used after %s", async (signal) => {
     const budgets = "{ default: { max_execs: 8 }, shared: { max_execs: 100 } }";
-    await withBroker(actor, giving(budgets), async (first) => {
+    await withBroker(actor, giving(budgets), async (first, again) => {
       for (let number = 0; number < 3; number += 1) await first.run("true");
       await sleep(700);
       await first.run({ cmd: "true", budget: { max_execs: 6 } });
       await first.run("true");
       await first.kill(signal);
-      const second = await first.again();
+      const second = await again();
       expect(await stateOf(second, "test", "max_execs")).toMatchObject({ used: 5, limit: 6, lowered: true });
       expect(await stateOf(second, "+shared", "max_execs")).toMatchObject({ used: 5, limit: 100 });
       expect((await second.post({ cmd: "true" })).status).toBe(200);
       expect((await second.post({ cmd: "true" })).status).toBe(429);
-      await second.kill("SIGTERM");
     });
   });
 
   test("a command that was lost with its broker counts, and with the most that it can have run", async () => {
-    await withBroker(actor, giving("{ default: { max_runtime_ms: 100000 } }"), async (first) => {
+    await withBroker(actor, giving("{ default: { max_runtime_ms: 100000 } }"), async (first, again) => {
       first.post({ cmd: "sleep 60", timeout_ms: 3000 }).catch(() => "broken off");
       expect(await eventually(() => begun(first) === 1, 5000)).toBe(true);
       await first.kill("SIGKILL");
-      const second = await first.again();
+      const second = await again();
       const { used, reserved } = await stateOf(second, "test", "max_runtime_ms");
       expect(used).toBeGreaterThan(0);
       expect(used).toBeLessThanOrEqual(3000);
       expect(reserved).toBe(0);
       expect(await stateOf(second, "test", "max_execs")).toMatchObject({ used: 1 });
-      await second.kill("SIGTERM");
     });
   });
 
   test("killed in the middle of a load, again and again, the broker counts what its trace says", async () => {
     const budgets =
       "{ default: { max_execs: 100000, max_runtime_ms: 86400000 }, shared: { max_execs: 100000 } }";
-    await withBroker(actor, giving(budgets), async (first) => {
+    await withBroker(actor, giving(budgets), async (first, again) => {
       let current = first;
       for (const wait of [120, 450, 700]) {
+        const before = begun(current);
         let posting = true;
         const client = async (agent: string): Promise<void> => {
           while (posting) await current.post({ cmd: "true", agent_id: agent }).catch(() => undefined);
         };
         const clients = ["a", "a", "b", "b"].map(client);
+        expect(await eventually(() => begun(current) > before, 20_000)).toBe(true);
         await sleep(wait);
         await current.kill("SIGKILL");
         posting = false;
         await Promise.all(clients);
-        current = await current.again();
+        current = await again();
         const spans = current.spans();
         const ran = (agents: readonly string[]): number =>
           spans.filter((span) => span.event_type === "command_start" && agents.includes(span.agent_id ?? ""))
             .length;
         for (const agent of ["a", "b"])
           expect((await stateOf(current, agent, "max_execs")).used).toBe(ran([agent]));
-        expect(ran(["a", "b"])).toBeGreaterThan(10);
+        expect(ran(["a", "b"])).toBeGreaterThan(before);
         expect(await stateOf(current, "+shared", "max_execs")).toMatchObject({
           used: ran(["a", "b"]),
           reserved: 0,
@@ -71,13 +71,12 @@ describe.each(actors())("budgets over time, as $kind", (actor) => {
         const { used } = await stateOf(current, "a", "max_runtime_ms");
         expect(Math.abs(used - ms)).toBeLessThan(1);
       }
-      await current.kill("SIGTERM");
     });
   });
 
   test("the operator sees and resets budgets, on record; nobody else does", async () => {
     const options = giving("{ default: { max_execs: 1 }, shared: { max_execs: 3 } }");
-    await withBroker(actor, options, async (broker) => {
+    await withBroker(actor, options, async (broker, again) => {
       await broker.run("true");
       for (const method of ["GET", "DELETE"])
         expect((await broker.call(method, "/v1/budgets/test")).status).toBe(404);
@@ -98,11 +97,10 @@ describe.each(actors())("budgets over time, as $kind", (actor) => {
       expect((await broker.post({ cmd: "true" })).status).toBe(200);
       expect(broker.spans().filter((span) => span.budget_reset === "test")).toHaveLength(1);
       await broker.kill("SIGKILL");
-      const again = await broker.again();
-      expect(await stateOf(again, "test", "max_execs")).toMatchObject({ used: 1 });
-      expect(await stateOf(again, "+shared", "max_execs")).toMatchObject({ used: 2 });
-      expect((await again.cli(["budget", "show", "no agent"])).code).toBe(125);
-      await again.kill("SIGTERM");
+      const next = await again();
+      expect(await stateOf(next, "test", "max_execs")).toMatchObject({ used: 1 });
+      expect(await stateOf(next, "+shared", "max_execs")).toMatchObject({ used: 2 });
+      expect((await next.cli(["budget", "show", "no agent"])).code).toBe(125);
     });
   });
 

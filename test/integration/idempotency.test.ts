@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ErrorReply, ExecuteReply } from "../../schemas/generated/types.ts";
 import { actors } from "../actors.ts";
 import { eventually, TestBroker } from "../broker.ts";
+import { withBroker } from "../budgets.ts";
 
 const POLICY = `id: default
 name: Again
@@ -135,19 +136,15 @@ describe.each(actors())("a call that is made again, as $kind", (actor) => {
   test.each(["SIGTERM", "SIGKILL"] as const)(
     "after %s of the broker the first reply is still there",
     async (signal) => {
-      const first = await TestBroker.start(actor, { policies: { default: POLICY } });
-      try {
+      await withBroker(actor, { policies: { default: POLICY } }, async (first, again) => {
         const { body, times } = counted();
         const reply = await first.run(body);
         if (signal === "SIGKILL") await sleep(1500);
         await first.kill(signal);
-        const second = await first.again();
+        const second = await again();
         expect(await second.run(body)).toEqual(reply);
         expect(times(first)).toBe(1);
-        await second.kill("SIGTERM");
-      } finally {
-        await first.stop();
-      }
+      });
     },
   );
 
