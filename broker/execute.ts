@@ -51,7 +51,8 @@ async function journey(
   const { idempotency: identity, effective } = job;
   if (identity === undefined) return await proceed(broker, job, signal);
   const call = { identity, agent, policy: effective.hash };
-  return await broker.idempotency.once(call, () => proceed(broker, job, signal));
+  const outcome = await broker.idempotency.once(call, () => proceed(broker, job, signal));
+  return outcome ?? (await journey(broker, agent, request, signal));
 }
 
 async function proceed(broker: Broker, asked: Job, signal: AbortSignal): Promise<Outcome> {

@@ -39,15 +39,16 @@ export class Idempotency implements Follower {
     this.#calls = new KnownCalls(ownerOf, now, (key) => this.#replies.drop(key));
   }
 
-  /** The first call's outcome; `run` is called when there is none. A first call that was refused lets the next one run. */
-  async once(call: KeyedCall, run: () => Promise<Outcome>): Promise<Outcome> {
-    for (;;) {
-      const answer = this.#answer(call);
-      if ("outcome" in answer) return answer.outcome;
-      if ("first" in answer) return await this.#first(call, run);
-      const outcome = await answer.again;
-      if (outcome.kind === "ran") return outcome;
-    }
+  /**
+   * The first call's outcome; `run` is called when there is none. Undefined when this call waited for one that was then
+   * refused: time has passed, so what holds for this one must be found out anew.
+   */
+  async once(call: KeyedCall, run: () => Promise<Outcome>): Promise<Outcome | undefined> {
+    const answer = this.#answer(call);
+    if ("outcome" in answer) return answer.outcome;
+    if ("first" in answer) return await this.#first(call, run);
+    const outcome = await answer.again;
+    return outcome.kind === "ran" ? outcome : undefined;
   }
 
   open(database: RootDatabase): void {

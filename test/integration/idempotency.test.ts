@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ErrorReply, ExecuteReply } from "../../schemas/generated/types.ts";
 import { actors } from "../actors.ts";
+import { Person } from "../approvals.ts";
 import { eventually, TestBroker } from "../broker.ts";
 import { withBroker } from "../budgets.ts";
 
@@ -131,6 +132,23 @@ describe.each(actors())("a call that is made again, as $kind", (actor) => {
     } finally {
       await own.stop();
     }
+  });
+
+  test("a retry that waited for a call that was refused is decided by the policy of that moment", async () => {
+    const asking = POLICY.replace("denied:", 'ask: ["tee *"]\n  denied:');
+    await withBroker(actor, { policies: { default: asking } }, async (own) => {
+      const person = new Person(own);
+      const call = { cmd: "echo x | tee late", idempotency_key: randomUUID(), approval_wait_ms: 20_000 };
+      const first = own.post(call);
+      const { approval_id: id } = await person.waitedFor();
+      const second = own.post(call);
+      await sleep(200);
+      own.write(join(own.home, "policies/default.yaml"), asking.replace("touch forbidden", "tee *"));
+      await person.answer(id, "deny");
+      for (const answer of [await first, await second]) expect(answer.status).toBeGreaterThanOrEqual(400);
+      expect(((await second).document as ErrorReply).error.code).toBe("policy_denied");
+      expect(existsSync(join(own.project, "late"))).toBe(false);
+    });
   });
 
   test.each(["SIGTERM", "SIGKILL"] as const)(

@@ -37,13 +37,13 @@ function identityOf(key: string, request: Partial<ExecuteRequest> = { cmd: "true
 }
 
 /** Makes one call as the broker does: its lines, then its outcome. */
-function ask(
+async function ask(
   calls: Idempotency,
   key: string,
   { policy = "p1", output = "", agent = "ann", body = "true" } = {},
 ): Promise<Outcome> {
   const identity = identityOf(key, { cmd: body });
-  return calls.once({ identity, agent, policy }, async () => {
+  const outcome = await calls.once({ identity, agent, policy }, async () => {
     runs += 1;
     const span = `spn_${runs}`;
     const facts = { span_id: span, agent_id: agent, idempotency: identity, policy_hash: policy };
@@ -52,6 +52,7 @@ function ask(
     write(calls, { event_type: "command_complete", outcome: "ended", ...facts });
     return { kind: "ran", reply: { span_id: span, stdout_b64: output } as ExecuteReply };
   });
+  return outcome ?? (await ask(calls, key, { policy, output, agent, body }));
 }
 
 function write(calls: Idempotency, facts: Pick<SpanRecord, "event_type"> & Partial<SpanRecord>): void {
