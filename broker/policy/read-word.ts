@@ -17,6 +17,8 @@ const LOOSE: Segment = { kind: "unknown", whole: false };
 const NOTHING: Segment = { kind: "nothing" };
 const SPLIT: Segment = { kind: "split" };
 const MAX_BRACE_WORDS = 256;
+/** Over all words that one makes: `{a,b}` repeated to 64 KiB would otherwise be copied 256 times. */
+const MAX_BRACE_SEGMENTS = 16_384;
 const TILDE_PREFIX = /^~[^/]*/;
 /** bash expands the home folder in arguments that look like assignments: `dd of=~/x`. */
 const ASSIGNED_TILDE = /^[A-Za-z_][A-Za-z0-9_]*=(?=~)/;
@@ -174,9 +176,10 @@ function braceAlternatives(text: string, open: number): { alternatives: string[]
 
 function expandChoices(segments: readonly Segment[]): Segment[][] {
   let expanded: Segment[][] = [[]];
+  const most = Math.min(MAX_BRACE_WORDS, MAX_BRACE_SEGMENTS / segments.length);
   for (const segment of segments) {
     const options = segment.kind === "choice" ? segment.texts : null;
-    if (options === null || expanded.length * options.length > MAX_BRACE_WORDS) {
+    if (options === null || expanded.length * options.length > most) {
       const one = options === null ? segment : UNKNOWN;
       for (const list of expanded) list.push(one);
       continue;

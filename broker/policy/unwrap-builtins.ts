@@ -7,31 +7,56 @@ const ARITHMETIC: ReadonlySet<string> = new Set(
     " ",
   ),
 );
-/** `a[$(x)]`: bash runs x when it takes this text, quoted or not, for a number or a variable. */
-const SUBSCRIPT = /[A-Za-z_]\w*\[[^\]]*(\$\(|`)/;
 const SUBSTITUTION = /\$\(|`/;
 
 /** What a builtin runs of words that look like mere text. */
 export function evaluatedWords(name: string, words: readonly CommandWord[]): Inner[] {
-  const pattern = name === "compgen" || name === "complete" ? SUBSTITUTION : SUBSCRIPT;
-  if (pattern === SUBSCRIPT && !ARITHMETIC.has(name)) return [];
+  const completes = name === "compgen" || name === "complete";
+  if (!completes && !ARITHMETIC.has(name)) return [];
+  const runs = (text: string): boolean => (completes ? SUBSTITUTION.test(text) : runsInSubscript(text));
   return words
     .slice(1)
-    .filter((word) => word.kind !== "dynamic" && pattern.test(word.text))
+    .filter((word) => word.kind !== "dynamic" && runs(word.text))
     .map((word) => expanded(word.text));
 }
 
 /** The same for a value that is assigned: `x='a[$(y)]'; echo $((x))`. */
 export function evaluatedValue(value: CommandWord): Inner[] {
-  return value.kind === "literal" && SUBSCRIPT.test(value.text) ? [expanded(value.text)] : [];
+  return value.kind === "literal" && runsInSubscript(value.text) ? [expanded(value.text)] : [];
 }
 
 /** The same inside `[[ … ]]`, given as it is written: its words are not commands, so the text is looked at. */
 export function evaluatedTest(text: string): Inner[] {
   const quoted = text.match(/'[^']*'/g) ?? [];
-  return quoted.filter((one) => SUBSCRIPT.test(one)).map((one) => expanded(one.slice(1, -1)));
+  return quoted.filter((one) => runsInSubscript(one)).map((one) => expanded(one.slice(1, -1)));
 }
 
 function expanded(text: string): Inner {
   return { kind: "script", text: `: ${text}`, shell: "bash" };
+}
+
+/**
+ * `a[$(x)]`: bash runs x when it takes this text, quoted or not, for a number or a variable. Looks at each character
+ * once: values of variables come here at any length, and an expression took a minute for 64 KiB.
+ */
+function runsInSubscript(text: string): boolean {
+  let run = -1;
+  let close = -1;
+  for (let open = text.indexOf("["); open >= 0; open = text.indexOf("[", open + 1)) {
+    if (run < open) run = nextSubstitution(text, open);
+    if (run < 0) return false;
+    if (close < open) close = indexOrEnd(text, "]", open);
+    if (run < close && /\w/.test(text[open - 1] ?? "")) return true;
+  }
+  return false;
+}
+
+function nextSubstitution(text: string, from: number): number {
+  const next = Math.min(indexOrEnd(text, "$(", from), indexOrEnd(text, "`", from));
+  return next === text.length ? -1 : next;
+}
+
+function indexOrEnd(text: string, part: string, from: number): number {
+  const at = text.indexOf(part, from);
+  return at < 0 ? text.length : at;
 }

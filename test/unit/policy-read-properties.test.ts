@@ -1,7 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decide, parsePolicy, type ReadCommand, readShell } from "../../broker/policy/index.ts";
-import { withVariables } from "../../broker/policy/index.ts";
+import {
+  decide,
+  parsePolicy,
+  type ReadCommand,
+  readArgv,
+  readShell,
+  withVariables,
+} from "../../broker/policy/index.ts";
 import { disguised } from "../corpus/random-scripts.ts";
 
 const WHERE = { project: "/p", home: "/h", cwd: "/p" };
@@ -58,6 +64,10 @@ const text = fc.oneof(
   fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes).toString("latin1")),
 );
 const shell = fc.constantFrom<"sh" | "bash">("sh", "bash");
+
+/** What somebody may mean: the others' cost is told by this one's, in turn with them. */
+const ORDINARY = "ls -l /tmp; ".repeat(1000);
+const AT_MOST = 25;
 
 test("the reader throws on no text, and all that it finds lies in the text", () => {
   fc.assert(
@@ -148,9 +158,34 @@ function literalCalls(read: ReadCommand): string[] {
   return read.fragments.map((one) => JSON.stringify(one.words.map((word) => word.text)));
 }
 
-/** What somebody may mean: the others' cost is told by this one's, in turn with them. */
-const ORDINARY = "ls -l /tmp; ".repeat(1000);
-const AT_MOST = 25;
+test.each(["$(", '"$(', "<(", "{ "])(
+  "64 KiB below 190 levels of %s are not read, and below 20 are",
+  (open) => {
+    const nested = (levels: number): string =>
+      `${open.repeat(levels)}${"echo aaaa bbbb; ".repeat(3600)}${open.includes("{") ? ";}" : open.includes('"') ? ')"' : ")"}`;
+    expect(readShell(nested(190)).opaque[0]?.reason).toMatch(/levels deep/);
+    expect(readShell(nested(20)).opaque.every(({ reason }) => !/levels deep/.test(reason))).toBe(true);
+  },
+);
+
+test.each(["y", "a[", "a[]", "`", "$(", "'", '"', "a=b ", "| "])(
+  "values of variables made of %j take no longer than a script of their length",
+  (piece) => {
+    const value = piece.repeat(Math.floor(60_000 / piece.length));
+    const env = Object.fromEntries(
+      ["A", "PAGER", "NODE_OPTIONS", "BASH_ENV", "HOME"].map((name) => [name, value]),
+    );
+    const cost = (act: () => void): number => {
+      const start = performance.now();
+      act();
+      return performance.now() - start;
+    };
+    const ratios = [1, 2, 3].map(
+      () => cost(() => withVariables(readArgv(["true"]), env)) / cost(() => readShell(ORDINARY)),
+    );
+    expect(Math.min(...ratios)).toBeLessThan(AT_MOST);
+  },
+);
 
 test("no text of 60,000 characters takes much longer than a script of 1,000 commands", {
   timeout: 300_000,
