@@ -27,6 +27,7 @@ import {
   violationSpan,
   warningSpans,
 } from "./spans/span-records.ts";
+import { Violations } from "./violations.ts";
 import type { Lease } from "./worlds.ts";
 
 /** Decides, runs and records one command. `signal` aborts when nobody waits for the answer any more. */
@@ -102,20 +103,18 @@ async function runAndRecord(
     if (unrecorded !== undefined) return refused(unrecorded);
     for (const span of [...warningSpans(job, started), ...builtinSpans(job, started)])
       broker.trace.event(span);
-    const violations: WorldViolation[] = [];
-    const onViolation = (violation: WorldViolation): void => {
-      violations.push(violation);
-      broker.trace.event(violationSpan(job, started, violation));
-    };
+    const violations = new Violations((one) => broker.trace.event(violationSpan(job, started, one)));
+    const onViolation = (violation: WorldViolation): void => violations.add(violation);
     const ran = await runInWorld(world, { ...runRequest(job, admission), onViolation }, signal);
     const cut = ran.timedOut ? admission.cut : undefined;
     if (cut !== undefined) onViolation(cut);
+    violations.finish();
     // Until it is known that nothing changed, what may be in the overlay is kept.
     held = isIsolated(job);
     const changes = await changesOf(job, world, ran);
     held = changes.held;
     const outcome = replyOf(job, world, ran, changes, cut?.message);
-    broker.trace.close(completedSpan(started, job, { ran, outcome, changes, violations }));
+    broker.trace.close(completedSpan(started, job, { ran, outcome, changes, violations: violations.told }));
     return outcome;
   } catch (error) {
     broker.trace.closeFailed(started, error);

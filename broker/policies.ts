@@ -10,6 +10,8 @@ export type Effective = {
   readonly policies: readonly [CompiledPolicy, ...CompiledPolicy[]];
   readonly id: string;
   readonly hash: string;
+  /** That the assigned policy's file was at when it was read; null outside git. */
+  readonly commit: string | null;
 };
 
 type Loaded = {
@@ -17,6 +19,7 @@ type Loaded = {
   readonly identity: string;
   readonly policy: CompiledPolicy | undefined;
   readonly problems: readonly PolicyProblem[];
+  readonly commit: string | null;
   /** Makes the next reading of the same file quick. */
   readonly memory: PolicyMemory;
 };
@@ -50,12 +53,19 @@ export class Policies {
   readonly #shipped: string;
   readonly #loaded = new Map<string, Loaded>();
   readonly #onReload: OnReload;
+  readonly #commitOf: (file: string) => string | null;
 
   /** The operator's folder is looked into first, then the shipped one. */
-  constructor(folder: string, shipped: string, onReload: OnReload) {
+  constructor(
+    folder: string,
+    shipped: string,
+    commitOf: (file: string) => string | null,
+    onReload: OnReload,
+  ) {
     this.#folder = folder;
     this.#shipped = shipped;
     this.#onReload = onReload;
+    this.#commitOf = commitOf;
   }
 
   /**
@@ -65,13 +75,16 @@ export class Policies {
   effective(name: string, profile: string | undefined): Effective | Refusal {
     const base = this.#current(name);
     if (base.policy === undefined) return broken(name, base.problems);
-    if (profile === undefined) return { policies: [base.policy], id: base.policy.id, hash: base.policy.hash };
+    const { commit } = base;
+    if (profile === undefined)
+      return { policies: [base.policy], id: base.policy.id, hash: base.policy.hash, commit };
     const narrowing = this.#selectable(profile);
     if ("code" in narrowing) return narrowing;
     return {
       policies: [base.policy, narrowing],
       id: base.policy.id,
       hash: jointHash(base.policy, narrowing),
+      commit,
     };
   }
 
@@ -118,8 +131,15 @@ export class Policies {
     const { memory } = result;
     const loaded: Loaded =
       "ok" in result
-        ? { file, identity, policy: result.ok, problems: [], memory }
-        : { file, identity, policy: known?.policy, problems: result.problems, memory };
+        ? { file, identity, policy: result.ok, problems: [], commit: this.#commitOf(file), memory }
+        : {
+            file,
+            identity,
+            policy: known?.policy,
+            problems: result.problems,
+            commit: known?.commit ?? null,
+            memory,
+          };
     this.#loaded.set(name, loaded);
     const read = "ok" in result ? result.ok : undefined;
     this.#onReload(name, read, loaded.problems, known !== undefined && isNews(known, loaded));

@@ -75,19 +75,25 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
   const approvals = openApprovals(trace, onFault);
   const scopeTokens = new ScopeTokens();
   const decisions = new Decisions();
-  const policies = new Policies(home.policies, installation.policies, (name, policy, problems, news) => {
-    decisions.clear();
-    if (news) trace.event(reloadSpan(name, policy, problems));
-    if (policy !== undefined) approvals.policyRead(policy.source, policy.hash);
-    if (policy !== undefined) scopeTokens.policyRead(policy.source, policy.hash);
-    if (policy !== undefined)
-      log.info({ policy: name, hash: policy.hash, notes: policy.notes }, "Policy read");
-    else
-      log.error(
-        { policy: name, problems: problems.map(({ text }) => text) },
-        "Policy does not load; the last good one stays",
-      );
-  });
+  const gitHeads = new GitHeads(parts.uid);
+  const policies = new Policies(
+    home.policies,
+    installation.policies,
+    (file) => gitHeads.around(file),
+    (name, policy, problems, news) => {
+      decisions.clear();
+      if (news) trace.event(reloadSpan(name, policy, problems));
+      if (policy !== undefined) approvals.policyRead(policy.source, policy.hash);
+      if (policy !== undefined) scopeTokens.policyRead(policy.source, policy.hash);
+      if (policy !== undefined)
+        log.info({ policy: name, hash: policy.hash, notes: policy.notes }, "Policy read");
+      else
+        log.error(
+          { policy: name, problems: problems.map(({ text }) => text) },
+          "Policy does not load; the last good one stays",
+        );
+    },
+  );
   const hidden = home.hidden.map((path) => realpathSync(path));
   const around = {
     home: realpathSync(homedir()),
@@ -107,7 +113,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     policies,
     profiles: new Profiles(),
     gitFolders: new GitFolders(),
-    gitHeads: new GitHeads(parts.uid),
+    gitHeads,
     trace,
     approvals,
     scopeTokens,

@@ -8,13 +8,13 @@ import { type PlacedScope, scopeEntry, scopeText } from "./place-scope.ts";
  * hash is another one, so that no decision and no world without them is taken for one with them. Pure.
  */
 export function widened(
-  { policies: [first, ...others], id, hash }: Effective,
+  { policies: [first, ...others], ...named }: Effective,
   scopes: readonly PlacedScope[],
 ): Effective {
   return {
+    ...named,
     policies: [wider(first, scopes), ...others.map((policy) => wider(policy, scopes))],
-    id,
-    hash: [hash, ...scopes.map(scopeText)].join("\0"),
+    hash: [named.hash, ...scopes.map(scopeText)].join("\0"),
   };
 }
 

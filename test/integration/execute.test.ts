@@ -50,6 +50,21 @@ describe.each(actors())("execute, as $kind", (actor) => {
     rmSync(join(broker.project, ".git"), { recursive: true });
   });
 
+  test("a span names the commit that its policy was at when it was read", async () => {
+    const policies = join(broker.home, "policies");
+    expect(await broker.span((await broker.run("true")).span_id)).toMatchObject({ policy_commit: null });
+    hostGit(actor, policies, "init", "-q");
+    hostGit(actor, policies, "add", ".");
+    hostGit(actor, policies, "commit", "-q", "-m", "policies");
+    await broker.operator("POST", "/v1/policy/reload");
+    const commit = hostGit(actor, policies, "rev-parse", "HEAD");
+    expect(await broker.span((await broker.run("true")).span_id)).toMatchObject({
+      policy_commit: commit,
+      replay_context: { policy_commit: commit },
+    });
+    rmSync(join(policies, ".git"), { recursive: true });
+  });
+
   test("argv runs without a shell, and nothing in it is expanded", async () => {
     expect(await broker.run({ argv: ["printf", "%s|", "$HOME", "a b", "*"] })).toMatchObject({
       stdout: "$HOME|a b|*|",

@@ -80,7 +80,7 @@ describe("widened policies", () => {
   test("have the scopes in their lists, the deny lists as they were, and another hash", () => {
     const policy = parsePolicy("id: p\nname: P\nfs:\n  write: [$PROJECT/a]\n  deny_write: [/x]\n", "p.yaml");
     if (!("ok" in policy)) throw new Error("The policy does not load");
-    const before = { policies: [policy.ok] as const, id: "p", hash: "sha256:p" };
+    const before = { policies: [policy.ok] as const, id: "p", hash: "sha256:p", commit: null };
     const after = widened(before, [placed("/srv/a", "fs.write"), placed("/srv/b", "fs.read")]);
     expect(after.policies[0].document.fs).toEqual({
       read: ["/**", "/srv/b/**"],
