@@ -28,7 +28,7 @@ export type LinuxOptions = {
 };
 
 /** A host has a few dozen trees; one that refuses more overlays than this has another trouble. */
-const MAX_RETRIES = 128;
+const MAX_RETRIES = 256;
 
 /** What is asked of the host. It is made less when the host refuses, and never changed: each try knows what it asked. */
 type Asked = {
@@ -39,6 +39,8 @@ type Asked = {
   /** The tree over which the first upper layer failed. */
   readonly suspect: string | undefined;
   readonly unveilable: ReadonlySet<string>;
+  /** The tree over which an overlay failed just now. */
+  readonly doubted: string | undefined;
   /** Why worlds are made without cgroups, where one that looked usable was not. */
   readonly cgroupRefusal: string | undefined;
 };
@@ -48,6 +50,7 @@ const ALL: Asked = {
   strays: true,
   suspect: undefined,
   unveilable: new Set(),
+  doubted: undefined,
   cgroupRefusal: undefined,
 };
 
@@ -77,7 +80,10 @@ export class WorldMaker {
     for (let tried = 0; ; tried += 1) {
       const asked = this.#asked;
       try {
-        return await this.#makeAs(id, spec, asked, signal);
+        const world = await this.#makeAs(id, spec, asked, signal);
+        if (asked === this.#asked && asked.doubted !== undefined)
+          this.#asked = { ...asked, doubted: undefined };
+        return world;
       } catch (error) {
         // Another world that began at the same time may have learned the same.
         if (asked === this.#asked) this.#asked = lessAfter(error, asked, spec) ?? asked;
@@ -148,6 +154,8 @@ function lessAfter(error: unknown, asked: Asked, spec: WorldSpec): Asked | undef
   if (step !== "mount veil") return undefined;
   if (CHANGED.includes(errno)) return { ...asked };
   if (!NO_OVERLAY.includes(errno)) return undefined;
+  // Something may just have been mounted below it, which the plan did not know of: looked at anew before it weakens.
+  if (asked.doubted !== path) return { ...asked, doubted: path };
   // An upper layer asks more of its file system than a lower one: without it the same tree is tried once more.
   if (asked.strays && spec.strays === "kept") return { ...asked, strays: false, suspect: path };
   const unveilable = new Set([...asked.unveilable, path]);
