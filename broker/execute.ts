@@ -132,13 +132,17 @@ async function recordStart(broker: Broker, started: SpanRecord): Promise<Refusal
   } catch (error) {
     // The line may stand there and only not be durable.
     broker.trace.closeFailed(started, error);
-    const why = error instanceof Error ? error.message : String(error);
-    return refusal(
-      "busy",
-      `Nothing ran: its span cannot be recorded (${why})`,
-      "Free space where SUBSTRATE_HOME lies, then try again",
-    );
+    return cannotRecord(error);
   }
+}
+
+function cannotRecord(error: unknown): Refusal {
+  const why = error instanceof Error ? error.message : String(error);
+  return refusal(
+    "busy",
+    `Nothing ran: its span cannot be recorded (${why})`,
+    "Free space where SUBSTRATE_HOME lies, then try again",
+  );
 }
 
 /** A token that is worth nothing is no token left out: whoever sends one wants what it stands for. */
@@ -170,9 +174,13 @@ function tokenFile(job: Job): RunRequest["memoryFile"] {
 
 /** A call that could have run and was refused leaves a span; one that made no sense leaves none. */
 function recordRefusal(broker: Broker, job: Job, error: Refusal): Outcome {
-  if (error.code === "budget_exceeded") return refused(recordShortage(broker, job, error));
-  broker.trace.event(refusedSpan(job, error));
-  return refused({ ...error, span_id: job.span });
+  try {
+    if (error.code === "budget_exceeded") return refused(recordShortage(broker, job, error));
+    broker.trace.event(refusedSpan(job, error));
+    return refused({ ...error, span_id: job.span });
+  } catch (fault) {
+    return refused(cannotRecord(fault));
+  }
 }
 
 function refused(error: Refusal): Outcome {

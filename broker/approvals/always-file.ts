@@ -2,18 +2,21 @@
 import {
   closeSync,
   fsyncSync,
+  lstatSync,
   openSync,
   readFileSync,
   realpathSync,
   renameSync,
+  rmSync,
   statSync,
-  writeSync,
+  writeFileSync,
 } from "node:fs";
 import { LineCounter, parseDocument } from "yaml";
 import type { AlwaysApproval, ApprovalsDocument } from "../../schemas/generated/types.ts";
 import { validateApprovalsDocument } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
 import { type Refusal, refusal } from "../refusal.ts";
+import type { WrittenAlways } from "./question.ts";
 
 const HEAD = `# What a person approved for always. Each entry holds for exactly this command, in this folder, of this agent, under
 # this policy and no other. It is read again before it is used: edit it, or take an entry out to be asked again.
@@ -49,18 +52,11 @@ export class AlwaysFile {
     return this.#current().entries.find((entry) => keyOf(entry) === key)?.id;
   }
 
-  /** Adds an entry behind what people wrote, comments kept. A file that does not load is left as it is. */
-  add(entry: AlwaysApproval): Refusal | undefined {
-    const { problems } = this.#current();
-    const [first] = problems;
+  /** Writes an entry behind what people wrote, comments kept. A file that does not load is left as it is. */
+  write(entry: AlwaysApproval): WrittenAlways | Refusal {
+    const [first] = this.#current().problems;
     if (first !== undefined) return notKept(`it does not load: ${first}`, "Mend the file, then answer again");
-    try {
-      this.#write(entry);
-      return undefined;
-    } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      return notKept(why, "Approve it once or for the session, or mend what the file system says");
-    }
+    return orRefusal(() => this.#write(entry));
   }
 
   /** The file as it is now: compared before each use, so an edit holds at once, and a broken file holds nothing. */
@@ -74,7 +70,7 @@ export class AlwaysFile {
   }
 
   /** Beside and renamed, so that neither a reader nor a crash meets half of it. A link stays one. */
-  #write(entry: AlwaysApproval): void {
+  #write(entry: AlwaysApproval): WrittenAlways {
     const isThere = statSync(this.#path, { throwIfNoEntry: false }) !== undefined;
     const path = isThere ? realpathSync(this.#path) : this.#path;
     const document = parseDocument(isThere ? readFileSync(path, "utf8") : HEAD);
@@ -84,14 +80,44 @@ export class AlwaysFile {
     const sequence = document.get("approvals") as { flow?: boolean };
     // `[]` as it is first written: entries belong on lines of their own.
     sequence.flow = false;
-    const file = openSync(`${path}.new`, "w", 0o600);
-    try {
-      writeSync(file, document.toString({ lineWidth: 0 }));
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
-    renameSync(`${path}.new`, path);
+    const text = document.toString({ lineWidth: 0 });
+    if (Buffer.byteLength(text) > MAX_BYTES)
+      throw new Error(
+        `with it the file would be longer than ${MAX_BYTES} bytes, and nothing in it would hold`,
+      );
+    const beside = `${path}.new`;
+    writeWhole(beside, text);
+    return {
+      keep: () => orRefusal(() => moved(beside, path)),
+      discard: () => rmSync(beside, { force: true }),
+    };
+  }
+}
+
+function moved(from: string, to: string): undefined {
+  renameSync(from, to);
+}
+
+/** On the disk when it returns; of what cannot be written nothing stays. */
+function writeWhole(path: string, text: string): void {
+  const file = openSync(path, "w", 0o600);
+  try {
+    writeFileSync(file, text);
+    fsyncSync(file);
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
+  } finally {
+    closeSync(file);
+  }
+}
+
+function orRefusal<T>(write: () => T): T | Refusal {
+  try {
+    return write();
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return notKept(why, "Approve it once or for the session, or mend what the file system says");
   }
 }
 
@@ -117,7 +143,10 @@ function keyOf(entry: AlwaysApproval): string {
 
 function readApprovals(path: string): Read {
   try {
-    if (statSync(path).size > MAX_BYTES) return broken(`${path}: it is longer than ${MAX_BYTES} bytes`);
+    const stat = statSync(path);
+    // A pipe would be waited for, and a device read for ever.
+    if (!stat.isFile()) return broken(`${path}: it is no plain file, and leads to none`);
+    if (stat.size > MAX_BYTES) return broken(`${path}: it is longer than ${MAX_BYTES} bytes`);
     return parseApprovals(readFileSync(path, "utf8"), path);
   } catch (error) {
     return broken(`${path}: ${error instanceof Error ? error.message : String(error)}`);
@@ -152,12 +181,20 @@ function broken(...problems: readonly string[]): Read {
   return { entries: [], problems };
 }
 
-/** As policies are compared. */
+/** As policies are compared. A link that leads nowhere is there, and cannot be looked at. */
 function identityOf(path: string): string {
-  const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
-  return stat === undefined
-    ? "missing"
-    : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
+  try {
+    const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
+    return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const isMissing = code === "ENOENT" && !isLink(path);
+    return isMissing ? "missing" : `cannot be looked at: ${code}`;
+  }
+}
+
+function isLink(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
 }
 
 function notKept(why: string, hint: string): Refusal {

@@ -52,16 +52,16 @@ export class Approvals {
     return this.#ended.denialOf(question.key);
   }
 
-  /** The one question of this key: the one that waits already, or a new one, on record. */
+  /** The one question of this key: the one that waits already, or a new one. Throws when it cannot be put on record. */
   open(question: Question): Pending {
     const known = [...this.#pending.values()].find((pending) => pending.question.key === question.key);
     if (known !== undefined) return known;
     this.#makeRoom(question.agent);
     const id = newId("apr");
     const span = this.#record({ id, question }, "asked");
-    const pending = new Pending(id, span, question, () => this.#end(pending, "expired"));
+    const pending = new Pending(id, span, question, () => this.#endOrSay(pending, "expired"));
     this.#pending.set(id, pending);
-    if (this.#closed) this.#end(pending, "broker_stopped");
+    if (this.#closed) this.#endOrSay(pending, "broker_stopped");
     return pending;
   }
 
@@ -77,9 +77,7 @@ export class Approvals {
     if ("code" in pending) return pending;
     if (decision === "deny") return { released: this.#end(pending, "deny") };
     if (!pending.question.offers.includes(decision)) return notOffered(pending, decision);
-    const unkept = decision === "always" ? pending.question.keepAlways?.(id) : undefined;
-    if (unkept !== undefined) return unkept;
-    return { released: this.#grant(pending, decision) };
+    return decision === "always" ? this.#keepAlways(pending) : { released: this.#grant(pending, decision) };
   }
 
   /** Settles when the answers so far outlive this broker. */
@@ -143,10 +141,25 @@ export class Approvals {
     return outdated;
   }
 
+  /** What cannot be written is not recorded, and what cannot be recorded is in no file either. */
+  #keepAlways(pending: Pending): { readonly released: number } | Refusal {
+    const written = pending.question.writeAlways?.(pending.id);
+    if (written === undefined) return notOffered(pending, "always");
+    if ("code" in written) return written;
+    try {
+      this.#record(pending, "always");
+    } catch (error) {
+      written.discard();
+      throw error;
+    }
+    const unkept = written.keep();
+    return unkept ?? { released: this.#settle(pending, "always") };
+  }
+
   /** On record first, then in force; whoever waits takes it in the same turn. */
-  #grant(pending: Pending, how: Grant): number {
+  #grant(pending: Pending, how: Exclude<Grant, "always">): number {
     this.#record(pending, how);
-    if (how !== "always") this.#grants.add(pending.question, { approval: pending.id, how });
+    this.#grants.add(pending.question, { approval: pending.id, how });
     return this.#settle(pending, how);
   }
 

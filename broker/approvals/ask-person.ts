@@ -23,10 +23,25 @@ export async function askPerson(
     if ("code" in question) return question;
     const answered = await answerTo(broker, question);
     if (answered !== undefined) return answered;
-    const pending = broker.approvals.open(question);
+    const pending = opened(broker, question);
+    if ("code" in pending) return pending;
     await previewFirst(broker, pending, signal);
     const end = await pending.wait(until - performance.now(), signal);
     if (!isYes(end)) return refusalBecause(end, pending);
+  }
+}
+
+/** What cannot be put on record is not asked either. */
+function opened(broker: Broker, question: Question): Pending | Refusal {
+  try {
+    return broker.approvals.open(question);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return refusal(
+      "busy",
+      `Nothing ran, and nobody is asked: the question cannot be recorded (${why})`,
+      "Free space where SUBSTRATE_HOME lies, then ask again",
+    );
   }
 }
 

@@ -164,10 +164,10 @@ function keyOf(job: Job, entry: Omit<AlwaysApproval, "id">, { programs }: NamedP
 function always(
   broker: Broker,
   entry: Omit<AlwaysApproval, "id">,
-): Pick<Question, "standing" | "keepAlways"> {
+): Pick<Question, "standing" | "writeAlways"> {
   return {
     standing: () => broker.always.find({ ...entry, id: "apr_wanted" }),
-    keepAlways: (id) => broker.always.add({ id, ...entry, approved_at: new Date().toISOString() }),
+    writeAlways: (id) => broker.always.write({ id, ...entry, approved_at: new Date().toISOString() }),
   };
 }
 

@@ -13,6 +13,9 @@ export type Grant = Exclude<ApprovalDecision, "deny">;
 /** A policy that was in force when a question was asked: `source` is its file name, `hash` what it said. */
 export type BoundPolicy = { readonly source: string; readonly hash: string };
 
+/** Written beside its file, and in force once it is kept; one of the two is called, once. */
+export type WrittenAlways = { readonly keep: () => Refusal | undefined; readonly discard: () => void };
+
 /** What a person is asked. Made anew for each look at it, from what is so now. */
 export type Question = {
   readonly kind: Approval["kind"];
@@ -45,8 +48,8 @@ export type Question = {
   readonly outdated: () => Refusal | undefined;
   /** The approval in `approvals.yaml` that covers it; absent where `always` is not offered. */
   readonly standing?: () => string | undefined;
-  /** Writes it to `approvals.yaml` under this id; absent where `always` is not offered. */
-  readonly keepAlways?: (id: string) => Refusal | undefined;
+  /** Writes it for `approvals.yaml` under this id; absent where `always` is not offered. */
+  readonly writeAlways?: (id: string) => WrittenAlways | Refusal;
   /** Tries it out without effect; `layers` is a span on record, whose name what is kept meanwhile bears. */
   readonly preview?: (layers: string) => Promise<ApprovalPreview>;
   /** Whether it is tried out before the person is asked. */
