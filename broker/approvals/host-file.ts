@@ -7,69 +7,109 @@ import {
   fstatSync,
   lstatSync,
   openSync,
+  readlinkSync,
   readSync,
-  realpathSync,
+  type Stats,
   statSync,
 } from "node:fs";
-import { dirname, normalize } from "node:path";
+import { dirname, isAbsolute, join } from "node:path";
 import { isWithin } from "../projects.ts";
 
 /** `hidden`: in a world something else may be there, that the host cannot look at. */
 export type HostFile =
   | { readonly kind: "file"; readonly real: string }
+  | { readonly kind: "folder" }
   | { readonly kind: "missing" }
   | { readonly kind: "hidden" };
 
 /** A world has its own of these. */
-const WORLDS_OWN = ["/tmp", "/var/tmp", "/run", "/dev/shm"];
+const WORLDS_OWN = ["/tmp", "/var/tmp", "/run", "/dev/shm", "/dev/fd", "/dev/stdin"];
+
+/** To the broker these are its own processes and folders. */
+const PROCESSES = /^\/proc\/(self|thread-self|[0-9]+)(\/|$)/;
+
+/** As many as the kernel follows in one path (`MAXSYMLINKS`, include/linux/namei.h). */
+const MAX_LINKS = 40;
 
 /**
- * Looks where a path leads; the kernel follows `..` behind links, so the path must not have been shortened. A link that leads
- * nowhere on the host may lead somewhere in a world.
+ * Looks where a path leads, one part after the other as the kernel does: links are followed where they stand, and `..` goes up
+ * from where one is then. A link that leads nowhere on the host may lead somewhere in a world.
  */
 export function lookAt(path: string, project: string): HostFile {
-  if (isWorldsOwn(normalize(path), project)) return { kind: "hidden" };
-  const real = realOf(path);
-  if (real === undefined) return { kind: isBehindDeadLink(path) ? "hidden" : "missing" };
-  if (isWorldsOwn(real, project)) return { kind: "hidden" };
-  return isPlain(real) ? { kind: "file", real } : { kind: "missing" };
+  const end = follow(path, project);
+  if (end.kind !== "there") return end;
+  const stat = statOf(end.real);
+  if (stat?.isFile() === true) return { kind: "file", real: end.real };
+  return { kind: stat?.isDirectory() === true ? "folder" : "missing" };
 }
 
 /** Whether a folder is one thing to the host and to a world; one that is not there is. */
 export function isSeenAlike(folder: string, project: string): boolean {
-  const real = realOf(folder);
-  if (isWorldsOwn(normalize(folder), project) || (real !== undefined && isWorldsOwn(real, project)))
-    return false;
-  return real !== undefined || !isBehindDeadLink(folder);
+  return follow(folder, project).kind !== "hidden";
+}
+
+type End =
+  | { readonly kind: "there"; readonly real: string }
+  | { readonly kind: "missing" }
+  | { readonly kind: "hidden" };
+
+function follow(path: string, project: string): End {
+  const parts = partsOf(path);
+  /** How many parts are left once the last link's own are walked. */
+  let behindLink = Number.POSITIVE_INFINITY;
+  let links = 0;
+  let real = "/";
+  for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
+    const next = part === ".." ? dirname(real) : join(real, part);
+    if (isWorldsOwn(next, project)) return { kind: "hidden" };
+    const stat = statOf(next);
+    if (stat === undefined) return { kind: parts.length >= behindLink ? "hidden" : "missing" };
+    if (!stat.isSymbolicLink()) {
+      real = next;
+      continue;
+    }
+    links += 1;
+    const target = targetOf(next);
+    if (links > MAX_LINKS || target === undefined) return { kind: "hidden" };
+    behindLink = Math.min(behindLink, parts.length);
+    if (isAbsolute(target)) real = "/";
+    parts.unshift(...partsOf(target));
+  }
+  return { kind: "there", real };
+}
+
+/** The bits of its mode that say who may start it, and as whom; 0 when nobody may, or it is not there. */
+export function startBitsOf(path: string): number {
+  return (statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & 0o6111;
+}
+
+function partsOf(path: string): string[] {
+  return path.split("/").filter((part) => part !== "" && part !== ".");
 }
 
 function isWorldsOwn(path: string, project: string): boolean {
-  return !isWithin(path, project) && WORLDS_OWN.some((folder) => isWithin(path, folder));
+  if (PROCESSES.test(path)) return true;
+  // What a project lies below is in its world too, and so is what lies in the project.
+  if (isWithin(path, project) || isWithin(project, path)) return false;
+  return WORLDS_OWN.some((folder) => isWithin(path, folder));
 }
 
-function realOf(path: string): string | undefined {
+function statOf(path: string): Stats | undefined {
   try {
-    return realpathSync.native(path);
+    return lstatSync(path, { throwIfNoEntry: false });
   } catch {
-    // Missing, a loop, closed or too long: nothing that the host could look at.
+    // Missing, closed or too long: nothing that the host could look at.
     return undefined;
   }
 }
 
-function isPlain(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false;
-}
-
-/** Whether the last part of a path that is there is a link: it leads nowhere. */
-function isBehindDeadLink(path: string): boolean {
-  for (let part = path; part !== dirname(part); part = dirname(part)) {
-    try {
-      return lstatSync(part).isSymbolicLink();
-    } catch {
-      // Not there, or not to be looked at: what is above it decides.
-    }
+function targetOf(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch {
+    // Gone meanwhile, or closed.
+    return undefined;
   }
-  return false;
 }
 
 /** Takes from `budget` what it reads: `sha256:…`, or by inode and times what is longer, which no writer can set back. */

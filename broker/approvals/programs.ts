@@ -2,7 +2,8 @@
 import { basename, isAbsolute, resolve } from "node:path";
 import { HOME_MARK, type ReadCommand, type SimpleCommand } from "../policy/index.ts";
 import { isWithin } from "../projects.ts";
-import { contentOf, isSeenAlike, lookAt } from "./host-file.ts";
+import { contentOf, isSeenAlike, lookAt, startBitsOf } from "./host-file.ts";
+import { isInterpreter, looksInPath, type NamedScripts, optionValues, scriptsOf } from "./scripts.ts";
 
 /** Where a command looks for programs, and what its agent may write. */
 export type Surroundings = {
@@ -28,26 +29,25 @@ export type NamedPrograms = {
   readonly unknown: readonly string[];
 };
 
-/** These run what their arguments name. */
-const INTERPRETERS = new Set(
-  "sh bash dash ash zsh ksh fish python pypy node nodejs deno bun tsx ts-node perl ruby php lua luajit Rscript tclsh awk gawk mawk make gmake source .".split(
-    " ",
-  ),
-);
-
 /** Bytes of content that are hashed for one command; beyond, a file is known by its inode and times. */
 const MAX_HASHED = 8 * 1024 * 1024;
 
 const MAX_PROGRAMS = 256;
 
+/** Paths that are looked at for one command: each costs a few system calls, and every other agent waits for them. */
+const MAX_LOOKED_AT = 2048;
+
 /** What a command names as it is read; looks at the files that could be replaced. */
 export function namedPrograms(read: ReadCommand, around: Surroundings): NamedPrograms {
-  const found = read.fragments.flatMap((command) => wordsToRun(command, around));
+  const alone = read.fragments.length === 1 && read.operator === null;
+  const rest = { words: MAX_LOOKED_AT };
+  const found = read.fragments.flatMap((command) => toRun(command, around, alone, rest));
   const paths = [...new Set(found.flatMap(({ path }) => path ?? []))];
   const unknown = [
     ...found.flatMap(({ unknown: why }) => why ?? []),
     ...read.opaque.map(({ reason }) => reason),
     ...(read.incomplete ? ["The command could not be read to its end"] : []),
+    ...(rest.words < 0 ? [`More than ${MAX_LOOKED_AT} paths may be programs that it runs`] : []),
     ...(paths.length > MAX_PROGRAMS ? [`It names more than ${MAX_PROGRAMS} programs`] : []),
   ];
   const budget = { bytes: MAX_HASHED };
@@ -58,19 +58,76 @@ export function namedPrograms(read: ReadCommand, around: Surroundings): NamedPro
 /** A path to be looked at, or why there is none. */
 type Found = { readonly path?: string; readonly unknown?: string };
 
-function wordsToRun(command: SimpleCommand, around: Surroundings): readonly Found[] {
-  const [program, ...rest] = command.words;
+function toRun(
+  command: SimpleCommand,
+  around: Surroundings,
+  alone: boolean,
+  rest: { words: number },
+): readonly Found[] {
+  const [program, ...words] = command.words;
   const changed = changesPath(command) ? [{ unknown: "It changes PATH, where programs are looked for" }] : [];
   if (program === undefined || program.kind !== "literal") return changed;
-  const own = program.text.includes("/")
-    ? fileNamed(program.text, command, around, true)
-    : lookedUp(program.text, around);
-  if (!INTERPRETERS.has(basename(program.text).replace(/[0-9.]+$/, "") || ".")) return [...changed, ...own];
-  const input = command.redirects.flatMap(({ operator, target }) => (operator === "<" ? (target ?? []) : []));
-  const scripts = [...rest, ...input]
-    .filter(({ kind, text }) => kind === "literal" && text !== "" && !text.startsWith("-"))
-    .flatMap(({ text }) => fileNamed(text, command, around, false));
-  return [...changed, ...own, ...scripts];
+  const name = program.text;
+  const named: NamedScripts = isInterpreter(name)
+    ? scriptsOf(command, alone)
+    : {
+        names: words.flatMap(({ kind, text }) => (kind === "literal" ? optionValues(text) : [])),
+        unknown: [],
+      };
+  rest.words -= costOf(name, named, around);
+  if (rest.words < 0) return changed;
+  return [
+    ...changed,
+    ...(name.includes("/") ? fileNamed(name, command, around, true) : lookedUp(name, command, around)),
+    ...named.names.flatMap((text) => mentioned(text, command, around)),
+    ...[...named.unknown, ...folderThatRuns(named, command, around), ...movesUnseen(command)].map((why) => ({
+      unknown: why,
+    })),
+  ];
+}
+
+/** How many paths are looked at. */
+function costOf(name: string, { names }: NamedScripts, { path }: Surroundings): number {
+  const places = path.split(":").length;
+  return (name.includes("/") ? 1 : places) + names.length * (looksInPath(name) ? places : 1);
+}
+
+/** A file that a word names: of an interpreter any, of other programs one that could be run. */
+function mentioned(text: string, command: SimpleCommand, around: Surroundings): readonly Found[] {
+  const program = command.words[0]?.text ?? "";
+  const files = fileNamed(text, command, around, false);
+  if (!isInterpreter(program))
+    return files.filter(({ path }) => path !== undefined && startBitsOf(path) !== 0);
+  if (command.moves === null && !isAbsolute(text))
+    return [{ unknown: `It cannot be known in which folder '${text}' is` }];
+  const isSought = looksInPath(program) && !text.includes("/") && text !== "";
+  return isSought
+    ? [...files, ...lookedUp(text, command, around).filter(({ path }) => path !== text)]
+    : files;
+}
+
+/** `python3 .`, `node app`. */
+function folderThatRuns(
+  { script }: NamedScripts,
+  { moves }: SimpleCommand,
+  { cwd, home, project }: Surroundings,
+): readonly string[] {
+  if (script === undefined || script === "" || script.includes("\0")) return [];
+  const path = isAbsolute(script) ? script : `${folderAfter(cwd, home, moves ?? [])}/${script}`;
+  return lookAt(path, project).kind === "folder"
+    ? [`'${script}' is a folder, and what runs of it is only known then`]
+    : [];
+}
+
+/** What moves on its own, or changes what is read, where no word shows it. */
+function movesUnseen({ words, redirects }: SimpleCommand): readonly string[] {
+  const program = basename(words[0]?.text ?? "");
+  if (program === "find" && words.some(({ text }) => text === "-execdir" || text === "-okdir"))
+    return ["'find' runs its commands in folders that are only known then"];
+  const isForRest = program === "exec" && words.length === 1;
+  return isForRest && redirects.some(({ operator }) => operator.startsWith("<"))
+    ? ["'exec' changes where the rest of the command reads from"]
+    : [];
 }
 
 function changesPath({ assignments, words }: SimpleCommand): boolean {
@@ -91,24 +148,38 @@ function fileNamed(
   if (!isAbsolute(word) && moves === null) {
     return needed ? [{ unknown: `It cannot be known in which folder '${text}' is` }] : [];
   }
-  // A shell shortens `..` where it goes, and the kernel follows links first in what it opens.
-  const folder = resolve(cwd, ...(moves ?? []).map((move) => move.replace(HOME_MARK, home)));
+  const folder = folderAfter(cwd, home, moves ?? []);
   const path = isAbsolute(word) ? word : `${folder}/${word}`;
   const { kind } = lookAt(path, project);
   if (kind === "hidden") return [{ unknown: `Only its world can see '${text}'` }];
   return needed || kind === "file" ? [{ path }] : [];
 }
 
-/** The file that a bare name is, by the PATH that the command runs with. */
-function lookedUp(name: string, { path, cwd, project }: Surroundings): readonly Found[] {
+/** The file that a bare name is, by the PATH that the command runs with, and those before it that could become it. */
+function lookedUp(
+  name: string,
+  { moves }: SimpleCommand,
+  { path, cwd, home, project }: Surroundings,
+): readonly Found[] {
+  const passed: Found[] = [];
   for (const part of path.split(":")) {
-    const folder = isAbsolute(part) ? part : `${cwd}/${part}`;
+    if (!isAbsolute(part) && moves === null)
+      return [{ unknown: `It cannot be known in which folder '${part}' of its PATH is` }];
+    const folder = isAbsolute(part) ? part : `${folderAfter(cwd, home, moves ?? [])}/${part}`;
     if (!isSeenAlike(folder, project)) return [{ unknown: `Only its world can see '${part}' in its PATH` }];
     const file = lookAt(`${folder}/${name}`, project);
     if (file.kind === "hidden") return [{ unknown: `Only its world can see where '${name}' leads` }];
-    if (file.kind === "file") return [{ path: `${folder}/${name}` }];
+    if (file.kind !== "file") continue;
+    passed.push({ path: `${folder}/${name}` });
+    // One that not everybody may start may be passed over.
+    if ((startBitsOf(file.real) & 0o111) === 0o111) return passed;
   }
-  return [{ path: name }];
+  return [...passed, { path: name }];
+}
+
+/** A shell shortens `..` where it goes, and the kernel follows links first in what it opens. */
+function folderAfter(cwd: string, home: string, moves: readonly string[]): string {
+  return resolve(cwd, ...moves.map((move) => move.replace(HOME_MARK, home)));
 }
 
 function identified(path: string, around: Surroundings, budget: { bytes: number }): NamedProgram {
@@ -117,7 +188,8 @@ function identified(path: string, around: Surroundings, budget: { bytes: number 
   const { real } = file;
   if (![path, real].some((one) => isReplaceable(one, around)))
     return { path, identity: `at ${real}`, replaceable: false };
-  return { path, identity: `${contentOf(real, budget)} at ${real}`, replaceable: true };
+  const bits = startBitsOf(real).toString(8);
+  return { path, identity: `${contentOf(real, budget)} with ${bits} at ${real}`, replaceable: true };
 }
 
 /** Where the agent may write, or on a way that cannot be told by its letters. */

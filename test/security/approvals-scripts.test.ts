@@ -1,0 +1,107 @@
+import { chmodSync, existsSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { actors } from "../actors.ts";
+import { Person } from "../approvals.ts";
+import { TestBroker } from "../broker.ts";
+
+const POLICY = `id: default
+name: Asks
+mode: enforce
+approval: { require: true }
+`;
+
+const GOOD = "#!/bin/sh\nprintf good\n";
+const EVIL = "#!/bin/sh\nprintf evil\n";
+
+describe.each(actors())("the files that a command runs, as $kind", (actor) => {
+  let broker: TestBroker;
+  let person: Person;
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: { default: POLICY } });
+    person = new Person(broker);
+  });
+  afterAll(() => broker.stop());
+
+  const inProject = (name: string): string => join(broker.project, name);
+  const put = (name: string, content: string, mode = 0o755): void => {
+    broker.write(inProject(name), content);
+    chmodSync(inProject(name), mode);
+  };
+  const offersOf = async (body: Readonly<Record<string, unknown>>): Promise<readonly string[]> => {
+    const { approval_id: id } = await person.told(body);
+    return (await person.question(id)).offers;
+  };
+
+  test.each([
+    ["a builtin before it", { cmd: "cd sub && ./run" }, "sub/run"],
+    ["a file through <>", { cmd: "sh <>run" }, "run"],
+    ["a program that another one starts", { cmd: "script -qec ./run /dev/null" }, "run"],
+    ["a file behind its option", { argv: ["bash", "--rcfile", "run", "-ic", "true"] }, "run"],
+    ["a sourced file", { cmd: ". ./sub/../env" }, "env"],
+    ["a sourced name in PATH", { cmd: ". named", env: { PATH: "bin:/usr/bin:/bin" } }, "bin/named"],
+    ["a relative PATH behind cd", { cmd: "cd sub && tool", env: { PATH: ".:/usr/bin:/bin" } }, "sub/tool"],
+    ["a name without its ending", { argv: ["node", "build"] }, "build.js"],
+    ["a file that an option has attached", { argv: ["node", "--require=./early.js", "-e", ""] }, "early.js"],
+  ] as const)("%s asks again once it is another", async (_what, body, file) => {
+    const isNode = file.endsWith(".js");
+    const content = (word: string): string =>
+      isNode ? `process.stdout.write("${word}")` : `#!/bin/sh\nprintf ${word}\n`;
+    put("sub/kept", "");
+    put(file, content("good"));
+    expect(await offersOf(body)).toEqual(["once", "session", "always", "deny"]);
+    await person.approve(body, "session");
+    expect((await person.told(body)).status).toBe(200);
+    put(file, content("evil"));
+    expect(await person.told(body)).toMatchObject({ code: "approval_required" });
+    put(file, content("good"));
+    expect((await person.told(body)).status).toBe(200);
+  });
+
+  test("a file in PATH that nobody could start asks again once somebody can", async () => {
+    put("first/tool", EVIL, 0o644);
+    put("second/tool", GOOD);
+    const body = { cmd: "tool", env: { PATH: `${inProject("first")}:${inProject("second")}:/usr/bin` } };
+    await person.approve(body, "session");
+    expect(await person.told(body)).toMatchObject({ status: 200, stdout: "good" });
+    for (const mode of [0o755, 0o744]) {
+      chmodSync(inProject("first/tool"), mode);
+      expect(await person.told(body)).toMatchObject({ code: "approval_required" });
+    }
+    chmodSync(inProject("first/tool"), 0o644);
+    expect(await person.told(body)).toMatchObject({ status: 200, stdout: "good" });
+  });
+
+  test.each([
+    "sh r*n",
+    "sh $SCRIPT",
+    "sh <(cat run)",
+    "cat run | sh",
+    "cat run | bash -s x",
+    "{ sh; } < run",
+    "exec < run; sh",
+    'cd "$SUB" && sh run',
+    "find . -execdir ./run ';'",
+    "sh /proc/self/cwd/run",
+    "sh through/run",
+    "node sub",
+  ])("what '%s' runs is not known before, so it is approved for one run only", async (cmd) => {
+    put("run", GOOD);
+    put("sub/run", GOOD);
+    if (!existsSync(inProject("through"))) symlinkSync("/proc/self/cwd", inProject("through"));
+    const offers = await offersOf({ cmd, shell: "bash", env: { SCRIPT: "./run", SUB: "sub" } });
+    expect(offers).toEqual(["once", "deny"]);
+  });
+
+  test.each([
+    "cd sub && ls *.txt",
+    "exec ls",
+    "trap 'echo x' EXIT; sh run $HOME *.txt",
+    "python3 -c 'print(1)' *.txt",
+    "sh <<'E'\necho x\nE",
+    "not-installed-anywhere x",
+  ])("'%s' says what it runs, and may be approved for always", async (cmd) => {
+    put("run", GOOD);
+    expect(await offersOf({ cmd })).toEqual(["once", "session", "always", "deny"]);
+  });
+});
