@@ -5,10 +5,12 @@ import type { Action } from "./program-world.ts";
 
 const JSON_FLAG = ["--json", "as JSON"] as const;
 
+const ID = ["<id>", "the question's: apr_…, as 'substrate approvals' lists it"] as const;
+
 export function describeApprovals(program: Command, choose: (action: Action) => void): void {
   const approvals = program
     .command("approvals")
-    .description("What waits for a person's answer")
+    .description("Commands that wait until a person answers, and why")
     .option(...JSON_FLAG)
     .action((options: { json?: boolean }) =>
       choose(async (at) =>
@@ -18,7 +20,7 @@ export function describeApprovals(program: Command, choose: (action: Action) => 
   approvals
     .command("preview")
     .description("Try a waiting command out on an overlay that is discarded: what would it change?")
-    .argument("<id>", "of the question: apr_…")
+    .argument(...ID)
     .option(...JSON_FLAG)
     .action((id: string, _options: object, command: Command) =>
       choose(async (at) =>
@@ -31,8 +33,8 @@ export function describeApprovals(program: Command, choose: (action: Action) => 
     );
   program
     .command("approve")
-    .description("Say yes to what waits")
-    .argument("<id>", "of the question: apr_…")
+    .description("Let a command that waits run")
+    .argument(...ID)
     .option("--once", "for one run")
     .option("--session", "for its session, until the policy changes")
     .option("--always", "for always: written to approvals.yaml, yours to edit")
@@ -41,7 +43,7 @@ export function describeApprovals(program: Command, choose: (action: Action) => 
     );
   program
     .command("deny")
-    .description("Say no to what waits")
-    .argument("<id>", "of the question: apr_…")
+    .description("Refuse a command that waits")
+    .argument(...ID)
     .action((id: string) => choose(async (at) => (await import("./commands/approvals.ts")).deny(at, id)));
 }

@@ -11,7 +11,7 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { LineCounter, parseDocument } from "yaml";
+import { LineCounter, parseDocument, type YAMLError } from "yaml";
 import type { AlwaysApproval, ApprovalsDocument } from "../../schemas/generated/types.ts";
 import { validateApprovalsDocument } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
@@ -155,13 +155,18 @@ function readApprovals(path: string): Read {
 
 function parseApprovals(text: string, path: string): Read {
   const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, uniqueKeys: true, strict: true });
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    uniqueKeys: true,
+    strict: true,
+    prettyErrors: false,
+  });
   const place = (offset: number): string => {
     const { line, col } = lines.linePos(offset);
     return `${path}:${line}:${col}`;
   };
   const [wrong] = [...document.errors, ...document.warnings];
-  if (wrong !== undefined) return broken(`${place(wrong.pos[0])}: ${wrong.message.split("\n")[0]}`);
+  if (wrong !== undefined) return broken(`${place(wrong.pos[0])}: ${messageOf(wrong)}`);
   const value: unknown = document.toJS({ maxAliasCount: 100 }) ?? { approvals: [] };
   if (validateApprovalsDocument(value)) return { entries: entriesOf(value), problems: [] };
   const problems = describeErrors(value, validateApprovalsDocument.errors ?? []).map(
@@ -171,6 +176,12 @@ function parseApprovals(text: string, path: string): Read {
     },
   );
   return broken(...problems);
+}
+
+function messageOf({ code, message }: YAMLError): string {
+  return code === "MULTIPLE_DOCS"
+    ? "Only one document is read; received another one behind '---'"
+    : (message.split("\n")[0] ?? message);
 }
 
 function entriesOf({ approvals }: ApprovalsDocument): readonly AlwaysApproval[] {

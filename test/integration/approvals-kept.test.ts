@@ -1,4 +1,14 @@
-import { existsSync, readFileSync, readdirSync, statSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
@@ -80,6 +90,29 @@ describe.each(actors())("answers that are kept, as $kind", (actor) => {
     expect(readFileSync(file, "utf8")).toBe(bad);
     broker.write(file, good);
     expect((await broker.run("touch mended")).exit).toBe(0);
+  });
+
+  test.each([
+    ["a pipe", (file: string) => spawnSync("mkfifo", [file])],
+    ["a link to a device without an end", (file: string) => symlinkSync("/dev/zero", file)],
+    ["a link to itself", (file: string) => symlinkSync("approvals.yaml", file)],
+    ["a link that leads nowhere", (file: string) => symlinkSync("nowhere/approvals.yaml", file)],
+    ["a folder", (file: string) => mkdirSync(file)],
+  ])("%s as approvals.yaml holds nothing, and everything else goes on", async (_what, make) => {
+    const file = join(broker.home, "approvals.yaml");
+    rmSync(file, { recursive: true, force: true });
+    make(file);
+    try {
+      const asked = await person.told({ cmd: "touch odd" });
+      expect(asked).toMatchObject({ code: "approval_required" });
+      expect((await person.list()).problems).toHaveLength(1);
+      expect(await person.answer(asked.approval_id, "always")).toMatchObject({ code: "invalid_request" });
+      expect(lstatSync(file).isFile()).toBe(false);
+      expect(await person.answer(asked.approval_id, "once")).toEqual({ status: 200 });
+      expect(await person.told({ cmd: "touch odd" })).toMatchObject({ status: 200 });
+    } finally {
+      rmSync(file, { recursive: true, force: true });
+    }
   });
 
   test("a broker that stops tells whoever waits", async () => {
