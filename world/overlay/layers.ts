@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { chmod, mkdir, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { WorldUnavailable } from "../backend.ts";
 
 /**
@@ -32,7 +34,21 @@ export function unmakable(layers: string, cause: unknown): WorldUnavailable {
  */
 export async function removeLayers(layers: string): Promise<void> {
   await openFolders(layers);
-  await rm(layers, { recursive: true, force: true });
+  try {
+    await rm(layers, { recursive: true, force: true });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENAMETOOLONG") throw error;
+    await removeDeep(layers);
+  }
+}
+
+/** Folders in folders, deeper than a path can be long: these two go down step by step, and follow no link on the way. */
+async function removeDeep(layers: string): Promise<void> {
+  const run = promisify(execFile);
+  await run("chmod", ["-R", "u+rwx", "--", layers]).catch(() => {
+    // What it cannot change, ignoring: the removal decides.
+  });
+  await run("rm", ["-rf", "--one-file-system", "--", layers]);
 }
 
 async function openFolders(folder: string): Promise<void> {
