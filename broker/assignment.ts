@@ -13,6 +13,11 @@ export function assignedPolicy(config: ConfigDocument, agent: string, project: s
   return around[0]?.[1] ?? config.agents?.[agent]?.policy ?? "default";
 }
 
+/** Whether an agent's name is one that its caller chose: whoever has a socket of its own cannot choose. */
+export function isLabel({ agents = {} }: ConfigDocument, agent: string): boolean {
+  return !Object.hasOwn(agents, agent);
+}
+
 /** A configured path with `~` and `$HOME` at its start replaced. */
 export function inHome(path: string, home: string): string {
   const variable = /^(~|\$HOME)(?=\/|$)/.exec(path)?.[0];

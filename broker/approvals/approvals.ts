@@ -10,7 +10,7 @@ import { Pending, type QuestionEnd } from "./pending.ts";
 import { noPreview } from "./preview-words.ts";
 import type { Grant, Granted, Question } from "./question.ts";
 
-/** Questions that wait at once. Past a bound the oldest goes: of its agent, or of the agent that has the most. */
+/** Questions that wait at once. Past a bound the oldest goes: of its agent, or of the agent or the labels that have the most. */
 const MAX_PENDING_OF_AGENT = 16;
 const MAX_PENDING = 128;
 
@@ -193,10 +193,16 @@ export class Approvals {
   }
 }
 
-/** The questions of the agent that has the most, oldest first. */
+/** The questions of the agent that has the most, oldest first; of one of the labels, where all of them have more. */
 function largest(all: readonly Pending[]): readonly Pending[] {
-  const agents = [...new Set(all.map(({ question }) => question.agent))];
-  const crowds = agents.map((agent) => all.filter(({ question }) => question.agent === agent));
+  const labels = all.filter(({ question }) => question.isLabel);
+  const named = crowdOf(all.filter(({ question }) => !question.isLabel));
+  return labels.length >= named.length ? crowdOf(labels) : named;
+}
+
+function crowdOf(some: readonly Pending[]): readonly Pending[] {
+  const agents = [...new Set(some.map(({ question }) => question.agent))];
+  const crowds = agents.map((agent) => some.filter(({ question }) => question.agent === agent));
   return crowds.sort((one, other) => other.length - one.length)[0] ?? [];
 }
 

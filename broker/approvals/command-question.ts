@@ -1,6 +1,7 @@
 /** What a person is asked about a command, and all that their answer is bound to. */
 import { createHash } from "node:crypto";
 import type { AlwaysApproval } from "../../schemas/generated/types.ts";
+import { isLabel } from "../assignment.ts";
 import type { Broker } from "../broker.ts";
 import { commandEnvironment } from "../environment.ts";
 import { type Job, scopesOfJob } from "../job.ts";
@@ -44,6 +45,7 @@ export function commandQuestion(broker: Broker, job: Job): Question | Refusal {
     key: keyOf(job, entry, named),
     span: job.span,
     agent: job.agent,
+    isLabel: isLabel(broker.config(), job.agent),
     session: session.id,
     project: job.place.project,
     cwd: job.place.cwd,

@@ -24,6 +24,8 @@ export type Question = {
   /** The call that asks. */
   readonly span: string;
   readonly agent: string;
+  /** Whether its caller chose that name: then it is one of as many as the caller likes. */
+  readonly isLabel: boolean;
   readonly session: string;
   readonly project: string;
   readonly cwd: string;

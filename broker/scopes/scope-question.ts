@@ -1,5 +1,6 @@
 /** What a person is asked about scopes, and all that their answer is bound to. */
 import { createHash } from "node:crypto";
+import { isLabel } from "../assignment.ts";
 import type { Broker } from "../broker.ts";
 import { policyChanged } from "../approvals/ask-person.ts";
 import type { Question } from "../approvals/question.ts";
@@ -29,6 +30,7 @@ export function scopeQuestion(
     key: keyOf(call, missing),
     span: call.span,
     agent: call.agent,
+    isLabel: isLabel(broker.config(), call.agent),
     session: call.session.id,
     project: call.place.project,
     cwd: call.place.cwd,

@@ -7,6 +7,7 @@ import { actors } from "../actors.ts";
 import { Person } from "../approvals.ts";
 import { TestBroker } from "../broker.ts";
 import { installationFor } from "../installation.ts";
+import type { ErrorReply } from "../../schemas/generated/types.ts";
 
 const POLICY = `id: default
 name: Asks
@@ -145,6 +146,18 @@ describe.each(actors())("who approves what, as $kind", (actor) => {
     expect(after.length).toBeLessThanOrEqual(128);
     expect(after.some(({ approval_id }) => approval_id === quiet.approval_id)).toBe(true);
     expect(await person.answer(quiet.approval_id, "deny")).toEqual({ status: 200 });
+  });
+
+  test("names that callers make up drop no question of an agent with its own socket", async () => {
+    const socket = join(broker.home, "sock/agents/named.sock");
+    const body = { agent_id: "named", cwd: broker.project, cmd: "touch named" };
+    const { document } = await call(socket, "POST", "/v1/execute", body);
+    const { approval_id: id } = (document as ErrorReply).error;
+    for (let n = 0; n < 140; n += 1) await person.told({ cmd: "touch flood", agent_id: `made-up-${n}` });
+    const { approvals } = await person.list();
+    expect(approvals.length).toBeLessThanOrEqual(128);
+    expect(approvals.map(({ approval_id }) => approval_id)).toContain(id);
+    expect(await person.answer(id, "deny")).toEqual({ status: 200 });
   });
 
   test("a credential in a command is neither recorded nor written to a file", async () => {
