@@ -7,11 +7,11 @@ import type {
   ApprovalPreviewReply,
   ApprovalsReply,
 } from "../../schemas/generated/types.ts";
-import type { Answer } from "../client.ts";
+import { type Answer, call } from "../client.ts";
 import { approvalLines, previewWords } from "./approval-words.ts";
 import { type Colours, coloursFor } from "./colours.ts";
-import { ask, errorOf, tell } from "./replies.ts";
-import { EXIT_DENIED, type Terminal } from "./terminal.ts";
+import { ask, errorOf, tell, wordsOf } from "./replies.ts";
+import { Complaint, EXIT_DENIED, type Terminal } from "./terminal.ts";
 
 /** What was typed, or sent by the terminal, before the question could be read is no answer to it. */
 const TYPED_AHEAD_MS = 60;
@@ -42,11 +42,19 @@ export async function askingHere(
     const approval = approvals.find(({ approval_id }) => approval_id === id);
     if (approval === undefined) return answer;
     const decision = await decided(terminal, approval);
-    await tell(terminal, `/v1/approvals/${encodeURIComponent(id)}`, { decision });
+    await answered(terminal, id, decision);
     if (decision !== "deny") continue;
     terminal.err.write("substrate: denied; nothing ran\n");
     return EXIT_DENIED;
   }
+}
+
+/** A yes to a question that ended meanwhile counts for nothing; the call is made again and says how it ended. */
+async function answered(terminal: Terminal, id: string, decision: ApprovalDecision): Promise<void> {
+  const path = `/v1/approvals/${encodeURIComponent(id)}`;
+  const answer = await call(terminal.home.controlSocket, "POST", path, { decision });
+  const isOver = answer.status === 404 || answer.status === 409;
+  if (answer.status !== 200 && !(isOver && decision !== "deny")) throw new Complaint(wordsOf(answer));
 }
 
 function questionOf(answer: Answer): string | undefined {

@@ -28,7 +28,11 @@ describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (
   const has = (name: string): boolean => existsSync(join(broker.project, name));
 
   /** Runs `exec` on a terminal, and types each answer when its question has been asked that often. */
-  async function onTerminal(words: readonly string[], typed: readonly string[], early = ""): Promise<Typed> {
+  async function onTerminal(
+    words: readonly string[],
+    typed: readonly (string | (() => Promise<string>))[],
+    early = "",
+  ): Promise<Typed> {
     const { node, launcher } = await installationFor(actor);
     const terminal = spawn(node, [launcher, "exec", ...words], {
       cwd: broker.project,
@@ -41,7 +45,9 @@ describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (
     terminal.onData((data) => {
       text += data;
       const questions = text.split("[d]").length - 1;
-      if (questions > asked && left.length > 0) terminal.write(left.shift() ?? "");
+      const next = questions > asked ? left.shift() : undefined;
+      if (typeof next === "function") void next().then((keys) => terminal.write(keys));
+      else if (next !== undefined) terminal.write(next);
       asked = questions;
     });
     if (early !== "") terminal.write(early);
@@ -74,6 +80,23 @@ describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (
     expect(await person.told({ cmd: `touch ${name}`, agent_id: "human" })).toMatchObject({
       code: "approval_denied",
     });
+  });
+
+  test("a yes to what somebody else denied meanwhile is 126, and a no to what they approved runs nothing", async () => {
+    const elsewhere = (decision: "deny" | "once", keys: string) => async () => {
+      const [first] = (await person.list()).approvals.filter(({ subject }) => subject.cmd === cmd);
+      await person.answer(first?.approval_id, decision);
+      return keys;
+    };
+    let cmd = "touch no-elsewhere";
+    const denied = await onTerminal(["--", cmd], [elsewhere("deny", "o\r")]);
+    expect(denied.text).toContain("A person denied this command a moment ago");
+    expect(denied.code).toBe(126);
+    cmd = "touch yes-elsewhere";
+    const approved = await onTerminal(["--", cmd], [elsewhere("once", "d\r")]);
+    expect(approved.text).toContain("was approved for one run");
+    expect(approved.code).toBe(125);
+    for (const name of ["no-elsewhere", "yes-elsewhere"]) expect(has(name)).toBe(false);
   });
 
   test("p tries it out, says what it would do, and asks again", async () => {
