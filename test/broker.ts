@@ -1,6 +1,6 @@
 /** A real broker for a test: its own home, its own project, a user of the test's choice, nothing left behind. */
 import { type ChildProcess, spawnSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -157,11 +157,12 @@ export class TestBroker {
   /** Stops the broker and removes everything of this test. */
   async stop(): Promise<void> {
     await this.kill("SIGTERM");
-    if (this.actor.uid === 0)
-      rmSync(homeLayout(this.home, ROOT_OVERLAY).overlay, { recursive: true, force: true });
+    const overlay = this.actor.uid === 0 ? [homeLayout(this.home, ROOT_OVERLAY).overlay] : [];
     // Commands may have closed folders that they wrote, even to whoever runs the suite.
     spawnSync("chmod", ["-R", "u+rwX", this.folder]);
-    rmSync(this.folder, { recursive: true, force: true });
+    // And made some that are deeper than a path can be long, which Node cannot remove.
+    const removed = spawnSync("rm", ["-rf", "--", this.folder, ...overlay]);
+    if (removed.status !== 0) throw new Error(`Cannot remove '${this.folder}': ${removed.stderr.toString()}`);
   }
 
   /** The broker's own pid: `setpriv` becomes the program, so it is the child's. */

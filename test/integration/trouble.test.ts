@@ -49,6 +49,19 @@ describe.each(actors())("in trouble, as $kind", (actor) => {
     });
   });
 
+  test("an isolated command that makes folders deeper than a path can be long is answered, and what it left is held", async () => {
+    await withBroker(actor, ISOLATING, async (broker) => {
+      const deep =
+        "true; n=$(printf '%0200d' 0); for i in $(seq 40); do mkdir $n && cd -P $n || exit 9; done; echo x > file";
+      const { exit, fs_diff: diff } = await broker.run(deep);
+      expect(exit).toBe(0);
+      expect(diff).toMatchObject({ held: true, truncated: true });
+      expect(diff?.dirs.length).toBeGreaterThan(10);
+      expect(diff?.summary).toMatch(/cannot be read/);
+      expect((await broker.run("true; echo y > plain")).fs_diff).toMatchObject({ writes: ["plain"] });
+    });
+  });
+
   test("an isolated command cannot keep anything running, and says so before it runs", async () => {
     await withBroker(actor, ISOLATING, async (broker) => {
       const error = await broker.refused({ cmd: "true", background: "keep" });

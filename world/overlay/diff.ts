@@ -46,7 +46,7 @@ export async function overlayDiff(layers: string, project: string, signal: Abort
     dirs: pathsOf(folders.slice(0, MAX_FOLDERS), "dir"),
     autorun: pathsOf(files).filter(isAutorun).slice(0, MAX_FILES),
     world_only: [],
-    held: changes.length > 0,
+    held: changes.length + unreadable.length > 0,
     truncated: gaps.length > 0,
     summary: gaps.length === 0 ? null : gaps.join("; "),
     tree_hash: hash,
@@ -88,7 +88,12 @@ async function* walk(
   });
   for (const name of names) {
     const path = join(below, name);
-    const stat = await lstat(rawPath(join(upper, path)));
+    // It lies deeper than a path can be long (4,096 bytes): it is held, and said to be unread.
+    const stat = await lstat(rawPath(join(upper, path))).catch(() => undefined);
+    if (stat === undefined) {
+      unreadable.push(path);
+      continue;
+    }
     const original = await lstat(rawPath(join(project, path))).catch(() => undefined);
     if (!stat.isDirectory()) {
       yield { path, kind: isWhiteout(stat) ? "delete" : original === undefined ? "write" : "mod", stat };
