@@ -1,7 +1,7 @@
 /** Who is calling, told by the socket the call came through. */
 export type Caller =
   /** `agent.sock`: the call names itself. Agents with a socket of their own are not to be had here. */
-  | { readonly kind: "label"; readonly reserved: ReadonlySet<string> }
+  | { readonly kind: "label"; readonly reserved: Pick<ReadonlySet<string>, "has"> }
   /** An agent's own socket: it is that agent, whatever it says. */
   | { readonly kind: "agent"; readonly agent: string }
   /** `control.sock`: the operator, who sees every agent. */

@@ -28,7 +28,7 @@ export async function serve(broker: Broker, log: Log): Promise<Running> {
   try {
     await listen(broker.home.controlSocket, () => ({ kind: "operator" }));
     await agents.open(named());
-    await listen(broker.home.agentSocket, () => ({ kind: "label", reserved: new Set(named()) }));
+    await listen(broker.home.agentSocket, () => ({ kind: "label", reserved: agentsOf(broker) }));
   } catch (error) {
     for (const { server, path } of open) close(server, path);
     agents.close();
@@ -47,6 +47,11 @@ export async function serve(broker: Broker, log: Log): Promise<Running> {
   const sockets = [...open.map(({ path }) => path), ...Object.values(agents.paths)];
   log.info({ pid: process.pid, sockets }, "Broker is ready");
   return { stop: () => stop(broker, open, agents, log) };
+}
+
+/** As the settings are when it is asked: the body of a call may come long after its head. */
+function agentsOf(broker: Broker): { readonly has: (name: string) => boolean } {
+  return { has: (name) => Object.hasOwn(broker.config().agents ?? {}, name) };
 }
 
 /** How long answers to ended commands may take to be written; they are ready within milliseconds. */

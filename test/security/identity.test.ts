@@ -1,10 +1,12 @@
 import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { createConnection } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Answer, call } from "../../api/client.ts";
 import type { ExecuteReply, HealthReply, SpansReply, TraceReply } from "../../schemas/generated/types.ts";
 import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
+import { eventually, TestBroker } from "../broker.ts";
 
 const POLICY = "id: default\nname: Identity\nmode: enforce\nbudgets: { shared: { max_execs: 40 } }\n";
 const CONFIG = "agents:\n  ann: {}\n  bob:\n";
@@ -47,6 +49,32 @@ describe.each(actors())("who is who, as $kind", (actor) => {
     expect(await broker.run({ cmd: "echo $SUBSTRATE_AGENT_ID", agent_id: "ann2" })).toMatchObject({
       stdout: "ann2\n",
     });
+  });
+
+  test("a label that began its call before an agent of that name was given a socket does not get the name with its body", async () => {
+    const body = JSON.stringify({ agent_id: "carol", cmd: "touch by-label", cwd: broker.project });
+    const socket = createConnection(join(broker.home, "sock/agent.sock"));
+    try {
+      let answer = "";
+      socket.on("data", (bytes) => {
+        answer += bytes.toString();
+      });
+      socket.write(`POST /v1/execute HTTP/1.1\r\nhost: x\r\ncontent-length: ${body.length}\r\n\r\n`);
+      // The broker has read the head once it answers a later call.
+      expect((await broker.call("GET", "/v1/health")).status).toBe(200);
+      broker.write(join(broker.home, "config.yaml"), `${CONFIG}  carol: {}\n`);
+      expect(await eventually(() => existsSync(join(broker.home, "sock/agents/carol.sock")), 10_000)).toBe(
+        true,
+      );
+      socket.write(body);
+      expect(await eventually(() => answer.includes("\r\n\r\n"), 10_000)).toBe(true);
+      expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+      expect(existsSync(join(broker.project, "by-label"))).toBe(false);
+    } finally {
+      socket.destroy();
+    }
+    await as("carol", "POST", "/v1/execute", { cmd: "touch by-carol", cwd: broker.project });
+    expect(existsSync(join(broker.project, "by-carol"))).toBe(true);
   });
 
   test("another agent's span, session and sessions' spans are as unknown as what never was", async () => {
@@ -113,7 +141,10 @@ describe.each(actors())("who is who, as $kind", (actor) => {
     expect(statuses).toContain(429);
     const labels = broker
       .spans()
-      .filter((span) => span.event_type === "command_start" && !["ann", "bob"].includes(span.agent_id ?? ""));
+      .filter(
+        (span) =>
+          span.event_type === "command_start" && !["ann", "bob", "carol"].includes(span.agent_id ?? ""),
+      );
     expect(labels).toHaveLength(40);
     expect((await run("ann")).exit).toBe(0);
   });
