@@ -132,7 +132,7 @@ function common(job: Job): SpanRecord {
     event_type: "command_start",
     session_id: job.session.id,
     span_id: job.span,
-    parent_span: job.request.parent_span ?? null,
+    parent_span: parentOf(job),
     component: "world",
     world_id: null,
     policy_id: job.effective.id,
@@ -158,6 +158,11 @@ function common(job: Job): SpanRecord {
     replayable: redacted.length === 0 && !hasUnkept(job.request),
     replay_context: replayContext(job),
   };
+}
+
+/** Whatever the caller says it is: a token in the wrong field is a token all the same. */
+function parentOf({ request: { parent_span: parent } }: Job): string | null {
+  return parent === undefined ? null : redact(parent, "parent_span").text;
 }
 
 /** What a command was given that no span keeps. */

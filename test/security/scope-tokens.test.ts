@@ -152,6 +152,7 @@ describe.each(actors())("tokens for scopes, as $kind", (actor) => {
     // A caller that writes it where it does not belong: the record has another word in its place.
     await broker.run({ cmd: `: ${scope_token}`, scope_token, env: { TOKEN: scope_token } });
     await broker.refused({ cmd: `: ${scope_token}`, scope_token, profile: "other" });
+    await broker.run({ cmd: "true", parent_span: scope_token });
     await broker.kill("SIGTERM");
     const found = filesBelow(broker.home).filter((path) => readFileSync(path).includes(scope_token));
     expect(found).toEqual([]);
