@@ -70,10 +70,6 @@ export class Idempotency implements Follower {
     };
   }
 
-  async clear(): Promise<void> {
-    await Promise.all([this.#calls.clear(), this.#replies.clear()]);
-  }
-
   /** In one turn of the event loop with {@link #first}: of two calls at once only one is the first. */
   #answer(call: KeyedCall): Answer {
     const { key, body } = call.identity;

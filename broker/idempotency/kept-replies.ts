@@ -84,13 +84,6 @@ export class KeptReplies {
     };
   }
 
-  async clear(): Promise<void> {
-    for (const each of [this.#sizes, this.#waiting, this.#dropped]) each.clear();
-    this.#total = 0;
-    this.#waitingTotal = 0;
-    await Promise.all([this.#texts?.clearAsync(), this.#stored?.clearAsync()]);
-  }
-
   #count(key: string, size: Size): void {
     this.#sizes.set(key, size);
     this.#total += size.size;

@@ -93,11 +93,6 @@ export class KnownCalls implements Follower {
     };
   }
 
-  async clear(): Promise<void> {
-    for (const each of [this.#calls, this.#owned, this.#changed]) each.clear();
-    await this.#database?.clearAsync();
-  }
-
   #ended(key: string, line: SpanRecord): void {
     const call = this.#calls.get(key);
     if (call?.span !== line.span_id) return;

@@ -10,6 +10,7 @@ const BATCH = 5000;
 /**
  * Reads what stands in the trace behind the index's watermark into the index. A watermark that the file does not
  * hold (it was cut, or another one was put there) makes the index begin anew, and its head is kept for `trace verify`.
+ * Followers are told no line twice then, and forget none that is gone: a cut trace frees no key and no budget.
  */
 export async function catchUp(
   file: TraceFile,
@@ -17,7 +18,7 @@ export async function catchUp(
   followers: readonly Follower[],
   onFault: OnFault,
 ): Promise<void> {
-  const from = await startingPoint(file, index, followers, onFault);
+  const { from, told } = await startingPoint(file, index, onFault);
   if (from === file.size) return;
   let count = 0;
   for await (const { offset, length, text } of readLines(file.path, from)) {
@@ -29,7 +30,7 @@ export async function catchUp(
       const entry = { agent: span.agent_id, session: span.session_id, start: extent };
       index.addStart(span.span_id, entry, span.parent_span, span.seq, span.event_type !== "command_start");
     }
-    for (const follower of followers) follower.note(span);
+    if (span.seq > told) for (const follower of followers) follower.note(span);
     count += 1;
     const head = { seq: span.seq, hash: span.hash };
     if (count % BATCH === 0) await index.flush({ size: offset + length + 1, head }, changesOf(followers));
@@ -41,21 +42,22 @@ function changesOf(followers: readonly Follower[]): readonly Changes[] {
   return followers.map((follower) => follower.changes());
 }
 
+/** Where to begin, and the last line that the followers know already. */
 async function startingPoint(
   file: TraceFile,
   index: SpanIndex,
-  followers: readonly Follower[],
   onFault: OnFault,
-): Promise<number> {
+): Promise<{ readonly from: number; readonly told: number }> {
   const mark = index.watermark();
-  if (mark === undefined) return 0;
-  if (file.endsWith(mark.head, mark.size)) return mark.size;
+  if (mark === undefined) return { from: 0, told: Number.NEGATIVE_INFINITY };
+  const told = mark.head.seq;
+  if (file.endsWith(mark.head, mark.size)) return { from: mark.size, told };
   const lost = mark.head.hash ?? "none";
   onFault(
     "The trace is not the one that was indexed: it was cut, changed or replaced",
     new Error(`Lost head ${lost}`),
   );
-  await Promise.all([index.clear(), ...followers.map((follower) => follower.clear())]);
+  await index.clear();
   if (mark.head.hash !== null) await index.addLostHead(mark.head.hash);
-  return 0;
+  return { from: 0, told };
 }

@@ -3,7 +3,8 @@ import type { SpanRecord } from "./trace.ts";
 
 /**
  * Something that is counted from the lines of the trace, so that the trace is its truth. What it knows is committed
- * together with the index's watermark; after a crash it is told the lines that stand behind that mark once more.
+ * together with the index's watermark; after a crash it is told the lines that stand behind that mark once more. It
+ * outlives the lines: when the trace was cut or moved away, what was counted stays counted.
  */
 export type Follower = {
   /** Called once, before any line: reads what was committed. */
@@ -12,8 +13,6 @@ export type Follower = {
   readonly note: (line: SpanRecord) => void;
   /** What is not committed yet, as of now. */
   readonly changes: () => Changes;
-  /** Forgets everything: all lines will be told again. */
-  readonly clear: () => Promise<unknown>;
 };
 
 export type Changes = {

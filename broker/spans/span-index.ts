@@ -141,10 +141,10 @@ export class SpanIndex {
     return [...fresh, ...stored].slice(0, query.limit);
   }
 
-  /** Forgets everything, to be filled again from the trace. */
+  /** Forgets all spans, to be filled again from the trace. The watermark stays until then: a start that breaks begins anew. */
   async clear(): Promise<void> {
     await Promise.all(
-      [this.#spans, this.#order, this.#children, this.#open, this.#state].map((part) => part.clearAsync()),
+      [this.#spans, this.#order, this.#children, this.#open].map((part) => part.clearAsync()),
     );
   }
 

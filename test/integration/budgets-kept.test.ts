@@ -1,3 +1,5 @@
+import { readFileSync, renameSync, statSync, truncateSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { validateBudgetReply } from "../../schemas/generated/validators.js";
@@ -19,6 +21,29 @@ describe.each(actors())("budgets over time, as $kind", (actor) => {
       expect(await stateOf(second, "+shared", "max_execs")).toMatchObject({ used: 5, limit: 100 });
       expect((await second.post({ cmd: "true" })).status).toBe(200);
       expect((await second.post({ cmd: "true" })).status).toBe(429);
+    });
+  });
+
+  test.each([
+    ["cut", (trace: string) => truncateSync(trace, Math.floor(statSync(trace).size / 2))],
+    ["moved away", (trace: string) => renameSync(trace, `${trace}.old`)],
+  ])("a trace that was %s gives no budget back and frees no key", async (_what, spoil) => {
+    await withBroker(actor, giving("{ default: { max_execs: 4 } }"), async (first, again) => {
+      const keyed = { cmd: "printf x >> ran", idempotency_key: "once" };
+      const { span_id: span } = await first.run(keyed);
+      for (let number = 0; number < 2; number += 1) await first.run("true");
+      await first.kill("SIGTERM");
+      spoil(join(first.home, "trace/trace.jsonl"));
+      const second = await again();
+      expect(await stateOf(second, "test", "max_execs")).toMatchObject({ used: 3 });
+      expect(await second.run(keyed)).toMatchObject({ span_id: span });
+      expect(readFileSync(join(second.project, "ran"), "utf8")).toBe("x");
+      expect((await second.post({ cmd: "true" })).status).toBe(200);
+      expect((await second.post({ cmd: "true" })).status).toBe(429);
+      await second.kill("SIGKILL");
+      const third = await again();
+      expect(await stateOf(third, "test", "max_execs")).toMatchObject({ used: 4 });
+      expect(await third.run(keyed)).toMatchObject({ span_id: span });
     });
   });
 
@@ -100,7 +125,11 @@ describe.each(actors())("budgets over time, as $kind", (actor) => {
       const next = await again();
       expect(await stateOf(next, "test", "max_execs")).toMatchObject({ used: 1 });
       expect(await stateOf(next, "+shared", "max_execs")).toMatchObject({ used: 2 });
-      expect((await next.cli(["budget", "show", "no agent"])).code).toBe(125);
+      for (const none of ["no agent", ""]) {
+        const { code, stderr } = await next.cli(["budget", "show", none]);
+        expect(code).toBe(125);
+        expect(stderr).toContain(`Cannot look up the budget of '${none}'`);
+      }
     });
   });
 
