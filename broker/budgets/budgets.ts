@@ -22,7 +22,12 @@ export type Order = {
 };
 
 /** A budget that does not reach, and when trying again can help. */
-export type Shortage = { readonly spent: SpentBudget; readonly retryAfterMs: number | undefined };
+export type Shortage = {
+  readonly spent: SpentBudget;
+  readonly retryAfterMs: number | undefined;
+  /** Whether a call named this limit. */
+  readonly lowered: boolean;
+};
 
 /** How a reservation ends: with what it may use, short of a budget, or without room to count one more name. */
 export type Reserved =
@@ -39,7 +44,7 @@ type Held = {
 type Limited = { readonly account: Account; readonly gate: Gate; readonly shared: boolean };
 
 /** Something that is reserved but not used up may come back at any moment. */
-const SOON_MS = 1000;
+export const SOON_MS = 1000;
 
 export class Budgets implements Follower {
   readonly #ledger: Ledger;
@@ -123,12 +128,10 @@ export class Budgets implements Follower {
     return this.#ledger.changes();
   }
 
-  clear(): Promise<void> {
-    return this.#ledger.clear();
-  }
-
   #hasRoomFor(agent: string): boolean {
-    if (this.#ledger.find(agent) !== undefined || this.#ledger.size < MAX_ACCOUNTS) return true;
+    // Settings name agents with a socket, so they are few; names that anybody makes up must not crowd them out.
+    if (!this.#ledger.isLabel(agent) || this.#ledger.find(agent) !== undefined) return true;
+    if (this.#ledger.size < MAX_ACCOUNTS) return true;
     this.#ledger.sweep();
     return this.#ledger.size < MAX_ACCOUNTS;
   }
@@ -212,6 +215,7 @@ function shortage({ account, gate, shared }: Limited, name: BudgetName, now: num
       shared,
       ...(endsAt === undefined ? {} : { resets_at: new Date(endsAt).toISOString() }),
     },
+    lowered: gate.lowered[name] === limit,
     retryAfterMs: mayComeBack ? Math.min(SOON_MS, untilEnd ?? SOON_MS) : untilEnd,
   };
 }

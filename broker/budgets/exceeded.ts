@@ -1,6 +1,6 @@
 import type { BudgetName, SpentBudget } from "../../schemas/generated/types.ts";
 import { type Refusal, refusal } from "../refusal.ts";
-import type { Shortage } from "./budgets.ts";
+import { type Shortage, SOON_MS } from "./budgets.ts";
 
 const WORDS: Readonly<Record<BudgetName, string>> = {
   max_execs: "commands",
@@ -9,11 +9,12 @@ const WORDS: Readonly<Record<BudgetName, string>> = {
 };
 
 /** The refusal of a call that a budget does not reach for. */
-export function exceeded(agent: string, policy: string, { spent, retryAfterMs }: Shortage): Refusal {
+export function exceeded(agent: string, policy: string, shortage: Shortage): Refusal {
+  const { spent, retryAfterMs } = shortage;
   return refusal(
     "budget_exceeded",
-    `Budget ${spent.name} is used up: ${whose(agent, spent)} may use ${wordsOf(spent)}, and ${spent.used} are used or held by running commands`,
-    hintOf(spent, retryAfterMs),
+    `Budget ${spent.name} is used up: ${whose(agent, spent)} may use ${wordsOf(spent)}, and ${spent.used} are used, or held by commands that run or wait for a person`,
+    hintOf(shortage),
     {
       policy_id: policy,
       budget: spent,
@@ -31,12 +32,16 @@ export function whose(agent: string, { shared }: SpentBudget): string {
   return shared === true ? "all labels together" : `agent '${agent}'`;
 }
 
-function hintOf({ resets_at: end, shared }: SpentBudget, retryAfterMs: number | undefined): string {
-  const operator =
-    "ask the operator to look at 'substrate budget show' and raise the limit or reset the budget";
+function hintOf({ spent, retryAfterMs, lowered }: Shortage): string {
+  const { limit, resets_at: end, shared } = spent;
+  const mend = lowered ? "reset it (a call named this limit in its own 'budget')" : "raise or reset it";
+  const operator = `ask the operator to look at 'substrate budget show' and ${mend}`;
   const other = shared === true ? "; another agent_id has the same budget" : "";
-  if (end === undefined) return `This budget allows none at all: ${operator}${other}`;
+  if (retryAfterMs === undefined || (limit === 0 && !lowered))
+    return `This budget allows none at all: ${operator}${other}`;
   const wait =
-    retryAfterMs !== undefined && retryAfterMs <= 1000 ? "Wait for running commands" : `Wait until ${end}`;
+    end === undefined || retryAfterMs <= SOON_MS
+      ? "Try again when commands that hold it have ended"
+      : `Wait until ${end}`;
   return `${wait}, or ${operator}${other}`;
 }

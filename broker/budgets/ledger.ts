@@ -65,11 +65,6 @@ export class Ledger implements Follower {
     };
   }
 
-  async clear(): Promise<void> {
-    for (const each of [this.#accounts, this.#running, this.#changed]) each.clear();
-    await this.#database?.clearAsync();
-  }
-
   isLabel(agent: string): boolean {
     return this.#isLabel(agent);
   }

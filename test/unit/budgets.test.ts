@@ -1,10 +1,11 @@
 import type { RootDatabase } from "lmdb";
 import { describe, expect, test } from "vitest";
 import { allowanceOf, lowest } from "../../broker/budgets/limits.ts";
+import { exceeded } from "../../broker/budgets/exceeded.ts";
 import { LimitSpans } from "../../broker/budgets/limit-spans.ts";
 import { eventSpan } from "../../broker/spans/event-span.ts";
 import type { SpanRecord } from "../../broker/spans/trace.ts";
-import { Day, giving, HOUR, START } from "../budget-day.ts";
+import { Day, giving, HOUR, NAMED, START } from "../budget-day.ts";
 
 describe("what a policy gives", () => {
   const base = { id: "a", name: "A" };
@@ -49,6 +50,44 @@ describe("reserving", () => {
     expect(day.reserve({ span: "spn_4", allowances })).toMatchObject({ kind: "reserved", timeoutMs: 999 });
   });
 
+  test.each([
+    [
+      "held, before the window began",
+      [giving({ max_execs: 1 })],
+      undefined,
+      true,
+      /^Try again when commands that hold it/,
+    ],
+    [
+      "spent",
+      [giving({ max_execs: 1 })],
+      undefined,
+      false,
+      /^Wait until 2026-01-01T01:00:00.000Z, .* and raise or reset it$/,
+    ],
+    [
+      "named by a call",
+      [giving({ max_execs: 9 })],
+      { max_execs: 1 },
+      false,
+      /^Wait until .* and reset it \(a call named/,
+    ],
+    [
+      "given as none",
+      [giving({ max_execs: 0 })],
+      undefined,
+      false,
+      /^This budget allows none at all: ask .* raise or reset it$/,
+    ],
+  ])("a budget that is %s is refused with what helps", (_what, allowances, named, isHeld, hint) => {
+    const day = new Day();
+    day.reserve({ span: "spn_1", allowances, named });
+    if (!isHeld) day.start("spn_1");
+    const next = day.reserve({ span: "spn_2", allowances, named });
+    if (next.kind !== "short") throw new Error(`Expected a shortage, received ${next.kind}`);
+    expect(exceeded("ann", "default", next.shortage).hint).toMatch(hint);
+  });
+
   test("says when the window ends", () => {
     const day = new Day();
     const allowances = [giving({ max_execs: 1 })];
@@ -59,6 +98,7 @@ describe("reserving", () => {
     expect(day.reserve({ span: "spn_2", allowances })).toEqual({
       kind: "short",
       shortage: {
+        lowered: false,
         retryAfterMs: (HOUR * 3) / 4,
         spent: { name: "max_execs", limit: 1, used: 1, shared: false, resets_at },
       },
@@ -105,12 +145,13 @@ describe("reserving", () => {
     expect(day.reserve({ span: "spn_4", ...order }).kind).toBe("reserved");
   });
 
-  test("a new name beyond all that are counted is refused, and one that is known is not", () => {
+  test("a new label beyond all that are counted is refused; one that is known is not, nor an agent with a socket", () => {
     const day = new Day();
     for (let number = 0; number < 100_000; number += 1)
       day.budgets.ledger.account(`name-${number}`).charge("max_execs", 1, START, [HOUR]);
     expect(day.reserve({ span: "spn_1", agent: "one-more" }).kind).toBe("crowded");
     expect(day.reserve({ span: "spn_2", agent: "name-7" }).kind).toBe("reserved");
+    expect(day.reserve({ span: "spn_4", agent: NAMED }).kind).toBe("reserved");
     day.now += HOUR;
     expect(day.reserve({ span: "spn_3", agent: "one-more" }).kind).toBe("reserved");
   });

@@ -59,6 +59,8 @@ function show(terminal: Terminal, reply: BudgetReply, options: BudgetOptions): v
 }
 
 function pathOf(agent: string): string {
+  // Without a name the path is the one of everybody.
+  if (agent === "") throw new Complaint("Cannot look up the budget of '': name an agent, or +shared");
   return `/v1/budgets/${encodeURIComponent(agent)}`;
 }
 
@@ -82,7 +84,7 @@ function stateWords({ name, limit, used, reserved, lowered }: BudgetState): stri
     name === "max_runtime_ms" ? durationWords(value) : value.toLocaleString("en-US");
   const unit = name === "max_egress_bytes" ? " bytes" : "";
   const most = limit === null ? `${unit}, no limit` : ` of ${amount(limit)}${unit}`;
-  const held = reserved === 0 ? "" : `, ${amount(reserved)} held by running commands`;
+  const held = reserved === 0 ? "" : `, ${amount(reserved)} held by commands that run or wait for a person`;
   const why = lowered ? ", lowered by a call" : "";
   return `${WORDS[name].padEnd(9)} ${amount(used)}${most}${held}${why}`;
 }
