@@ -68,12 +68,13 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     named.clear();
     for (const agent of agentsOf(config)) named.add(agent);
   });
-  const budgets = new Budgets((agent) => !named.has(agent));
-  const idempotency = new Idempotency((agent) => (named.has(agent) ? agent : SHARED));
+  const isLabel = (agent: string): boolean => !named.has(agent);
+  const budgets = new Budgets(isLabel);
+  const idempotency = new Idempotency((agent) => (isLabel(agent) ? SHARED : agent));
   const sync = config.current().trace?.sync ?? false;
   const trace = await Trace.open(home.trace, home.database, sync, onFault, [budgets, idempotency]);
   const approvals = openApprovals(trace, onFault);
-  const scopeTokens = new ScopeTokens();
+  const scopeTokens = new ScopeTokens(isLabel);
   const decisions = new Decisions();
   const gitHeads = new GitHeads(parts.uid);
   const policies = new Policies(

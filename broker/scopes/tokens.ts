@@ -19,13 +19,19 @@ export type ScopeGrant = {
 
 type Kept = ScopeGrant & { readonly until: number };
 
-/** Live tokens of one agent, and of all. The oldest goes first; its agent asks again. */
+/** Live tokens of one agent, and of all labels together. The oldest of them goes first; its agent asks again. */
 const MAX_OF_AGENT = 64;
-const MAX_KEPT = 1024;
+const MAX_OF_LABELS = 1024;
 
 /** The tokens of this broker, by hash. In memory alone: no copy can leak, and none is worth anything after a restart. */
 export class ScopeTokens {
   readonly #kept = new Map<string, Kept>();
+  readonly #isLabel: (agent: string) => boolean;
+
+  /** `isLabel`: whether an agent has no socket of its own. Labels cost nothing, so they push out each other's alone. */
+  constructor(isLabel: (agent: string) => boolean) {
+    this.#isLabel = isLabel;
+  }
 
   /** A new token, good for `forMs`. */
   issue(grant: ScopeGrant, forMs: number): string {
@@ -69,10 +75,17 @@ export class ScopeTokens {
   #makeRoom(agent: string): void {
     const now = performance.now();
     for (const [hash, { until }] of this.#kept) if (until <= now) this.#kept.delete(hash);
-    const own = [...this.#kept].filter(([, kept]) => kept.agent === agent);
-    const crowd = own.length >= MAX_OF_AGENT ? own : this.#kept.size >= MAX_KEPT ? [...this.#kept] : [];
-    const [oldest] = crowd;
+    const [oldest] = this.#crowdOf(agent);
     if (oldest !== undefined) this.#kept.delete(oldest[0]);
+  }
+
+  /** Those of which one has to go for one more. */
+  #crowdOf(agent: string): readonly (readonly [hash: string, kept: Kept])[] {
+    const all = [...this.#kept];
+    const own = all.filter(([, kept]) => kept.agent === agent);
+    if (own.length >= MAX_OF_AGENT) return own;
+    const labels = this.#isLabel(agent) ? all.filter(([, kept]) => this.#isLabel(kept.agent)) : [];
+    return labels.length >= MAX_OF_LABELS ? labels : [];
   }
 }
 

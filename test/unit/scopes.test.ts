@@ -94,7 +94,7 @@ describe("widened policies", () => {
 
 describe("tokens", () => {
   test("are 256 bits of which no two are the same, and one for one command is taken once", () => {
-    const tokens = new ScopeTokens();
+    const tokens = new ScopeTokens(isLabel);
     const made = Array.from({ length: 50 }, () => tokens.issue(grant("once"), 60_000));
     expect(new Set(made).size).toBe(50);
     for (const token of made) {
@@ -105,7 +105,7 @@ describe("tokens", () => {
   });
 
   test("given back works once more; one for the session is not used up", () => {
-    const tokens = new ScopeTokens();
+    const tokens = new ScopeTokens(isLabel);
     const [once, session] = [tokens.issue(grant("once"), 60_000), tokens.issue(grant("session"), 60_000)];
     tokens.take(once)?.giveBack();
     expect([tokens.take(once), tokens.take(once)].map((each) => each !== undefined)).toEqual([true, false]);
@@ -113,13 +113,28 @@ describe("tokens", () => {
   });
 
   test("of one agent do not push out those of another", () => {
-    const tokens = new ScopeTokens();
+    const tokens = new ScopeTokens(isLabel);
     const kept = tokens.issue(grant("session", "bob"), 60_000);
     const flood = Array.from({ length: 500 }, () => tokens.issue(grant("session"), 60_000));
     expect(tokens.find(kept)?.agent).toBe("bob");
     expect(flood.filter((token) => tokens.find(token) !== undefined)).toHaveLength(64);
   });
+
+  test("of however many labels do not push out those of an agent with a socket", () => {
+    const tokens = new ScopeTokens(isLabel);
+    const kept = tokens.issue(grant("once", "bob"), 60_000);
+    const flood = Array.from({ length: 1100 }, (_unused, number) =>
+      tokens.issue(grant("policy", `label-${number}`), 60_000),
+    );
+    expect(tokens.find(kept)?.agent).toBe("bob");
+    expect(flood.filter((token) => tokens.find(token) !== undefined)).toHaveLength(1024);
+    expect(tokens.find(flood.at(-1) ?? "")).toBeDefined();
+  });
 });
+
+function isLabel(agent: string): boolean {
+  return agent !== "bob";
+}
 
 function placed(path: string, kind: PlacedScope["kind"]): PlacedScope {
   const named = { asked: `${kind}:${path}`, kind, path, below: false };
