@@ -66,12 +66,10 @@ export class Budgets implements Follower {
     const now = this.#now();
     this.#ledger.lower(order.agent, termsOf(order), now);
     const limited = this.#limits(order, now);
-    const full = limited.find(({ account, gate }) => account.room(gate, "max_execs") < 1);
-    if (full !== undefined) return { kind: "short", shortage: shortage(full, "max_execs", now) };
+    const short = spentOf(limited, "max_execs", now) ?? spentOf(limited, "max_runtime_ms", now);
+    if (short !== undefined) return { kind: "short", shortage: short };
     const tightest = narrowest(limited, "max_runtime_ms");
     const left = Math.floor(roomOf(tightest, "max_runtime_ms"));
-    if (tightest !== undefined && left < 1)
-      return { kind: "short", shortage: shortage(tightest, "max_runtime_ms", now) };
     const timeoutMs = Math.min(order.timeoutMs, left);
     this.#hold(order, timeoutMs);
     const isCut = tightest !== undefined && timeoutMs < order.timeoutMs;
@@ -195,6 +193,14 @@ function narrowest(limited: readonly Limited[], name: BudgetName): Limited | und
 
 function roomOf(limited: Limited | undefined, name: BudgetName): number {
   return limited === undefined ? Number.POSITIVE_INFINITY : limited.account.room(limited.gate, name);
+}
+
+/** Of all that do not reach the one that lasts longest: who waits for another one only meets this one then. */
+function spentOf(limited: readonly Limited[], name: BudgetName, now: number): Shortage | undefined {
+  const spent = limited.filter(({ account, gate }) => account.room(gate, name) < 1);
+  const shortages = spent.map((each) => shortage(each, name, now));
+  const lasts = ({ retryAfterMs }: Shortage): number => retryAfterMs ?? Number.MAX_VALUE;
+  return shortages.sort((one, other) => lasts(other) - lasts(one))[0];
 }
 
 function add(held: Held, name: BudgetName, amount: number): void {

@@ -122,14 +122,15 @@ export class Ledger implements Follower {
 
   #ended(line: SpanRecord, agent: string): void {
     const at = Date.parse(line.ts);
-    const begun = this.#running.get(line.span_id);
+    // Begun before a restart: close enough to tell which windows counted it.
+    const begun = this.#running.get(line.span_id) ?? at - (line.duration_ms ?? 0);
     this.#running.delete(line.span_id);
     const lengths = windowsOf(line.budget?.windows_ms);
     for (const account of this.accountsOf(agent)) {
       account.charge("max_runtime_ms", line.duration_ms ?? line.charged_ms ?? 0, at, lengths);
       account.charge("max_egress_bytes", line.usage?.egress_bytes ?? 0, at, lengths);
       // Refused at the last step, by the kernel: nothing ran.
-      if (begun !== undefined && neverStarted(line)) account.refund("max_execs", 1, begun);
+      if (neverStarted(line)) account.refund("max_execs", 1, begun);
     }
     this.#touchOf(agent);
   }

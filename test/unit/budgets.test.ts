@@ -88,6 +88,31 @@ describe("reserving", () => {
     expect(exceeded("ann", "default", next.shortage).hint).toMatch(hint);
   });
 
+  test("of two windows that are spent, says the end of the later one", () => {
+    const day = new Day();
+    const allowances = [giving({ max_execs: 1 }), giving({ max_execs: 1 }, {}, 5 * HOUR)];
+    day.reserve({ span: "spn_1", allowances });
+    day.start("spn_1");
+    for (const order of [allowances, [...allowances].reverse()])
+      expect(day.reserve({ span: "spn_2", allowances: order })).toMatchObject({
+        shortage: { retryAfterMs: 5 * HOUR },
+      });
+  });
+
+  test("one that never started is not counted, also when a restart came between its lines", () => {
+    const [before, after] = [new Day(), new Day()];
+    before.reserve({ span: "spn_1" });
+    before.start("spn_1");
+    const kept = before.budgets.ledger.account("ann").meters();
+    expect(kept[0]?.used.max_execs).toBe(1);
+    const rows = [{ key: "ann", value: kept }];
+    after.budgets.open({ openDB: () => ({ getRange: () => rows }) } as unknown as RootDatabase);
+    after.now += 700;
+    after.reserve({ span: "spn_1" });
+    after.end("spn_1", { outcome: "failed", code: "invalid_request", duration_ms: 700 });
+    expect(after.budgets.ledger.account("ann").meters()[0]?.used.max_execs).toBe(0);
+  });
+
   test("says when the window ends", () => {
     const day = new Day();
     const allowances = [giving({ max_execs: 1 })];
