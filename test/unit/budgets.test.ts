@@ -1,7 +1,6 @@
 import type { RootDatabase } from "lmdb";
 import { describe, expect, test } from "vitest";
 import { allowanceOf, lowest } from "../../broker/budgets/limits.ts";
-import { exceeded } from "../../broker/budgets/exceeded.ts";
 import { LimitSpans } from "../../broker/budgets/limit-spans.ts";
 import { eventSpan } from "../../broker/spans/event-span.ts";
 import type { SpanRecord } from "../../broker/spans/trace.ts";
@@ -48,55 +47,6 @@ describe("reserving", () => {
     day.start("spn_1");
     day.end("spn_1", { duration_ms: 0.5 });
     expect(day.reserve({ span: "spn_4", allowances })).toMatchObject({ kind: "reserved", timeoutMs: 999 });
-  });
-
-  test.each([
-    [
-      "held, before the window began",
-      [giving({ max_execs: 1 })],
-      undefined,
-      true,
-      /^Try again when commands that hold it/,
-    ],
-    [
-      "spent",
-      [giving({ max_execs: 1 })],
-      undefined,
-      false,
-      /^Wait until 2026-01-01T01:00:00.000Z, .* and raise or reset it$/,
-    ],
-    [
-      "named by a call",
-      [giving({ max_execs: 9 })],
-      { max_execs: 1 },
-      false,
-      /^Wait until .* and reset it \(a call named/,
-    ],
-    [
-      "given as none",
-      [giving({ max_execs: 0 })],
-      undefined,
-      false,
-      /^This budget allows none at all: ask .* raise or reset it$/,
-    ],
-  ])("a budget that is %s is refused with what helps", (_what, allowances, named, isHeld, hint) => {
-    const day = new Day();
-    day.reserve({ span: "spn_1", allowances, named });
-    if (!isHeld) day.start("spn_1");
-    const next = day.reserve({ span: "spn_2", allowances, named });
-    if (next.kind !== "short") throw new Error(`Expected a shortage, received ${next.kind}`);
-    expect(exceeded("ann", "default", next.shortage).hint).toMatch(hint);
-  });
-
-  test("of two windows that are spent, says the end of the later one", () => {
-    const day = new Day();
-    const allowances = [giving({ max_execs: 1 }), giving({ max_execs: 1 }, {}, 5 * HOUR)];
-    day.reserve({ span: "spn_1", allowances });
-    day.start("spn_1");
-    for (const order of [allowances, [...allowances].reverse()])
-      expect(day.reserve({ span: "spn_2", allowances: order })).toMatchObject({
-        shortage: { retryAfterMs: 5 * HOUR },
-      });
   });
 
   test("one that never started is not counted, also when a restart came between its lines", () => {
