@@ -17,8 +17,10 @@ NODE="$3"; LAUNCHER="$4"
 "$NODE" "$LAUNCHER" broker start > /dev/null
 "$NODE" "$LAUNCHER" exec -- 'echo before'
 dd if=/dev/zero of="$1/fill" bs=1k 2> /dev/null
+# Longer than what the last page of a file still has room for.
+PAD=$(head -c 5000 /dev/zero | tr '\\0' x)
 for agent in one two three; do
-  "$NODE" "$LAUNCHER" exec --agent "$agent" -- "touch ran-$agent" 2>&1
+  "$NODE" "$LAUNCHER" exec --agent "$agent" -- "touch ran-$agent #$PAD" 2>&1
   sleep 0.3
 done
 rm "$1/fill"
@@ -55,11 +57,11 @@ describe.each(actors())("a full disk, as $kind", (actor) => {
       ];
       const { stdout } = await runAs(actor, words, { cwd: folder });
       expect(stdout, stdout).toMatch(/^before$/m);
-      expect(stdout.match(/Nothing ran: its span cannot be recorded/g)).toHaveLength(3);
+      expect(stdout.match(/Nothing ran: its span cannot be recorded/g), stdout).toHaveLength(3);
       for (const agent of ["one", "two", "three"])
         expect(existsSync(join(folder, "project", `ran-${agent}`))).toBe(false);
-      expect(stdout).toMatch(/^after$/m);
-      expect(stdout).toMatch(/^The trace holds: 4 lines/m);
+      expect(stdout, stdout).toMatch(/^after$/m);
+      expect(stdout, stdout).toMatch(/^The trace holds: 4 lines/m);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
