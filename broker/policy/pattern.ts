@@ -89,26 +89,19 @@ export function sortedFor(stage: StagePattern, facts: ProgramFacts): Arguments {
   return sorted;
 }
 
-/** `*` stands for any characters. Linear: one remembered star, no recursion. */
+/** `*` stands for any characters. Each part between two stars is looked for once, behind the one before it. */
 export function globMatches(pattern: string, text: string): boolean {
-  let at = 0;
-  let star = -1;
-  let resume = 0;
-  let p = 0;
-  while (at < text.length) {
-    if (p < pattern.length && pattern[p] === "*") {
-      star = p;
-      resume = at;
-      p += 1;
-    } else if (p < pattern.length && pattern[p] === text[at]) {
-      p += 1;
-      at += 1;
-    } else if (star >= 0) {
-      p = star + 1;
-      resume += 1;
-      at = resume;
-    } else return false;
+  const first = pattern.indexOf("*");
+  if (first < 0) return pattern === text;
+  const last = pattern.lastIndexOf("*");
+  const end = text.length - (pattern.length - last - 1);
+  if (end < first || !text.startsWith(pattern.slice(0, first))) return false;
+  if (!text.endsWith(pattern.slice(last + 1))) return false;
+  let at = first;
+  for (const part of pattern.slice(first, last).split("*")) {
+    const found = text.indexOf(part, at);
+    if (found < 0) return false;
+    at = found + part.length;
   }
-  while (pattern[p] === "*") p += 1;
-  return p === pattern.length;
+  return at <= end;
 }

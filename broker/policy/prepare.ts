@@ -26,6 +26,8 @@ export interface PreparedCommand {
   readonly tampered: boolean;
   /** The spellings of a word, computed once. */
   readonly spellings: Map<CommandWord, Spellings>;
+  /** Where its words stand that may come behind values of unknown options, by spelling; filled when it is first asked. */
+  readonly places: Map<string, number[]>;
 }
 
 export interface Spellings {
@@ -57,6 +59,7 @@ export function prepare(command: SimpleCommand, where: Where): PreparedCommand |
     folder,
     tampered: command.assignments.some((assignment) => loadsCode(assignment.name)),
     spellings: new Map(),
+    places: new Map(),
   };
 }
 

@@ -2,7 +2,7 @@ import { type CommandWord, UNKNOWN_MARK } from "./command.ts";
 import { splitEnvString } from "./env-string.ts";
 import { type Inner, type ShellLanguage, scriptOf } from "./inner.ts";
 import { literalWord } from "./read-word.ts";
-import { addedWords, type WrapperWords, wrapperWords } from "./wrapper-options.ts";
+import { addedWords, endsInAdded, type WrapperWords, wrapperWords } from "./wrapper-options.ts";
 import type { WrapperOptions } from "./wrapper-table.ts";
 
 const FIND_EXEC: ReadonlySet<string> = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
@@ -36,7 +36,8 @@ function unwrapRest(own: WrapperWords, rest: readonly CommandWord[], options: Wr
   if (joins(own, options)) return scriptOf(rest, "sh", "the wrapper");
   const { assignments } = own;
   if (options.appends !== true) return [{ kind: "words", words: rest, assignments }];
-  if (own.replace === null) return [{ kind: "words", words: [...rest, addedWords()] }];
+  if (own.replace === null)
+    return [{ kind: "words", words: endsInAdded(rest) ? rest : [...rest, addedWords()] }];
   const mark = own.replace;
   return [{ kind: "words", words: rest.map((word) => replaced(word, mark)) }];
 }

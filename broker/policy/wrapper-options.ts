@@ -146,7 +146,15 @@ function takeValue(
   if (options.numbers?.includes(letter) === true && !isNumber) read.refused = true;
 }
 
+const ADDED = "…";
+
 /** Stands for whatever a wrapper adds behind the words that it was given. */
 export function addedWords(): CommandWord {
-  return { ...literalWord("…"), kind: "dynamic", text: "\0?", vanishes: true };
+  return { ...literalWord(ADDED), kind: "dynamic", text: "\0?", vanishes: true };
+}
+
+/** `xargs xargs x`: what the outer one adds is what the inner one adds to. */
+export function endsInAdded(words: readonly CommandWord[]): boolean {
+  const last = words.at(-1);
+  return last?.kind === "dynamic" && last.raw === ADDED;
 }

@@ -17,6 +17,9 @@ export interface WrongWrite {
   readonly reason: string;
 }
 
+/** Of one command; what more it writes is left to the world. 20,000 redirects took a second. */
+const MAX_WRITES = 64;
+
 /**
  * The first write of a command that its policy does not allow, or null. What is not surely known is the world's affair:
  * it refuses all the same, without a reason.
@@ -84,7 +87,7 @@ const DEVICES =
 
 function targetsOf(command: SimpleCommand, where: Where, homeMoves: boolean): Target[] {
   const folder = folderAfter(where.cwd, where.home, command.moves);
-  const wanted = [...redirected(command), ...argued(command, where)];
+  const wanted = [...redirected(command), ...argued(command, where)].slice(0, MAX_WRITES);
   return wanted.flatMap(({ word, below, ...rest }) => {
     if (homeMoves && [word.text, ...(command.moves ?? [])].some(holdsHome)) return [];
     const text = withHome(word.text, where.home);
