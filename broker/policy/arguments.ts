@@ -99,7 +99,8 @@ function readLetters(word: CommandWord, next: CommandWord | undefined, facts: Pr
   return {
     found,
     takesNext: false,
-    unknown: facts.eachFrom === undefined && !found.every(([name]) => known(name)),
+    unknown:
+      (facts.eachFrom === undefined || facts.otherValues === true) && !found.every(([name]) => known(name)),
   };
 }
 

@@ -27,6 +27,11 @@ const RUN = [
 /** Settings, in lower case, whose value git runs. */
 export const RUN_SETTINGS = new RegExp(`^(${RUN.join("|")})$`);
 
+/** Settings that make git do what its words do not say: run another subcommand, push with force. Read whatever their value. */
+export const MEANING_SETTINGS = /^(help\.autocorrect|remote\..+\.(push|mirror))$/;
+/** With these values the name that was written is the one that counts. */
+export const PLAIN_MEANING = /^(|0|false|off|no|never|show|prompt)$/;
+
 /** Settings that lead to commands which are in a file, or that allow an address to hold a command. */
 export const OPAQUE_SETTINGS =
   /^(core\.hookspath|include\.path|includeif\..+|init\.templatedir|protocol\.(ext\.)?allow)$/;

@@ -18,6 +18,8 @@ export interface ProgramFacts {
   readonly singleDash?: boolean;
   /** The operands from this one on are each acted on alone: `rm a b` is `rm a` and `rm b`. */
   readonly eachFrom?: number;
+  /** Short letters that are not known may have a value, although operands are acted on alone. */
+  readonly otherValues?: boolean;
   /** The first operand is an octal mode: 0777 is 777. */
   readonly octal?: boolean;
   /** A first operand that begins so is an option (`cargo +nightly`). */

@@ -34,6 +34,9 @@ const GIT: ProgramFacts = {
     "recursive",
   ],
   shortValues: "Ccm",
+  // Refs and paths: `git push origin one +two` pushes each of them.
+  eachFrom: 2,
+  otherValues: true,
   longValues: [
     "git-dir",
     "work-tree",

@@ -4,20 +4,32 @@ import {
   GIT_VALUES,
   type GitCommand,
   IDLE_VALUE,
+  MEANING_SETTINGS,
   OPAQUE_SETTINGS,
+  PLAIN_MEANING,
   RUN_SETTINGS,
 } from "./git-table.ts";
 import { asShellText, type Inner, scriptOf } from "./inner.ts";
+
+/** Each repeats all words of the call: beyond these an alias is only opaque. */
+const MAX_ALIASES = 4;
+const MANY_ALIASES: Inner = {
+  kind: "opaque",
+  reason: `One name may be given ${MAX_ALIASES} aliases, this one has more`,
+};
 
 /** What a call of git runs by its settings, its aliases and its options. */
 export function unwrapGit(words: readonly CommandWord[]): Inner[] {
   const { settings, opaque, subcommand } = globalsOf(words);
   const named = words[subcommand]?.text ?? "";
+  const globals = words.slice(0, subcommand);
   const args = words.slice(subcommand + 1);
+  const aliases = settings.filter((setting) => isAlias(setting, named));
   return [
     ...opaque,
     ...settings.flatMap((setting) => readSetting(setting)),
-    ...settings.flatMap((setting) => aliasOf(setting, named, words.slice(0, subcommand), args)),
+    ...aliases.slice(0, MAX_ALIASES).flatMap((setting) => aliasOf(setting, globals, args)),
+    ...(aliases.length > MAX_ALIASES ? [MANY_ALIASES] : []),
     ...optionsRun(GIT_COMMANDS.get(named), args),
   ];
 }
@@ -50,13 +62,16 @@ function readSetting(setting: CommandWord): Inner[] {
   const name = equals < 0 ? setting.text : setting.text.slice(0, equals);
   if (name.includes(UNKNOWN_MARK))
     return [{ kind: "opaque", reason: `Which setting '${setting.raw}' is, is only known when git runs` }];
-  return equals < 0 ? [] : gitSetting(name, { ...setting, text: setting.text.slice(equals + 1) });
+  // Without a `=` it is set to true.
+  return gitSetting(name, { ...setting, text: equals < 0 ? "true" : setting.text.slice(equals + 1) });
 }
 
 /** What git runs because of one setting. Aliases that are git commands themselves run nothing new here. */
 export function gitSetting(written: string, value: CommandWord): Inner[] {
   const name = written.toLowerCase();
   if (name.startsWith("alias.")) return value.text.startsWith("!") ? shellText(value, []) : [];
+  if (MEANING_SETTINGS.test(name) && !PLAIN_MEANING.test(value.text))
+    return [{ kind: "opaque", reason: `With '${written}' git may do something else than its words say` }];
   if (IDLE_VALUE.test(value.text)) return [];
   if (OPAQUE_SETTINGS.test(name))
     return [{ kind: "opaque", reason: `The commands that '${written}' leads git to are not read here` }];
@@ -72,16 +87,17 @@ function shellText(value: CommandWord, args: readonly CommandWord[]): Inner[] {
   return scriptOf([{ ...value, text }], "sh", "git");
 }
 
+function isAlias(setting: CommandWord, named: string): boolean {
+  return setting.text.toLowerCase().startsWith(`alias.${named.toLowerCase()}=`);
+}
+
 /** `git -c alias.x=… x`: the alias with the words that follow it. */
 function aliasOf(
   setting: CommandWord,
-  named: string,
   globals: readonly CommandWord[],
   args: readonly CommandWord[],
 ): Inner[] {
-  const alias = /^alias\.([^=]+)=/is.exec(setting.text);
-  if (alias === null || alias[1]?.toLowerCase() !== named.toLowerCase()) return [];
-  const value = { ...setting, text: setting.text.slice(alias[0].length) };
+  const value = { ...setting, text: setting.text.slice(setting.text.indexOf("=") + 1) };
   if (value.text.startsWith("!")) return args.length === 0 ? [] : shellText(value, args);
   const text = [...globals.map(quoted), value.text, ...args.map(quoted)].join(" ");
   return scriptOf([{ ...value, text }], "sh", "git");
@@ -134,7 +150,10 @@ export function optionValue(
     const isLong = name.startsWith("--");
     if (isLong && given.length > 3 && name.startsWith(given))
       return equals < 0 ? next : { ...word, text: word.text.slice(equals + 1) };
-    if (isLong || !word.text.startsWith(name)) continue;
+    if (isLong) continue;
+    // `git rebase -ix CMD`: the last of several letters.
+    if (/^-[a-zA-Z]{2,}$/.test(word.text) && word.text.endsWith(name.slice(1))) return next;
+    if (!word.text.startsWith(name)) continue;
     return word.text === name ? next : { ...word, text: word.text.slice(name.length) };
   }
   return undefined;

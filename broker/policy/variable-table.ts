@@ -24,6 +24,7 @@ export const CODE_VARIABLES: ReadonlySet<string> = new Set(
 
 /** They lead to code only when they hold this. */
 export const OPTION_VARIABLES: ReadonlyMap<string, RegExp> = new Map([
+  ["GIT_ALLOW_PROTOCOL", /(^|:)ext(:|$)/],
   ["NODE_OPTIONS", /(^|\s)(-r\b|--(require|import|loader|experimental-loader)\b)/],
   ["PERL5OPT", /(^|\s)-?[mMdI]/],
   ["RUBYOPT", /(^|\s)-?r/],
