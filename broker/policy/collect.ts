@@ -9,6 +9,7 @@ import {
   type ReadCommand,
   type SimpleCommand,
 } from "./command.ts";
+import { unmarked } from "./dash-marks.ts";
 import { movesAfter, movesTo } from "./moves.ts";
 import { movedNames } from "./moved-names.ts";
 import { MAX_FRAGMENTS, MAX_TEXT_IN_ALL, MAX_WRAPPERS } from "./read-limits.ts";
@@ -110,7 +111,10 @@ export class CommandCollector {
     const [program] = command.words;
     if (program === undefined) return;
     if (program.kind !== "literal") {
-      this.addOpaque(text, `The program is only known when the command runs: '${clip(program.raw)}'`);
+      this.addOpaque(
+        text,
+        `The program is only known when the command runs: '${clip(unmarked(program.raw))}'`,
+      );
       return;
     }
     this.#addInner(unwrap(command.words, context.input, context.shell), command, context, known);

@@ -1,5 +1,11 @@
 import type { ProgramFacts } from "./program-facts.ts";
 
+/** Programs that take an unambiguous beginning of a subcommand for the whole: each from `least` on. */
+function beginnings(full: string, least: string, meaning = full): Record<string, string> {
+  const lengths = Array.from({ length: full.length - least.length + 1 }, (_, more) => least.length + more);
+  return Object.fromEntries(lengths.map((length) => [full.slice(0, length), meaning]));
+}
+
 const NPM: ProgramFacts = {
   longs: {
     global: "g",
@@ -51,8 +57,30 @@ const NPM: ProgramFacts = {
     t: "test",
     tst: "test",
     x: "exec",
+    // These install what a lock file says, and may run tests then.
+    it: "install",
+    "clean-install": "ci",
+    ic: "ci",
+    "install-clean": "ci",
+    "isntall-clean": "ci",
+    cit: "ci",
+    sit: "ci",
+    "clean-install-test": "ci",
+    ...beginnings("install-test", "install-t", "install"),
+    ...beginnings("install-ci-test", "install-ci", "ci"),
+    up: "update",
+    upgrade: "update",
+    udpate: "update",
+    ...beginnings("publish", "pu"),
+    ...beginnings("unpublish", "unp"),
+    ...beginnings("uninstall", "uni"),
+    ...beginnings("update", "upd"),
+    ...beginnings("exec", "exe"),
+    ...beginnings("explore", "explo"),
   },
 };
+
+const BUN: ProgramFacts = { ...NPM, subcommands: { i: "install", a: "add", rm: "remove" } };
 
 const PIP: ProgramFacts = {
   longs: {
@@ -110,6 +138,7 @@ export const PACKAGE_PROGRAMS: readonly (readonly [string, ProgramFacts])[] = [
   ["npm", NPM],
   ["pnpm", NPM],
   ["yarn", { ...NPM, subcommands: { install: "install", add: "add", remove: "remove" } }],
+  ["bun", BUN],
   ["pip", PIP],
   ["cargo", CARGO],
   [
@@ -126,7 +155,7 @@ export const PACKAGE_PROGRAMS: readonly (readonly [string, ProgramFacts])[] = [
       longs: { version: "v", quiet: "q", local: "l" },
       shortValues: "viC",
       longValues: ["config-file", "install-dir", "bindir", "source"],
-      subcommands: { i: "install" },
+      subcommands: { i: "install", ...beginnings("install", "ins"), ...beginnings("push", "pu") },
     },
   ],
   ["apt-get", { longs: { yes: "y", quiet: "q" }, shortValues: "otc" }],

@@ -24,11 +24,18 @@ const UV_RUN: WrapperOptions = {
 };
 const PLAIN: WrapperOptions = {};
 const FOLDER: WrapperOptions = { operands: [/^/] };
+/** `npm explore PACKAGE -- CMD`, and its beginnings. */
+const EXPLORE = Object.fromEntries(
+  ["explo", "explor", "explore"].map((name): [string, WrapperOptions] => [name, { ...FOLDER, joins: "" }]),
+);
 
 export const SUBCOMMANDS: ReadonlyMap<string, Subcommand> = new Map<string, Subcommand>([
   [
     "npm",
-    { globals: ["--prefix", "-C", "--workspace", "-w", "--loglevel"], subcommands: { exec: CALL, x: CALL } },
+    {
+      globals: ["--prefix", "-C", "--workspace", "-w", "--loglevel"],
+      subcommands: { exec: CALL, exe: CALL, x: CALL, ...EXPLORE },
+    },
   ],
   [
     "pnpm",
@@ -43,7 +50,13 @@ export const SUBCOMMANDS: ReadonlyMap<string, Subcommand> = new Map<string, Subc
   ],
   ["bun", { subcommands: { x: PLAIN } }],
   ["deno", { subcommands: {} }],
-  ["uv", { globals: ["--directory", "--project", "--cache-dir"], subcommands: { run: UV_RUN } }],
+  [
+    "uv",
+    {
+      globals: ["--directory", "--project", "--cache-dir"],
+      subcommands: { run: UV_RUN, tool: { ...UV_RUN, operands: [/^run$/] } },
+    },
+  ],
   ["poetry", { globals: ["-C", "--directory", "-P", "--project"], subcommands: { run: PLAIN } }],
   [
     "pdm",
@@ -63,6 +76,8 @@ export const SUBCOMMANDS: ReadonlyMap<string, Subcommand> = new Map<string, Subc
   ["opam", { subcommands: { exec: PLAIN } }],
   ["direnv", { subcommands: { exec: FOLDER } }],
   ["perf", { subcommands: { stat: { shortValues: "eIrxopCGtD" }, record: { shortValues: "eFcopCmGgjk" } } }],
+  ["volta", { subcommands: { run: { longValues: ["node", "npm", "pnpm", "yarn", "env"] } } }],
+  ["fnm", { subcommands: { exec: { longValues: ["using"] } } }],
   ["heroku", { subcommands: { local: PLAIN } }],
 ]);
 
@@ -124,6 +139,8 @@ export const RUNNERS: ReadonlyMap<string, RunnerOptions> = new Map<string, Runne
   ["compgen", { short: "C", values: "AFGPSXoW" }],
   ["complete", { short: "C", values: "AFGPSXoW" }],
   ["bind", { short: "x", values: "fmqru" }],
+  ["go", { word: ["-exec", "-toolexec", "--exec", "--toolexec"] }],
+  ["nix-shell", { long: ["run", "command"] }],
 ]);
 
 /** Options that name a program which takes a whole command line (`hyperfine 'x' 'y'`): every operand is run. */

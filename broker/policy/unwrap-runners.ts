@@ -11,6 +11,7 @@ import {
   type Subcommand,
 } from "./runner-table.ts";
 import { optionValue } from "./unwrap-git.ts";
+import { addedWords } from "./wrapper-options.ts";
 import { unwrapWrapper } from "./unwrap-programs.ts";
 
 const EDITORS: ReadonlySet<string> = new Set([
@@ -66,6 +67,8 @@ function optionScripts(words: readonly CommandWord[], options: RunnerOptions | u
   return words.slice(1).flatMap((word, index) => {
     const next = words[index + 2];
     if (options.word?.includes(word.text) === true) return next === undefined ? [] : valueText(next);
+    const attached = options.word?.find((one) => word.text.startsWith(`${one}=`));
+    if (attached !== undefined) return valueText({ ...word, text: word.text.slice(attached.length + 1) });
     const value = word.text.startsWith("--")
       ? optionValue(long, word, next)
       : letterValue(word, next, options, index === 0);
@@ -127,7 +130,22 @@ function unwrapOdd(name: string, words: readonly CommandWord[]): Inner[] {
   if (name === "gdb") return [...wordsAfter(words, (word) => word.text === "--args"), ...gdbShell(words)];
   if (name === "ip")
     return wordsAfter(words, (word, at) => words[at - 1]?.text === "exec" && word.text !== "");
+  if (name === "cmake") return unwrapCmake(words);
+  if (name === "screen") return unwrapWrapper(words, { shortValues: "cehpSstTX", lookups: "rRxX" }, "sh");
+  if (name === "nix") return wordsAfter(words, (word) => /^(-c|--command)$/.test(word.text));
+  // It puts the files that it finds behind these words.
+  if (name === "fd" || name === "fdfind")
+    return wordsAfter(words, (word) => /^(-[a-zA-Z]*[xX]|--exec(-batch)?)$/.test(word.text), [addedWords()]);
   return name === "tmux" ? unwrapTmux(words) : [];
+}
+
+/** `cmake -E env A=1 CMD`, `-E time CMD`, `-E chdir FOLDER CMD`. */
+function unwrapCmake(words: readonly CommandWord[]): Inner[] {
+  const [tool, ...rest] = words.slice(words.findIndex((word) => word.text === "-E") + 1);
+  if (tool === undefined || !/^(env|time|chdir)$/.test(tool.text)) return [];
+  return tool.text === "chdir"
+    ? unwrapWrapper([tool, ...rest], { operands: [/^/] }, "sh")
+    : [{ kind: "words", words: [tool, ...rest] }];
 }
 
 function bang(word: CommandWord): Inner[] {
@@ -145,10 +163,11 @@ function gdbShell(words: readonly CommandWord[]): Inner[] {
 function wordsAfter(
   words: readonly CommandWord[],
   isLast: (word: CommandWord, at: number) => boolean,
+  added: readonly CommandWord[] = [],
 ): Inner[] {
   const at = words.findIndex(isLast);
   const rest = at < 0 ? [] : words.slice(at + 1);
-  return rest.length === 0 ? [] : [{ kind: "words", words: rest }];
+  return rest.length === 0 ? [] : [{ kind: "words", words: [...rest, ...added] }];
 }
 
 function unwrapTmux(words: readonly CommandWord[]): Inner[] {

@@ -128,7 +128,9 @@ function unwrapParallel(words: readonly CommandWord[]): Inner[] {
 /** `python -m pip install x` is `pip install x`. */
 function unwrapPython(words: readonly CommandWord[]): Inner[] {
   const flag = words.findIndex((word, at) => at > 0 && /^-[abd-lA-Zn-z]*m/.test(word.text));
-  const operand = words.findIndex((word, at) => at > 0 && !word.text.startsWith("-"));
+  // `-W ignore` and `-X dev` have a value.
+  const isValue = (at: number): boolean => /^-[a-zA-Z]*[WX]$/.test(words[at - 1]?.text ?? "");
+  const operand = words.findIndex((word, at) => at > 0 && !word.text.startsWith("-") && !isValue(at));
   if (flag < 0 || (operand >= 0 && operand < flag)) return [];
   const attached = words[flag]?.text.replace(/^-[a-zA-Z]*?m/, "") ?? "";
   const module = attached === "" ? words[flag + 1] : literalWord(attached);

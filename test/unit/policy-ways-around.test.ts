@@ -1,0 +1,77 @@
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { decide, loadPolicy, readShell } from "../../broker/policy/index.ts";
+
+const WHERE = { project: "/projects/app", home: "/home/ann", cwd: "/projects/app" };
+const POLICIES = join(import.meta.dirname, "../../policies");
+
+function verdictOf(policy: string, command: string): string {
+  const loaded = loadPolicy(join(POLICIES, `${policy}.yaml`));
+  if ("problems" in loaded) throw new Error(loaded.problems.map(({ text }) => text).join("\n"));
+  const { verdict, rule } = decide(loaded.ok, readShell(command), WHERE);
+  return rule === null ? verdict : `${verdict} ${rule.pattern}`;
+}
+
+/** Each was run by hand and did what its rule is about; the twins look like it and do not. */
+const WAYS: readonly (readonly [string, string, string, string])[] = [
+  // policy, expected, way around, twin that is allowed
+  ["strict", "deny git push * +*", "git push origin main +x", "git push origin main x"],
+  ["strict", "deny git push * +*", "git push -o ci.skip origin +main", "git push -o ci.skip origin main"],
+  ["strict", "deny opaque: deny", "git -c help.autocorrect=1 psuh -f", "git -c help.autocorrect=0 psuh"],
+  ["strict", "deny opaque: deny", "git -c help.autocorrect=immediate psuh -f", "git -c color.ui=1 log"],
+  [
+    "strict",
+    "deny opaque: deny",
+    "git -c remote.o.push=+HEAD:main push o",
+    "git -c remote.o.prune=1 fetch o",
+  ],
+  ["strict", "deny opaque: deny", "git -c remote.o.mirror push o", "git -c core.bare log"],
+  [
+    "strict",
+    "deny opaque: deny",
+    "GIT_ALLOW_PROTOCOL=ext git ls-remote 'ext::id'",
+    "GIT_ALLOW_PROTOCOL=https git fetch",
+  ],
+  ["strict", "deny sudo *", "git rebase -ix 'sudo id' HEAD~1", "git rebase -i HEAD~1"],
+  ["strict", "deny sudo *", "setarch x86_64 sudo id", "setarch x86_64 id"],
+  ["strict", "deny sudo *", "choom -n 1 -- sudo id", "choom -p 1"],
+  ["strict", "deny sudo *", "logsave log sudo id", "logsave sudo id"],
+  ["strict", "deny sudo *", "screen -dmS name sudo id", "screen -S sudo id"],
+  ["strict", "deny sudo *", "systemd-cat -t x sudo id", "systemd-cat -t sudo id"],
+  ["strict", "deny sudo *", "cmake -E env A=1 sudo id", "cmake -E echo sudo id"],
+  ["strict", "deny sudo *", "cmake -E chdir x sudo id", "cmake -E chdir sudo id"],
+  ["strict", "deny sudo *", "npm explore x -- sudo id", "npm explore sudo -- id"],
+  ["strict", "deny sudo *", "npm explore x 'sudo id'", "npm explore x 'echo sudo'"],
+  ["strict", "deny sudo *", "fd -e ts -x sudo id", "fd -e ts sudo"],
+  ["strict", "deny sudo *", "go test -exec 'sudo -n' ./...", "go test -run sudo ./..."],
+  ["strict", "deny sudo *", "go build -toolexec=sudo .", "go build -o sudo ."],
+  ["strict", "deny sudo *", "nix-shell -p x --run 'sudo id'", "nix-shell -p sudo --run id"],
+  ["strict", "deny sudo *", "nix develop -c sudo id", "nix build .#sudo"],
+  ["strict", "deny sudo *", "cross-env A=1 sudo id", "cross-env A=sudo id"],
+  [
+    "strict",
+    "isolate pip install *",
+    "python3 -W ignore -m pip install x",
+    "python3 -W ignore x.py -m pip install",
+  ],
+  ["strict", "isolate npm install *", "npm it x", "npm test x"],
+  ["strict", "isolate gem install *", "gem inst x", "gem info x"],
+  ["claude-code", "isolate npm ci *", "npm clean-install", "npm cache ls"],
+  ["claude-code", "isolate npm ci *", "npm ic", "npm view x"],
+  ["claude-code", "isolate npm ci *", "npm cit", "npm config ls"],
+  ["claude-code", "isolate bun install *", "bun i", "bun test"],
+  ["claude-code", "isolate bun add *", "bun a x", "bun run x"],
+  ["claude-code", "ask npm publish *", "npm pub", "npm pkg get"],
+  ["claude-code", "ask gem push *", "gem pus x.gem", "gem list"],
+  ["claude-code", "deny rm -rf /", 'cd "$x"; cd /; rm -rf *', 'cd "$x"; cd /tmp/x; rm -rf *'],
+];
+
+describe.each(WAYS)("%s: %s", (policy, expected, around, twin) => {
+  test(`${around}`, () => expect(verdictOf(policy, around)).toBe(expected));
+  test(`the twin ${twin} is allowed`, () => expect(verdictOf(policy, twin)).toBe("allow"));
+});
+
+test("what bash sets and dash runs is named as it was written", () => {
+  const [spot] = readShell("declare -A m; m[a]=1").opaque;
+  expect(spot?.reason).toBe("The program is only known when the command runs: 'm[a]=1'");
+});
