@@ -78,15 +78,13 @@ async function tryOut(job: Job, world: World): Promise<ApprovalPreview> {
   return typeof changes === "string" ? noPreview(changes) : outcome(ran, changes);
 }
 
-/** What it changed, or why that cannot be said: it may have made more, or deeper, than can be listed. */
+/** What it changed, or why that cannot be said: it may have made more than can be listed. */
 async function changesOf(world: World): Promise<FsDiff | string> {
   const patience = AbortSignal.timeout(DIFF_MS);
   try {
     return await world.fsDiff(patience);
   } catch (error) {
     if (patience.aborted) return `It ran, and changed more than can be listed within ${DIFF_MS / 1000} s`;
-    if ((error as NodeJS.ErrnoException).code === "ENAMETOOLONG")
-      return "It ran, and made folders too deep to be listed";
     throw error;
   }
 }
