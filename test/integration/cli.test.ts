@@ -102,6 +102,15 @@ describe.each(actors())("the command line, as $kind", (actor) => {
     expect((await broker.cli(["trace", id])).stdout).toMatch(/command +echo second/);
   });
 
+  test("trace says what happened where there was no command", async () => {
+    broker.write(join(broker.home, "policies/default.yaml"), POLICY.replace("CLI", "Edited"));
+    await broker.cli(["policy", "reload"]);
+    const { stdout } = await broker.cli(["trace", "list", "-n", "1"]);
+    expect(stdout).toMatch(/^\S+ {2}spn_\S+ {2}policy_reload {2}ended {2}policy default\n$/);
+    const id = /spn_[0-9a-f-]+/.exec(stdout)?.[0] ?? "";
+    expect((await broker.cli(["trace", id])).stdout).toMatch(/outcome +ended\n/);
+  });
+
   test("escape sequences of a command do not reach the terminal of whoever reads the trace", async () => {
     await broker.cli(["exec", "--", "true \u001b[2Jgone"]);
     const { stdout } = await broker.cli(["trace", "list", "-n", "1"]);

@@ -132,6 +132,25 @@ describe.each(actors())("a broker's life, as $kind", (actor) => {
     }
   });
 
+  test("exec and check speak for an agent through the socket that it has, and for others through the one they share", async () => {
+    const broker = await TestBroker.start(actor, {
+      config: "agents:\n  claude: { policy: claude-code }\n",
+    });
+    try {
+      const exec = (agent: string) =>
+        broker.cli(["exec", "--agent", agent, "--", "echo $SUBSTRATE_AGENT_ID"]);
+      expect(await exec("claude")).toMatchObject({ stdout: "claude\n", code: 0 });
+      expect(await exec("me")).toMatchObject({ stdout: "me\n", code: 0 });
+      expect((await exec("../agent")).code).toBe(125);
+      const check = async (agent: string) =>
+        (await broker.cli(["check", "--agent", agent, "--", "git push"])).stdout.split("\n")[0];
+      expect(await check("claude")).toBe("ask  policy claude-code (enforce)");
+      expect(await check("me")).toMatch(/^allow {2}policy default/);
+    } finally {
+      await broker.stop();
+    }
+  });
+
   test("an agent that the settings name has its socket at once, and one they drop loses it with its calls", async () => {
     const broker = await TestBroker.start(actor);
     const { call } = await import("../../api/client.ts");

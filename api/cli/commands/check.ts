@@ -3,7 +3,7 @@ import { call } from "../../client.ts";
 import { coloursFor, paintVerdict } from "../colours.ts";
 import { wordsOf } from "../replies.ts";
 import { Complaint, EXIT_DENIED, harmless, printJson, printLine, type Terminal } from "../terminal.ts";
-import { type CommandOptions, commandBody } from "./command-body.ts";
+import { type CommandOptions, commandBody, commandSocket } from "./command-body.ts";
 
 /** Prints the verdict with its fragment and rule. Exit 0 when the command would run, 126 when not. */
 export async function checkCommand(
@@ -12,7 +12,7 @@ export async function checkCommand(
   options: CommandOptions & { json?: boolean },
 ): Promise<number> {
   const answer = await call(
-    terminal.home.agentSocket,
+    commandSocket(terminal, options),
     "POST",
     "/v1/check",
     commandBody(terminal, words, options),

@@ -4,7 +4,7 @@ import { type Answer, call } from "../../client.ts";
 import { askingHere } from "../ask-here.ts";
 import { exitOfRefusal, wordsOf } from "../replies.ts";
 import { Complaint, printJson, type Terminal } from "../terminal.ts";
-import { type CommandOptions, commandBody } from "./command-body.ts";
+import { type CommandOptions, commandBody, commandSocket } from "./command-body.ts";
 import { stdinField } from "./stdin-field.ts";
 
 export type ExecOptions = CommandOptions & {
@@ -33,7 +33,7 @@ export async function execCommand(
     ...(options.keep === true ? { background: "keep" } : {}),
     ...(options.requireApproval === true ? { require_approval: true } : {}),
   };
-  const send = (): Promise<Answer | number> => callUntilSignal(terminal, body);
+  const send = (): Promise<Answer | number> => callUntilSignal(commandSocket(terminal, options), body);
   const answer = await (options.json === true ? send() : askingHere(terminal, send));
   if (typeof answer === "number") return answer;
   if (options.json === true) printJson(terminal, answer.document);
@@ -68,7 +68,7 @@ function milliseconds(text: string): number {
 }
 
 /** The answer, or the exit code of whoever ended the wait; the broker then ends the command. */
-async function callUntilSignal(terminal: Terminal, body: object): Promise<Answer | number> {
+async function callUntilSignal(socket: string, body: object): Promise<Answer | number> {
   const leaving = new AbortController();
   let code: number | undefined;
   const leave = (name: NodeJS.Signals): void => {
@@ -78,7 +78,7 @@ async function callUntilSignal(terminal: Terminal, body: object): Promise<Answer
   const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   for (const name of names) process.once(name, leave);
   try {
-    return await call(terminal.home.agentSocket, "POST", "/v1/execute", body, leaving.signal);
+    return await call(socket, "POST", "/v1/execute", body, leaving.signal);
   } catch (error) {
     if (code === undefined) throw error;
     return code;

@@ -59,6 +59,7 @@ export async function tailSpans(terminal: Terminal): Promise<number> {
 }
 
 function line(terminal: Terminal, span: Span): string {
+  if (span.cmd === null) return eventLine(span);
   const asked = span.approval?.event;
   const verdict =
     asked === undefined
@@ -66,6 +67,12 @@ function line(terminal: Terminal, span: Span): string {
       : `approval ${asked}`;
   const exit = span.exit === null ? "-" : String(span.exit);
   return `${span.ts}  ${span.span_id}  ${verdict}  exit ${exit}  ${span.agent_id}  ${harmless(span.cmd ?? "").split("\n")[0]}`;
+}
+
+/** What is no command: `policy_reload  ended  policy default`. */
+function eventLine(span: Span): string {
+  const about = span.agent_id ?? (span.policy_id === null ? "" : `policy ${span.policy_id}`);
+  return `${span.ts}  ${span.span_id}  ${span.event_type}  ${span.outcome ?? "-"}  ${harmless(about)}`.trimEnd();
 }
 
 function verdictWords({ decision }: Span): string | null {
@@ -84,11 +91,9 @@ function approvalWords({ approval_id: id, approval }: Span): string | null {
 
 function outcomeWords(span: Span): string {
   if (span.event_type === "command_start") return "still running";
-  const how =
-    span.signal === null || span.signal === undefined
-      ? `exit ${span.exit ?? "-"}`
-      : `ended by ${span.signal}`;
-  return `${span.outcome ?? "-"}, ${how}`;
+  const outcome = span.outcome ?? "-";
+  if (span.signal !== null && span.signal !== undefined) return `${outcome}, ended by ${span.signal}`;
+  return span.exit === null ? outcome : `${outcome}, exit ${span.exit}`;
 }
 
 function printChanges(terminal: Terminal, { fs_diff: diff }: Span): void {
