@@ -35,10 +35,12 @@ export function scriptOf(words: readonly CommandWord[], shell: ShellLanguage, wh
   const text = words.map((word) => asShellText(word.text)).join(" ");
   const script: Inner = { kind: "script", text, shell };
   if (words.every((word) => word.kind !== "dynamic")) return [script];
-  return [
-    script,
-    { kind: "opaque", reason: `The text that ${what} runs is only known when the command runs` },
-  ];
+  const late: Inner = {
+    kind: "opaque",
+    reason: `The text that ${what} runs is only known when the command runs`,
+  };
+  // Nothing of it is known: there is nothing to read, and `$_` is no word of the person who asks why.
+  return words.every((word) => word.text === UNKNOWN_MARK) ? [late] : [script, late];
 }
 
 export function asShellText(text: string): string {

@@ -71,6 +71,13 @@ describe.each(WAYS)("%s: %s", (policy, expected, around, twin) => {
   test(`the twin ${twin} is allowed`, () => expect(verdictOf(policy, twin)).toBe("allow"));
 });
 
+test.each([
+  ['sh -c "$x"', "The text that the shell runs is only known when the command runs"],
+  ['eval "$(x)"', "'eval' runs text that another command may have made"],
+])("the reason for %s names no word that nobody wrote", (command, reason) => {
+  expect(readShell(command).opaque.map((spot) => spot.reason)).toEqual([reason]);
+});
+
 test("what bash sets and dash runs is named as it was written", () => {
   const [spot] = readShell("declare -A m; m[a]=1").opaque;
   expect(spot?.reason).toBe("The program is only known when the command runs: 'm[a]=1'");
