@@ -12,7 +12,7 @@ function verdictOf(policy: string, command: string): string {
   return rule === null ? verdict : `${verdict} ${rule.pattern}`;
 }
 
-/** Each was run by hand and did what its rule is about; the twins look like it and do not. */
+/** Each does what its rule is about, by the words of its program; the twins look like it and do not. */
 const WAYS: readonly (readonly [string, string, string, string])[] = [
   // policy, expected, way around, twin that is allowed
   ["strict", "deny git push * +*", "git push origin main +x", "git push origin main x"],
