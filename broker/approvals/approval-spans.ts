@@ -1,6 +1,6 @@
 /** The lines that a question leaves in the trace. */
 import type { ApprovalPreview } from "../../schemas/generated/types.ts";
-import { newId } from "../ids.ts";
+import { eventSpan } from "../spans/event-span.ts";
 import { redact } from "../spans/redact.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import type { QuestionEnd } from "./pending.ts";
@@ -17,23 +17,15 @@ export function approvalSpan(
 ): SpanRecord {
   const { rule } = question;
   const cleanRule = rule === null ? null : { ...rule, fragment: redact(rule.fragment, "rule").text };
-  return {
-    ts: new Date().toISOString(),
+  return eventSpan({
     event_type: "approval",
     session_id: question.session,
-    span_id: newId("spn"),
     parent_span: question.span,
-    component: "broker",
-    world_id: null,
     policy_id: question.policyId,
     policy_hash: question.policyHash,
-    policy_commit: null,
     agent_id: question.agent,
     cwd: question.cwd,
     cmd: question.kind === "command" ? question.recorded : null,
-    exit: null,
-    duration_ms: null,
-    outcome: null,
     approval_id: id,
     approval: {
       kind: question.kind,
@@ -43,14 +35,6 @@ export function approvalSpan(
       ...(preview === undefined ? {} : { preview }),
     },
     scopes_used: [],
-    fs_diff: null,
-    usage: null,
-    isolation: null,
     decision: { verdict: "ask", mode: question.mode, rule: cleanRule },
-    stdout_sha256: null,
-    stderr_sha256: null,
-    redacted: [],
-    replayable: false,
-    replay_context: null,
-  };
+  });
 }

@@ -1,5 +1,6 @@
 /** The lines that a call for scopes leaves in the trace; those of its question are in `../approvals/`. */
 import type { Refusal } from "../refusal.ts";
+import { eventSpan } from "../spans/event-span.ts";
 import { redact } from "../spans/redact.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import { scopeText } from "./place-scope.ts";
@@ -32,32 +33,15 @@ export function refusedScopesSpan(call: ScopeCall, error: Refusal): SpanRecord {
 }
 
 function common({ span, agent, place, session, ground: { effective } }: ScopeCall): SpanRecord {
-  return {
-    ts: new Date().toISOString(),
+  return eventSpan({
     event_type: "approval",
     session_id: session.id,
     span_id: span,
-    parent_span: null,
-    component: "broker",
-    world_id: null,
     policy_id: effective.id,
     policy_hash: effective.hash,
-    policy_commit: null,
+    policy_commit: effective.commit,
     agent_id: agent,
     cwd: place.cwd,
-    cmd: null,
-    exit: null,
-    duration_ms: null,
-    outcome: null,
     scopes_used: [],
-    fs_diff: null,
-    usage: null,
-    isolation: null,
-    decision: null,
-    stdout_sha256: null,
-    stderr_sha256: null,
-    redacted: [],
-    replayable: false,
-    replay_context: null,
-  };
+  });
 }
