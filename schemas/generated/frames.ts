@@ -25,6 +25,10 @@ export interface SetupFrame {
    */
   readonly hostname?: string;
   /**
+   * Process id, as the host sees it, of whoever holds the network namespace to join, and the user namespace that owns it where the world has one.
+   */
+  readonly network?: number;
+  /**
    * The filter of every command: a classic BPF program, eight bytes an instruction. Loaded once, before the first command; a world whose filter does not load is not made.
    */
   readonly seccomp?: Uint8Array;
@@ -45,9 +49,30 @@ export interface SetupFrame {
    */
   readonly command_filter?: Uint8Array;
   /**
+   * Instead of COMMAND_FILTER where the kernel gives each command a listener: the same rows, and the calls that change files are told to it. Needs PROJECT.
+   */
+  readonly record_filter?: Uint8Array;
+  /**
+   * Real path of the folder below which changes of files are told by TOUCHED. In log mode the filter has the calls.
+   */
+  readonly project?: string;
+  /**
    * Each NAME=value. cgroup: the name of the world's cgroup, whose folder is fd 4. memory: 1 when commands have a memory controller. pids: pids.max of one command. pid_max: kernel.pid_max of the pid namespace. nproc, nofile: rlimits of commands.
    */
   readonly limit?: readonly string[];
+  /**
+   * 1: the plan is not whole. Once its operations are applied STAGED is the answer, and REST brings the others.
+   */
+  readonly waits?: number;
+}
+/**
+ * The rest of a plan that waits, exactly once, after STAGED: its operations, and nothing else of a set-up.
+ */
+export interface RestFrame {
+  /**
+   * As in SETUP; none where nothing is left to be done.
+   */
+  readonly mount?: readonly string[];
 }
 /**
  * Starts a command.
@@ -81,6 +106,23 @@ export interface ExecFrame {
    * What this command, and no other, reads from a sealed memory file on descriptor FRAME_MEMORY_FILE_FD.
    */
   readonly memory_file?: Uint8Array;
+}
+/**
+ * Whose a socket is; empty when no process that may be looked at has it open any more.
+ */
+export interface OwnedFrame {
+  /**
+   * The command below whose leader it stands; absent: none.
+   */
+  readonly command?: number;
+  /**
+   * Its process id inside.
+   */
+  readonly owner_pid?: number;
+  /**
+   * Its name, as proc(5) has it in comm.
+   */
+  readonly program?: string;
 }
 /**
  * The world is made.
@@ -181,6 +223,18 @@ export interface ExitFrame {
    * Each NAME=number, as the command's cgroup counted; one that is not there was not measured. memory_peak: bytes. pids_peak: processes and threads at once. oom_kill: processes that the memory limit ended. pids_max: forks that the limit refused.
    */
   readonly measured?: readonly string[];
+  /**
+   * 1: TOUCHED told what the command was about to change. Absent: nobody listened, so nothing is known.
+   */
+  readonly recorded?: number;
+  /**
+   * Calls whose names could not be read; absent is 0.
+   */
+  readonly unread?: number;
+  /**
+   * Names that were more than TOUCHED tells; absent is 0.
+   */
+  readonly untold?: number;
 }
 /**
  * A denied name turned up in a zone while commands ran: the broker takes it out.
@@ -230,6 +284,12 @@ export interface ViolationFrame {
   readonly refused: number;
 }
 
+/** Bytes of a record in TOUCHED before its path. */
+export const TOUCHED_HEADER_SIZE = 40;
+
+/** How many names of one command TOUCHED tells; what is more is counted in UNTOLD. */
+export const FRAME_MAX_TOUCHED = 200000;
+
 /** Bytes of a frame's header. */
 export const FRAME_HEADER_SIZE = 12;
 
@@ -258,6 +318,10 @@ export const FRAME_MEMORY_FILE_FD = 8;
 export const FRAME = {
   /** broker → init, id 0, fields: Makes the world. The first frame, exactly once. */
   SETUP: 1,
+  /** broker → init, id 0, fields: The rest of a plan that waits, exactly once, after STAGED: its operations, and nothing else of a set-up. */
+  REST: 8,
+  /** init → broker, id 0, empty: The operations of a SETUP with WAITS are applied. Nothing has run, and nothing can before READY. */
+  STAGED: 75,
   /** broker → init, id command, fields: Starts a command. */
   EXEC: 2,
   /** broker → init, id command, u64: More output credit in bytes. */
@@ -268,6 +332,10 @@ export const FRAME = {
   DISCARD: 5,
   /** broker → init, id 0, empty: Asks for the processes; LISTED answers. */
   LIST: 6,
+  /** broker → init, id question, u64: Asks which process has the socket of this inode open; OWNED answers. The id is the question's. */
+  OWNER: 7,
+  /** init → broker, id question, fields: Whose a socket is; empty when no process that may be looked at has it open any more. */
+  OWNED: 74,
   /** init → broker, id 0, fields: The world is made. */
   READY: 64,
   /** init → broker, id 0, fields: The world could not be made; init exits 1. */
@@ -286,6 +354,8 @@ export const FRAME = {
   APPEARED: 73,
   /** init → broker, id 0, fields: The processes inside. */
   LISTED: 71,
+  /** init → broker, id command, bytes: Names that a command was about to change: records without padding, each TOUCHED_HEADER_SIZE bytes little-endian (u16 length of the path, u8 how, u8 before, u32 st_mode, u64 size, u64 inode, i64 mtime and i64 ctime in ns) and the path relative to PROJECT. how: bits of 1 a name is made or taken away, 2 opened for writing or cut, 4 its mode is set, 8 something is moved to it. before: 0 nothing stood there, 1 what the header says, 2 told before with fewer bits, 3 a folder was moved: the path is FROM NUL TO, how 1 when both were exchanged; from then on names are told anew. Sent before EXIT, never after. */
+  TOUCHED: 76,
   /** init → broker, id command, fields: A call that the filter's table refuses by default, sent before the call is answered. Again when its count has grown a hundredfold, and with the final count before EXIT and CLOSED. */
   VIOLATION: 72,
 } as const;
@@ -314,6 +384,14 @@ export const TAG = {
   DENY: 10,
   /** repeated text: Trees for r and w: watch (the host's own files) or once (an overlay), NUL, path; skip: what the walk for h leaves out. */
   ZONE: 11,
+  /** u64: Process id, as the host sees it, of whoever holds the network namespace to join, and the user namespace that owns it where the world has one. */
+  NETWORK: 12,
+  /** u64: 1: the plan is not whole. Once its operations are applied STAGED is the answer, and REST brings the others. */
+  WAITS: 13,
+  /** bytes: Instead of COMMAND_FILTER where the kernel gives each command a listener: the same rows, and the calls that change files are told to it. Needs PROJECT. */
+  RECORD_FILTER: 14,
+  /** text: Real path of the folder below which changes of files are told by TOUCHED. In log mode the filter has the calls. */
+  PROJECT: 15,
   /** repeated text: Program and arguments, at least one. */
   ARG: 16,
   /** repeated text: The whole environment, each NAME=value. */
@@ -372,4 +450,16 @@ export const TAG = {
   HITS: 53,
   /** u64: 0: it was let through; else the error number that it was answered with. */
   REFUSED: 54,
+  /** u64: The command below whose leader it stands; absent: none. */
+  COMMAND: 55,
+  /** u64: Its process id inside. */
+  OWNER_PID: 56,
+  /** text: Its name, as proc(5) has it in comm. */
+  PROGRAM: 57,
+  /** u64: 1: TOUCHED told what the command was about to change. Absent: nobody listened, so nothing is known. */
+  RECORDED: 61,
+  /** u64: Calls whose names could not be read; absent is 0. */
+  UNREAD: 62,
+  /** u64: Names that were more than TOUCHED tells; absent is 0. */
+  UNTOLD: 63,
 } as const;

@@ -36,6 +36,10 @@ export type ArgumentList = readonly string[];
  */
 export type BudgetName = "max_execs" | "max_runtime_ms" | "max_egress_bytes";
 /**
+ * Relative to the project. One that is no UTF-8, or begins with a quotation mark, is quoted as git does it: "a\377b".
+ */
+export type ChangePath = string;
+/**
  * What a policy says of a command, strictest of all its parts. The would_ ones exist only in observe mode, where the command runs plainly.
  */
 export type Verdict = "allow" | "isolate" | "ask" | "deny" | "would_deny" | "would_ask" | "would_isolate";
@@ -79,7 +83,7 @@ export type PathScope = string;
  */
 export type PathGlob = string;
 /**
- * A host name (*. for any depth below), name:port, a CIDR, or one of @npm @pip @cargo @go @gem @apt @git.
+ * A host name (*. for any depth below), name:port, an address or a CIDR (with :port; IPv6 in brackets then), host.internal:port (the host's own localhost), or one of @npm @pip @cargo @go @gem @apt @git. Without a port: 80, 443 and 22.
  */
 export type NetName = string;
 /**
@@ -546,6 +550,35 @@ export interface BudgetsReply {
   readonly budgets: readonly BudgetAccount[];
 }
 /**
+ * Answer 200 of POST /v1/apply/:span_id, /v1/discard/:span_id and /v1/undo/:span_id.
+ */
+export interface ChangesReply {
+  /**
+   * What was applied, discarded or taken back.
+   */
+  readonly done: readonly ChangePath[];
+  /**
+   * What is still held; after an undo, what is still applied.
+   */
+  readonly left: readonly ChangePath[];
+  /**
+   * The span that recorded it.
+   */
+  readonly change_span_id: string;
+}
+/**
+ * Body of POST /v1/apply/:span_id, /v1/discard/:span_id and /v1/undo/:span_id; no body is an empty one.
+ */
+export interface ChangesRequest {
+  /**
+   * Which of the changes; a folder stands for everything below it. Absent: all.
+   *
+   * @minItems 1
+   * @maxItems 65536
+   */
+  readonly paths?: readonly ChangePath[];
+}
+/**
  * Answer 200 of POST /v1/check, whatever the verdict.
  */
 export interface CheckReply {
@@ -630,6 +663,18 @@ export interface ConfigDocument {
      * true: a command's start survives a power cut too (one fdatasync shared by all that wait). Default: false.
      */
     readonly sync?: boolean;
+    /**
+     * MiB of trace.jsonl from which on a new file is begun: 0.01 to 4096. Default: 128.
+     */
+    readonly file_mib?: number;
+    /**
+     * Days since its last line after which an old file is dropped: 1 to 36500. Default: none is dropped for its age.
+     */
+    readonly max_age_days?: number;
+    /**
+     * MiB of all files together beyond which the oldest are dropped: 0.05 to 16777216. Default: 16384.
+     */
+    readonly max_mib?: number;
   };
   /**
    * How long worlds live.
@@ -658,6 +703,59 @@ export interface ConfigDocument {
      */
     readonly max_age_hours?: number;
   };
+  /**
+   * What is kept for replays.
+   */
+  readonly replay?: {
+    /**
+     * false: no samples of outputs are kept, and a replay cannot show how outputs differ. Default: true.
+     */
+    readonly samples?: boolean;
+  };
+}
+/**
+ * Answer 200 of GET /v1/diff/:span_id: the changes of an isolated command that are still held.
+ */
+export interface DiffReply {
+  readonly changes: readonly DiffChange[];
+  /**
+   * A unified diff of them in git's form. What is no text is named and not shown.
+   */
+  readonly patch: string;
+  /**
+   * Something is not listed, or not shown in the patch.
+   */
+  readonly truncated: boolean;
+  /**
+   * What is left out, or why nothing is held any more, in a sentence; else null.
+   */
+  readonly summary: string | null;
+}
+/**
+ * One path that was changed. What was not measured is null.
+ */
+export interface DiffChange {
+  readonly path: ChangePath;
+  /**
+   * write: a new file. mod: a changed one. link: a symbolic link. mode: only its mode. dir: a new folder.
+   */
+  readonly kind: "write" | "mod" | "delete" | "dir" | "link" | "mode";
+  /**
+   * Some tool runs it by itself.
+   */
+  readonly autorun: boolean;
+  /**
+   * It is no text in UTF-8 on one side.
+   */
+  readonly binary: boolean | null;
+  /**
+   * Lines.
+   */
+  readonly added: number | null;
+  /**
+   * Lines.
+   */
+  readonly removed: number | null;
 }
 /**
  * What 'substrate world doctor --json' prints: each primitive as it was tried on this host.
@@ -744,11 +842,21 @@ export interface ErrorBody {
    * The question that waits for a person: apr_ and a UUIDv7.
    */
   readonly approval_id?: string;
+  /**
+   * The paths that stand in the way, at most 1000, each with why.
+   *
+   * @maxItems 1000
+   */
+  readonly conflicts?: readonly ChangeConflict[];
   readonly budget?: SpentBudget;
   /**
    * Milliseconds until trying again can help.
    */
   readonly retry_after_ms?: number;
+}
+export interface ChangeConflict {
+  readonly path: ChangePath;
+  readonly reason: string;
 }
 /**
  * The budget that does not reach.
@@ -842,6 +950,10 @@ export interface ExecuteReply {
    * What changed; null when this host cannot tell.
    */
   readonly fs_diff: FsDiff | null;
+  /**
+   * What to do next about changes that are held; absent when there is nothing to do.
+   */
+  readonly hint?: string;
   readonly usage: Usage;
   readonly isolation: Isolation;
 }
@@ -1118,6 +1230,10 @@ export interface WorldStatus {
    * The processes inside, kept ones included.
    */
   readonly processes?: readonly ProcessStatus[];
+  /**
+   * Ports of the host that lead to this world, and those of its policy that do not.
+   */
+  readonly published?: readonly PublishedPort[];
 }
 /**
  * A process inside a world.
@@ -1135,6 +1251,31 @@ export interface ProcessStatus {
    * Its arguments joined by spaces, at most 4096 bytes.
    */
   readonly argv: string;
+}
+/**
+ * A port of the host's 127.0.0.1 for one of a world's localhost.
+ */
+export interface PublishedPort {
+  /**
+   * Of the world.
+   */
+  readonly port: number;
+  /**
+   * Of the host.
+   */
+  readonly host_port: number;
+  /**
+   * Who asked for it.
+   */
+  readonly by: "policy" | "operator";
+  /**
+   * Open now.
+   */
+  readonly connections: number;
+  /**
+   * Why it is not open; null: it is. The operator reads who has the port, an agent does not.
+   */
+  readonly problem: string | null;
 }
 /**
  * policies/cases/<policy>/ALLOW|DENY/<claim>.yaml: a command, and what the policy must say of it. The home folder is /home/example, the project /projects/example.
@@ -1390,7 +1531,7 @@ export interface PolicyDocument {
      */
     readonly env?: readonly string[];
     /**
-     * Host loopback ports that lead to the world's: 1 to 65535.
+     * Ports of the host's 127.0.0.1 that lead to the same ones of each world that lasts: 1 to 65535. Of two policies, what both name.
      *
      * @maxItems 1024
      */
@@ -1470,6 +1611,137 @@ export interface PolicyDocument {
   };
 }
 /**
+ * Answer 200 of POST /v1/replay/:span_id: the command ran once more, and this is what it did beside what is on record.
+ */
+export interface ReplayReply {
+  /**
+   * What was replayed.
+   */
+  readonly span_id: string;
+  /**
+   * The replay's own span.
+   */
+  readonly replay_span_id: string;
+  readonly matches: ReplayMatches;
+  /**
+   * What is not as it was, whether it mattered or not.
+   */
+  readonly drift: readonly ReplayDrift[];
+  readonly verdicts: ReplayVerdicts;
+  readonly decisions: ReplayDecisions;
+  readonly results: ReplayResults;
+  readonly differences: ReplayDifferences;
+  /**
+   * Sentences about what could not be compared, or was not as it seems.
+   */
+  readonly notes: readonly string[];
+}
+/**
+ * Whether the replay did what is on record. null: it was not measured, then or now; never taken for equal.
+ */
+export interface ReplayMatches {
+  /**
+   * Exit code, signal and whether time ran out.
+   */
+  readonly exit: boolean | null;
+  /**
+   * By the hash of the whole stream.
+   */
+  readonly stdout: boolean | null;
+  /**
+   * By the hash of the whole stream.
+   */
+  readonly stderr: boolean | null;
+  /**
+   * The listed changes and the tree hash.
+   */
+  readonly fs_diff: boolean | null;
+}
+export interface ReplayDrift {
+  /**
+   * policy_hash, kernel, project_commit, dirty_hash, files, …
+   */
+  readonly what: string;
+  readonly recorded: string | null;
+  readonly now: string | null;
+}
+/**
+ * What the policies said, then and now.
+ */
+export interface ReplayVerdicts {
+  readonly recorded: Verdict | null;
+  readonly now: Verdict;
+}
+/**
+ * The same with the rules that gave them.
+ */
+export interface ReplayDecisions {
+  readonly recorded: Decision | null;
+  readonly now: Decision;
+}
+/**
+ * What is compared.
+ */
+export interface ReplayResults {
+  readonly recorded: ReplayResult;
+  readonly now: ReplayResult;
+}
+export interface ReplayResult {
+  readonly policy_id: string | null;
+  readonly policy_hash: string | null;
+  readonly exit: number | null;
+  readonly signal: string | null;
+  readonly timed_out: boolean;
+  readonly duration_ms: number | null;
+  readonly stdout_sha256: string | null;
+  readonly stderr_sha256: string | null;
+  readonly fs_diff: FsDiff | null;
+}
+/**
+ * How what does not match differs.
+ */
+export interface ReplayDifferences {
+  /**
+   * Unified diff of the samples that were kept, secrets replaced; null when they match, or none were kept.
+   */
+  readonly stdout: string | null;
+  /**
+   * As of stdout.
+   */
+  readonly stderr: string | null;
+  /**
+   * Changes of one side only; null when either was not measured.
+   */
+  readonly fs_diff: ReplayChangesApart | null;
+}
+export interface ReplayChangesApart {
+  readonly only_recorded: readonly ReplayChange[];
+  readonly only_now: readonly ReplayChange[];
+}
+export interface ReplayChange {
+  readonly kind: "write" | "mod" | "delete" | "dir";
+  /**
+   * Relative to the project.
+   */
+  readonly path: string;
+}
+/**
+ * Body of POST /v1/replay/:span_id. What a span does not keep its replay's caller may supply.
+ */
+export interface ReplayRequest {
+  /**
+   * Run under this policy. For the operator any one, instead of the assigned one; for an agent a selectable one, which narrows.
+   */
+  readonly policy?: string;
+  readonly cmd?: CommandLine;
+  readonly argv?: ArgumentList;
+  readonly env?: Environment;
+  /**
+   * The standard input that the span did not keep, base64.
+   */
+  readonly stdin_b64?: string;
+}
+/**
  * Answer 200 of POST /v1/request_scopes.
  */
 export interface RequestScopesReply {
@@ -1497,7 +1769,7 @@ export interface RequestScopesRequest {
    */
   readonly profile?: string;
   /**
-   * 1 to 32 of fs.read:/path, fs.write:/path and net:host:port; a folder's path stands for all below it.
+   * 1 to 32 of fs.read:/path, fs.write:/path and net:host:port; a folder's path stands for all below it, host is one name, IPv4 address or CIDR range.
    *
    * @minItems 1
    * @maxItems 32
@@ -1670,6 +1942,10 @@ export interface Span {
    */
   readonly violation?: SpanViolation | null;
   /**
+   * Of a connection: where to, by whom, and how it ended.
+   */
+  readonly connection?: SpanConnection | null;
+  /**
    * The approval that a command ran by, was refused for, or that this event is about.
    */
   readonly approval_id?: ApprovalId | null;
@@ -1717,6 +1993,7 @@ export interface Span {
    * What a replay must restore or compare.
    */
   readonly replay_context: ReplayContext | null;
+  readonly given?: GivenCommand;
   /**
    * Milliseconds after which the command is ended, as budgets left it.
    */
@@ -1735,6 +2012,10 @@ export interface Span {
    * Whose budgets an operator set to nothing used: an agent, or +shared.
    */
   readonly budget_reset?: string;
+  readonly published?: PublishedEvent;
+  readonly overlay?: SpanOverlay;
+  readonly held_changes?: HeldChangesEvent;
+  readonly dropped?: TraceDropped;
   readonly idempotency?: SpanIdempotency;
   /**
    * Number of the line in the chain, from 0.
@@ -1750,11 +2031,41 @@ export interface Span {
   readonly hash: string;
 }
 export interface SpanViolation {
-  readonly kind: "system_call" | "denied_name" | "limit";
+  readonly kind: "system_call" | "denied_name" | "limit" | "name" | "connection";
   /**
-   * The system call's name, the path, or the limit's name.
+   * The system call, the path, the limit, the name that was looked up, or host:port.
    */
   readonly subject: string;
+}
+export interface SpanConnection {
+  /**
+   * The name that was dialled, or the address where none was.
+   */
+  readonly host: string;
+  /**
+   * The port that was dialled.
+   */
+  readonly port: number;
+  /**
+   * The address that it led to; null when none was reached.
+   */
+  readonly address: string | null;
+  /**
+   * Name of the process that made it; null when it was gone.
+   */
+  readonly program: string | null;
+  /**
+   * Its process id inside the world.
+   */
+  readonly pid: number | null;
+  /**
+   * closed: both sides were done. reset: one broke off. cut: by a rule or a budget. failed: it was never made.
+   */
+  readonly ended: "closed" | "reset" | "cut" | "failed";
+  /**
+   * Why it was cut, reset or not made.
+   */
+  readonly reason: string | null;
 }
 export interface ApprovalEvent {
   /**
@@ -1840,7 +2151,7 @@ export interface ReplayContext {
    */
   readonly project_commit: string | null;
   /**
-   * sha256:… over uncommitted changes.
+   * sha256:… over names, modes, sizes and times of the project's files as last looked at before the command; null when nobody had.
    */
   readonly dirty_hash: string | null;
 }
@@ -1865,12 +2176,144 @@ export interface WorldImage {
    */
   readonly kernel: string | null;
 }
+/**
+ * What a replay must know of a call beyond cmd.
+ */
+export interface GivenCommand {
+  /**
+   * sh, bash: cmd is the text of that shell. argv: cmd is a JSON array of words.
+   */
+  readonly form: "sh" | "bash" | "argv";
+  /**
+   * The policy that the call named, to narrow the assigned one.
+   */
+  readonly profile?: string;
+  /**
+   * What the call gave the command and no span keeps.
+   */
+  readonly not_kept?: readonly ("env" | "stdin" | "scope_token")[];
+  /**
+   * What the command left running was to stay in the world of its session.
+   */
+  readonly keeps_background?: boolean;
+  /**
+   * The span that this command repeats. It ran on an overlay that was dropped.
+   */
+  readonly replays?: string;
+  /**
+   * The policy that a replay was asked to run under.
+   */
+  readonly under?: string;
+}
 export interface BudgetTerms {
   /**
    * Lengths of its policies' windows; absent when all have the usual one of 24 h, in which everything counts.
    */
   readonly windows_ms?: readonly number[];
   readonly named?: BudgetLimits;
+}
+export interface PublishedEvent {
+  /**
+   * failed: a policy asks for it and it could not be opened. message says why, also of one that closed.
+   */
+  readonly event: "opened" | "closed" | "failed";
+  /**
+   * Of the world.
+   */
+  readonly port: number;
+  /**
+   * Of the host.
+   */
+  readonly host_port: number;
+  /**
+   * Who asked for it.
+   */
+  readonly by: "policy" | "operator";
+}
+export interface SpanOverlay {
+  /**
+   * The absolute path of the project.
+   */
+  readonly project: string;
+  /**
+   * Device and inode of its folder.
+   */
+  readonly identity: string;
+  /**
+   * When, just before it was mounted: nanoseconds since the epoch.
+   */
+  readonly mounted_at: string;
+}
+export interface HeldChangesEvent {
+  /**
+   * What was done with them.
+   */
+  readonly action: "apply" | "discard" | "undo";
+  /**
+   * Who asked for it; policy: changes.auto_apply did.
+   */
+  readonly by: "operator" | "agent" | "policy";
+  /**
+   * The paths that were named, at most 100; null: all.
+   */
+  readonly paths: readonly string[] | null;
+  /**
+   * How many paths it was done with; null before its end.
+   */
+  readonly done: number | null;
+  /**
+   * How many paths are held still, or after an undo still applied; null before its end.
+   */
+  readonly left: number | null;
+}
+/**
+ * Files of the trace that were dropped, by what is known of the chain at their ends.
+ */
+export interface TraceDropped {
+  /**
+   * age: older than trace.max_age_days. size: the trace was larger than trace.max_mib.
+   */
+  readonly reason: "age" | "size";
+  /**
+   * The first line that went.
+   */
+  readonly first_seq: number;
+  /**
+   * The last line that went.
+   */
+  readonly last_seq: number;
+  /**
+   * How many went.
+   */
+  readonly lines: number;
+  /**
+   * How much went.
+   */
+  readonly bytes: number;
+  /**
+   * The hash before the first line that went; null when it was the chain's first.
+   */
+  readonly prev: string | null;
+  /**
+   * The hash of the last line that went: where the trace begins now.
+   */
+  readonly last_hash: string;
+  /**
+   * Oldest first.
+   *
+   * @minItems 1
+   */
+  readonly files: readonly DroppedFile[];
+}
+export interface DroppedFile {
+  /**
+   * Its name.
+   */
+  readonly file: string;
+  readonly first_seq: number;
+  readonly last_seq: number;
+  readonly last_hash: string;
+  readonly bytes: number;
 }
 export interface SpanIdempotency {
   /**
@@ -1891,9 +2334,20 @@ export interface SpansReply {
    */
   readonly spans: readonly Span[];
   /**
-   * Give it as cursor= to get the older ones; null at the end.
+   * Give it as cursor= to get the older ones; null at the end. A page may hold fewer than asked for, even none, and have one.
    */
   readonly next_cursor: string | null;
+  readonly indexing?: TraceIndexing;
+}
+export interface TraceIndexing {
+  /**
+   * Bytes of the older files that are indexed.
+   */
+  readonly read: number;
+  /**
+   * Bytes of all older files.
+   */
+  readonly all: number;
 }
 /**
  * Answer 200 of GET /v1/trace/:span_id.
@@ -1904,6 +2358,59 @@ export interface TraceReply {
    * The spans whose parent_span it is, oldest first.
    */
   readonly children: readonly Span[];
+}
+/**
+ * Answer 200 of POST /v1/world/publish.
+ */
+export interface WorldPublishReply {
+  /**
+   * opened: it leads there now. was_open: it did already. closed. kept: it was taken back, and the policy publishes it all the same.
+   */
+  readonly state: "opened" | "was_open" | "closed" | "kept";
+  /**
+   * Of the world's localhost.
+   */
+  readonly port: number;
+  /**
+   * Of the host's 127.0.0.1.
+   */
+  readonly host_port: number;
+  /**
+   * wld_ and a UUIDv7, of the world that it leads to now; null without one.
+   */
+  readonly world_id: string | null;
+  /**
+   * ses_ and a UUIDv7.
+   */
+  readonly session_id: string;
+  readonly agent_id: AgentId;
+  /**
+   * The project's absolute path.
+   */
+  readonly project: string;
+}
+/**
+ * Body of POST /v1/world/publish: lets a port of the host's 127.0.0.1 lead to one of the localhost of the session's world, or closes it. An absent agent is 'human'.
+ */
+export interface WorldPublishRequest {
+  readonly agent_id?: AgentId;
+  readonly cwd?: WorkingDirectory;
+  /**
+   * The id of a selectable policy that narrows the assigned one, for a world that has to be made first.
+   */
+  readonly profile?: string;
+  /**
+   * Of the world's localhost: 1 to 65535.
+   */
+  readonly port: number;
+  /**
+   * Of the host's 127.0.0.1: 1 to 65535. Absent: the same as port.
+   */
+  readonly host_port?: number;
+  /**
+   * true: takes it back, and resets what is connected. Absent: false.
+   */
+  readonly close?: boolean;
 }
 /**
  * Answer 200 of POST /v1/world/restart.

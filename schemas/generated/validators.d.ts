@@ -9,9 +9,12 @@ import type {
   BrokerFile,
   BudgetReply,
   BudgetsReply,
+  ChangesReply,
+  ChangesRequest,
   CheckReply,
   CheckRequest,
   ConfigDocument,
+  DiffReply,
   DoctorReport,
   ErrorReply,
   ExecuteReply,
@@ -20,11 +23,15 @@ import type {
   PolicyCaseDocument,
   PolicyReloadReply,
   PolicyDocument,
+  ReplayReply,
+  ReplayRequest,
   RequestScopesReply,
   RequestScopesRequest,
   Span,
   SpansReply,
   TraceReply,
+  WorldPublishReply,
+  WorldPublishRequest,
   WorldRestartReply,
   WorldRestartRequest,
   WorldWarmReply,
@@ -45,9 +52,12 @@ export declare const validateApprovalsDocument: Validator<ApprovalsDocument>;
 export declare const validateBrokerFile: Validator<BrokerFile>;
 export declare const validateBudgetReply: Validator<BudgetReply>;
 export declare const validateBudgetsReply: Validator<BudgetsReply>;
+export declare const validateChangesReply: Validator<ChangesReply>;
+export declare const validateChangesRequest: Validator<ChangesRequest>;
 export declare const validateCheckReply: Validator<CheckReply>;
 export declare const validateCheckRequest: Validator<CheckRequest>;
 export declare const validateConfigDocument: Validator<ConfigDocument>;
+export declare const validateDiffReply: Validator<DiffReply>;
 export declare const validateDoctorReport: Validator<DoctorReport>;
 export declare const validateErrorReply: Validator<ErrorReply>;
 export declare const validateExecuteReply: Validator<ExecuteReply>;
@@ -56,11 +66,15 @@ export declare const validateHealthReply: Validator<HealthReply>;
 export declare const validatePolicyCaseDocument: Validator<PolicyCaseDocument>;
 export declare const validatePolicyReloadReply: Validator<PolicyReloadReply>;
 export declare const validatePolicyDocument: Validator<PolicyDocument>;
+export declare const validateReplayReply: Validator<ReplayReply>;
+export declare const validateReplayRequest: Validator<ReplayRequest>;
 export declare const validateRequestScopesReply: Validator<RequestScopesReply>;
 export declare const validateRequestScopesRequest: Validator<RequestScopesRequest>;
 export declare const validateSpan: Validator<Span>;
 export declare const validateSpansReply: Validator<SpansReply>;
 export declare const validateTraceReply: Validator<TraceReply>;
+export declare const validateWorldPublishReply: Validator<WorldPublishReply>;
+export declare const validateWorldPublishRequest: Validator<WorldPublishRequest>;
 export declare const validateWorldRestartReply: Validator<WorldRestartReply>;
 export declare const validateWorldRestartRequest: Validator<WorldRestartRequest>;
 export declare const validateWorldWarmReply: Validator<WorldWarmReply>;
