@@ -7,42 +7,15 @@ import {
   assembleLogFilter,
   assembleShortFilter,
 } from "../../world/seccomp/assemble.ts";
-import { type Architecture, callNumber, identifyCall } from "../../world/seccomp/numbers.ts";
+import { callNumber, identifyCall } from "../../world/seccomp/numbers.ts";
 import { seccompPrograms } from "../../world/seccomp/programs.ts";
 import { DENIED, DENIED_TO_COMMANDS } from "../../world/seccomp/table.ts";
+import { AUDIT, type Call, run } from "../bpf.ts";
 
 const ALLOW = 0x7fff_0000;
 const KILL = 0x8000_0000;
 const NOTIFY = 0x7fc0_0000;
 const I386 = 0x4000_0003;
-const AUDIT = { x64: 0xc000_003e, arm64: 0xc000_00b7 } as const;
-
-type Call = { readonly number: number; readonly audit?: number; readonly arguments?: readonly bigint[] };
-
-/** The kernel's interpreter of classic BPF, as far as such filters go. */
-function run(filter: Uint8Array, architecture: Architecture, call: Call): number {
-  const data = Buffer.alloc(64);
-  data.writeUInt32LE(call.number >>> 0, 0);
-  data.writeUInt32LE(call.audit ?? AUDIT[architecture], 4);
-  for (const [at, value] of (call.arguments ?? []).entries()) data.writeBigUInt64LE(value, 16 + 8 * at);
-  const code = Buffer.from(filter);
-  let accumulator = 0;
-  for (let at = 0; at * 8 < code.length; at += 1) {
-    const [kind, whenTrue, whenFalse, k] = [
-      code.readUInt16LE(at * 8),
-      code.readUInt8(at * 8 + 2),
-      code.readUInt8(at * 8 + 3),
-      code.readUInt32LE(at * 8 + 4),
-    ];
-    if (kind === 0x06) return k;
-    if (kind === 0x20) accumulator = data.readUInt32LE(k);
-    else if (kind === 0x15) at += accumulator === k ? whenTrue : whenFalse;
-    else if (kind === 0x35) at += accumulator >= k ? whenTrue : whenFalse;
-    else if (kind === 0x45) at += (accumulator & k) !== 0 ? whenTrue : whenFalse;
-    else throw new Error(`Instruction ${kind} at ${at} is unknown`);
-  }
-  throw new Error("The filter ends without an answer");
-}
 
 function errno(name: keyof typeof constants.errno): number {
   return 0x0005_0000 | constants.errno[name];
@@ -196,7 +169,8 @@ describe.each(["x64", "arm64"] as const)("with a cgroup for each command, on %s"
   const clone3 = { number: callNumber("clone3", architecture) ?? -1 };
 
   test.each(["enforce", "log"] as const)("in %s mode only clone3 moves to the command's filter", (mode) => {
-    const { withCgroup, withoutCgroup } = seccompPrograms(architecture)[mode];
+    const choice = seccompPrograms(architecture)[mode];
+    const [withCgroup, withoutCgroup] = [choice.withCgroup.plain, choice.withoutCgroup.plain];
     for (let number = 0; number < 600; number += 1) {
       const moved = number === clone3.number;
       const before = run(withoutCgroup.filter, architecture, { number });

@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import { constants } from "node:os";
 import { type Architecture, AUDIT, callNumber, X32_BIT } from "./numbers.ts";
+import type { FileCall } from "./file-calls.ts";
 import type { ArgumentTest, SeccompAction, SeccompRule } from "./table.ts";
 
 /** BPF_LD | BPF_W | BPF_ABS, BPF_JMP | BPF_{JEQ,JGE,JSET} | BPF_K, BPF_RET | BPF_K. */
@@ -44,13 +45,21 @@ export function assembleFilter(rules: readonly SeccompRule[], architecture: Arch
   });
 }
 
-/** The same rules, but whoever listens is asked instead of a refusal; only what nobody is told of is refused here. */
-export function assembleLogFilter(rules: readonly SeccompRule[], architecture: Architecture): Uint8Array {
-  return assemble(rules, architecture, {
+/**
+ * The same rules, but whoever listens is asked instead of a refusal; only what nobody is told of is refused here. `told`:
+ * calls that are let through by then and that it is asked about as well.
+ */
+export function assembleLogFilter(
+  rules: readonly SeccompRule[],
+  architecture: Architecture,
+  told: readonly FileCall[] = [],
+): Uint8Array {
+  const answers: Answers = {
     rule: ({ action, inLogMode }) => (inLogMode?.told === false ? refuse(action) : USER_NOTIF),
     foreign: USER_NOTIF,
     x32: USER_NOTIF,
-  });
+  };
+  return assemble(rules, architecture, answers, toldBlocks(told, architecture));
 }
 
 /**
@@ -72,11 +81,16 @@ export function assembleGuard(rules: readonly SeccompRule[], architecture: Archi
 
 /**
  * A filter that is loaded on top of one that answers other architectures and x32: of several filters the strictest
- * answer counts (seccomp(2)). Each command loads it, so each instruction costs.
+ * answer counts (seccomp(2)). Each command loads it, so each instruction costs. `told`: what the listener is asked about.
  */
-export function assembleShortFilter(rules: readonly SeccompRule[], architecture: Architecture): Uint8Array {
+export function assembleShortFilter(
+  rules: readonly SeccompRule[],
+  architecture: Architecture,
+  told: readonly FileCall[] = [],
+): Uint8Array {
   const blocks = ruleBlocks(rules, architecture, ({ action }) => refuse(action));
-  return encode([[LOAD, 0, 0, AT_NUMBER], ...blocks, [RETURN, 0, 0, ALLOW]]);
+  const asking = toldBlocks(told, architecture);
+  return encode([[LOAD, 0, 0, AT_NUMBER], ...blocks, ...asking, [RETURN, 0, 0, ALLOW]]);
 }
 
 /** `sha256:` and hex: two worlds with the same one refuse the same. */
@@ -84,7 +98,12 @@ export function filterHash(...programs: readonly Uint8Array[]): string {
   return `sha256:${createHash("sha256").update(Buffer.concat(programs)).digest("hex")}`;
 }
 
-function assemble(rules: readonly SeccompRule[], architecture: Architecture, answers: Answers): Uint8Array {
+function assemble(
+  rules: readonly SeccompRule[],
+  architecture: Architecture,
+  answers: Answers,
+  more: readonly Instruction[] = [],
+): Uint8Array {
   return encode([
     [LOAD, 0, 0, AT_ARCHITECTURE],
     [JUMP_EQUAL, 1, 0, AUDIT[architecture]],
@@ -92,6 +111,7 @@ function assemble(rules: readonly SeccompRule[], architecture: Architecture, ans
     [LOAD, 0, 0, AT_NUMBER],
     ...(architecture === "x64" ? x32Block(answers.x32) : []),
     ...ruleBlocks(rules, architecture, answers.rule),
+    ...more,
     [RETURN, 0, 0, ALLOW],
   ]);
 }
@@ -114,8 +134,28 @@ function ruleBlocks(
   });
 }
 
+/** What is always told shares one answer, so that a call costs one instruction. */
+function toldBlocks(calls: readonly FileCall[], architecture: Architecture): readonly Instruction[] {
+  const numbered = calls.map((row) => ({ ...row, number: callNumber(row.call, architecture) }));
+  const known = numbered.flatMap(({ number, when }) => (number === null ? [] : [{ number, when }]));
+  const always = known.filter(({ when }) => when === undefined);
+  const sometimes = known.filter(({ when }) => when !== undefined);
+  const jumps = always.map(({ number }, at): Instruction => {
+    const left = always.length - 1 - at;
+    return [JUMP_EQUAL, left, left === 0 ? 1 : 0, number];
+  });
+  return [
+    ...sometimes.flatMap((row) => ruleBlock(row, row.number, USER_NOTIF)),
+    ...(jumps.length === 0 ? [] : [...jumps, [RETURN, 0, 0, USER_NOTIF] as const]),
+  ];
+}
+
 /** The number stands in the accumulator before a block and again after it. */
-function ruleBlock(rule: SeccompRule, number: number, answer: number): readonly Instruction[] {
+function ruleBlock(
+  rule: { readonly when?: readonly ArgumentTest[] | undefined },
+  number: number,
+  answer: number,
+): readonly Instruction[] {
   const denial: Instruction = [RETURN, 0, 0, answer];
   const tests = rule.when ?? [];
   if (tests.length === 0) return [[JUMP_EQUAL, 0, 1, number], denial];
