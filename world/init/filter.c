@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -43,18 +44,18 @@ static void check_sizes(void) {
 
 /* Since Linux 5.19 a call that is being answered is not interrupted by a signal, which would make the kernel start it
    again and ask twice. Older ones ask twice. */
-static int load_with_listener(void) {
+static int load_with_listener(enum filter which) {
   unsigned long flags = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
-  long listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &programs[FILTER_WORLD]);
+  long listener = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &programs[which]);
   if (listener >= 0 || errno != EINVAL) return (int)listener;
-  return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &programs[FILTER_WORLD]);
+  return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &programs[which]);
 }
 
 /* The copy here is closed before anything else is started: while any copy is open a call waits for an answer, and
    PID 1's death must end that. */
 static void load_and_hand_over(int socket) {
   check_sizes();
-  int listener = load_with_listener();
+  int listener = load_with_listener(FILTER_WORLD);
   if (listener < 0) fail_world("seccomp log", "the kernel gives no listener", errno);
   if (job_send(socket, "s", 1, NULL, 0, &listener, 1, 0) < 0) fail_world("seccomp log", "listener", errno);
   if (close(listener) < 0) fail_world("seccomp log", "listener", errno);
@@ -66,6 +67,14 @@ void filter_load_world(int socket) {
   else if (load(FILTER_WORLD) < 0) fail_world("seccomp", "the kernel does not take the filter", errno);
 }
 
-int filter_load_command(void) {
+/* A kernel without notifications, or somebody who listens to all of us already (another sandbox). */
+static bool gives_none(int error) {
+  return error == EINVAL || error == ENOSYS || error == EBUSY;
+}
+
+int filter_load_command(int *listener) {
+  *listener = programs[FILTER_RECORD].filter == NULL ? -1 : load_with_listener(FILTER_RECORD);
+  if (*listener >= 0) return 0;
+  if (programs[FILTER_RECORD].filter != NULL && !gives_none(errno)) return -1;
   return programs[FILTER_COMMAND].filter == NULL ? 0 : load(FILTER_COMMAND);
 }

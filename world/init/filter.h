@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum filter { FILTER_WORLD, FILTER_COMMAND, FILTERS };
+enum filter { FILTER_WORLD, FILTER_COMMAND, FILTER_RECORD, FILTERS };
 
 /* Keeps a copy: the frame it came in is gone when the forker starts. Ends the world when there is no room. */
 void filter_keep(enum filter which, const uint8_t *instructions, size_t count);
@@ -16,8 +16,9 @@ void filter_keep(enum filter which, const uint8_t *instructions, size_t count);
    mode) the filter gets a listener, which goes to PID 1 over the forker's socket. */
 void filter_load_world(int socket);
 
-/* A command's own, on top of that. 0 also when none was sent, -1 with errno when the kernel does not take it: nothing
-   may run then. No allocation. */
-int filter_load_command(void);
+/* A command's own, on top of that: FILTER_RECORD with a listener, which the caller then has (else -1), or FILTER_COMMAND
+   where the kernel gives none. 0 also when none was sent, -1 with errno when the kernel does not take it: nothing may
+   run then. No allocation. */
+int filter_load_command(int *listener);
 
 #endif

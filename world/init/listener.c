@@ -3,22 +3,24 @@
 
 #include <errno.h>
 #include <linux/seccomp.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "children.h"
 #include "failure.h"
-#include "guard.h"
-#include "hits.h"
 #include "jobs.h"
+#include "notices.h"
 #include "watch.h"
 
-/* SECCOMP_USER_NOTIF_FLAG_CONTINUE, here for headers older than Linux 5.5. */
-#define LET_THROUGH 1U
+/* Linux 6.6: whoever is answered is woken on our processor at once, instead of on another one that sleeps. */
+#ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
+#define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, uint64_t)
+#endif
+#define WAKE_HERE 1UL
 
-static int listener = -1;
+static int world = -1;
 
 void listener_take(int forker_socket) {
   char word;
@@ -27,47 +29,48 @@ void listener_take(int forker_socket) {
   ssize_t length = job_receive(forker_socket, &word, sizeof word, fds, &count, 0);
   /* The forker has said itself what went wrong: the broker believes the first FAILED. */
   if (length != sizeof word || count != 1) fail_world("seccomp log", "no listener", length < 0 ? errno : ECHILD);
-  listener = fds[0];
+  world = fds[0];
+}
+
+static void prefer_here(int fd) {
+  /* An older kernel does not know it (EINVAL), and answers a little later. */
+  ioctl(fd, SECCOMP_IOCTL_NOTIF_SET_FLAGS, WAKE_HERE);
 }
 
 void listener_watch(void) {
-  if (listener >= 0) watch_add(listener, EPOLLIN, SOURCE_LISTENER, 0);
+  if (world < 0) return;
+  prefer_here(world);
+  watch_add(world, EPOLLIN, SOURCE_LISTENER, 0);
 }
 
-/* True when the process that asked still waits, so its number cannot have come to stand for another one. */
-static bool still_waits(uint64_t id) {
-  if (ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0) return true;
-  if (errno != ENOENT) fail_world("seccomp log", "valid", errno);
-  return false;
+void listener_add(struct leader *leader, int fd) {
+  listener_remove(leader);
+  leader->listener = fd;
+  prefer_here(fd);
+  watch_add(fd, EPOLLIN, SOURCE_LISTENER, (uint32_t)leader->pid);
 }
 
-/* A call that belongs to no command (its leader was killed, and it will be at once), or that cannot be counted any
-   more, cannot be told; and what cannot be told is not let through. */
-static int judge(const struct seccomp_notif *notice, struct command *command) {
-  if (command == NULL) return EPERM;
-  int refused = guard_judge(&notice->data);
-  return hits_note(command, &notice->data, refused) ? refused : EPERM;
+bool listener_hear(struct leader *leader) {
+  struct report report;
+  int fds[JOB_FDS];
+  int count = 0;
+  ssize_t length = job_receive(leader->socket, &report, sizeof report, fds, &count, MSG_DONTWAIT);
+  if (length < 0 && errno == EAGAIN) return true;
+  if (length != sizeof report || report.kind != REPORT_LISTENER || count != 1) return false;
+  listener_add(leader, fds[0]);
+  return true;
 }
 
-static void answer(uint64_t id, int refused) {
-  struct seccomp_notif_resp response = {
-      .id = id, .error = -refused, .flags = refused == 0 ? LET_THROUGH : 0};
-  if (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response) == 0) return;
-  /* Killed meanwhile. Any other way of not being answered would leave a process waiting for ever. */
-  if (errno != ENOENT) fail_world("seccomp log", "answer", errno);
+void listener_remove(struct leader *leader) {
+  if (leader->listener >= 0) close(leader->listener);
+  leader->listener = -1;
 }
 
-/* One call for each event, so that a flood of them waits its turn behind outputs and endings. Never blocks: the kernel
-   counts a request for each notification and takes none back when its process dies; then this is ENOENT. */
-void listener_serve(void) {
-  struct seccomp_notif notice;
-  memset(&notice, 0, sizeof notice);
-  if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &notice) < 0) {
-    if (errno == ENOENT || errno == EINTR) return;
-    fail_world("seccomp log", "receive", errno);
-  }
-  struct command *command = children_owner((pid_t)notice.pid);
-  /* Gone before it was answered: the call was not carried out, so there is nothing to tell. */
-  if (!still_waits(notice.id)) return;
-  answer(notice.id, judge(&notice, command));
+/* One call for each event, so that a flood of them waits its turn behind outputs and endings. A hang-up says that nobody
+   is left who could call. */
+void listener_serve(struct leader *leader, uint32_t events) {
+  if (leader == NULL) return notice_serve_world(world);
+  if (leader->listener < 0) return;
+  if ((events & EPOLLIN) != 0) notice_serve(leader->listener, leader->command);
+  else if ((events & (EPOLLHUP | EPOLLERR)) != 0) listener_remove(leader);
 }

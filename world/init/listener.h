@@ -1,12 +1,23 @@
-/* Log mode: the filter does not refuse, it asks PID 1, and PID 1 tells the broker before it lets a call through. */
+/* The listeners of seccomp filters: one for each command, from its runner, or in log mode one of all, from the forker. */
 #ifndef SUBSTRATE_LISTENER_H
 #define SUBSTRATE_LISTENER_H
 
-/* PID 1: takes the descriptor that the forker sends when its filter is loaded. Ends the world when none comes. */
+#include <stdbool.h>
+#include <stdint.h>
+
+struct leader;
+
+/* PID 1, log mode: takes the descriptor that the forker sends when its filter is loaded. Ends the world when none comes. */
 void listener_take(int forker_socket);
 /* Adds it to the epoll; nothing when there is none. */
 void listener_watch(void);
-/* One call waits: who made it, told, answered. */
-void listener_serve(void);
+/* Takes a command's, and adds it to the epoll. */
+void listener_add(struct leader *leader, int fd);
+/* The idle leader's socket is readable: its runner hands one over. False when instead it is gone. */
+bool listener_hear(struct leader *leader);
+/* Nobody below this leader calls any more. */
+void listener_remove(struct leader *leader);
+/* Something happened at the listener of this leader; NULL: of the one of all. */
+void listener_serve(struct leader *leader, uint32_t events);
 
 #endif

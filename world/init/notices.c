@@ -1,0 +1,98 @@
+#define _GNU_SOURCE
+#include "notices.h"
+
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "children.h"
+#include "failure.h"
+#include "file_calls.h"
+#include "guard.h"
+#include "hits.h"
+#include "places.h"
+#include "touched.h"
+
+/* SECCOMP_USER_NOTIF_FLAG_CONTINUE, here for headers older than Linux 5.5. */
+#define LET_THROUGH 1U
+
+/* False: nobody waits any more. Never blocks: the kernel counts a request for each notification and takes none back when
+   its process dies; then this is ENOENT. */
+static bool receive(int listener, struct seccomp_notif *notice) {
+  memset(notice, 0, sizeof *notice);
+  if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, notice) == 0) return true;
+  if (errno != ENOENT && errno != EINTR) fail_world("seccomp listener", "receive", errno);
+  return false;
+}
+
+/* True when the process that asked still waits, so its number cannot have come to stand for another one. */
+static bool still_waits(int listener, uint64_t id) {
+  if (ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0) return true;
+  if (errno != ENOENT) fail_world("seccomp listener", "valid", errno);
+  return false;
+}
+
+/* False when it was killed meanwhile: its call was not carried out. Any other way of not being answered would leave a
+   process waiting for ever. */
+static bool answer(int listener, uint64_t id, int refused) {
+  struct seccomp_notif_resp response = {
+      .id = id, .error = -refused, .flags = refused == 0 ? LET_THROUGH : 0};
+  if (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response) == 0) return true;
+  if (errno != ENOENT) fail_world("seccomp listener", "answer", errno);
+  return false;
+}
+
+/* Whether what is moved brings along what stands below it. */
+static bool is_folder(const struct place *from, const struct place *to, bool exchanged) {
+  if (!from->exists) return false;
+  return S_ISDIR(from->stat.st_mode) || (exchanged && to->exists && S_ISDIR(to->stat.st_mode));
+}
+
+/* Looked at before the answer, kept after it: what is read of a process that is gone may be another's, and is nothing.
+   The call goes on whatever was found: this records, and decides nothing. */
+static void record(int listener, const struct seccomp_notif *notice, struct file_name *names, int count,
+                   struct command *command) {
+  static struct place places[FILE_NAMES_MAX];
+  enum found found[FILE_NAMES_MAX];
+  if (command == NULL || !places_counted()) count = 0;
+  for (int i = 0; i < count; i++) found[i] = place_find((pid_t)notice->pid, &names[i], &places[i]);
+  if (count > 0) touched_settle(command, (pid_t)notice->pid);
+  if (!answer(listener, notice->id, 0)) return;
+  for (int i = 0; i < count; i++) {
+    if (found[i] == FOUND) touched_note(command, names[i].how, &places[i]);
+    if (found[i] == UNREADABLE) touched_unread(command);
+  }
+  if (count == 2 && found[0] == FOUND && found[1] == FOUND && is_folder(&places[0], &places[1], names[0].exchanged)) {
+    touched_move(command, (pid_t)notice->pid, names[0].exchanged, &places[0], &places[1]);
+  }
+}
+
+/* A call that belongs to no command (its leader was killed, and it will be at once), or that cannot be counted any
+   more, cannot be told; and what cannot be told is not let through. */
+static int judge(const struct seccomp_notif *notice, struct command *command) {
+  if (command == NULL) return EPERM;
+  int refused = guard_judge(&notice->data);
+  return hits_note(command, &notice->data, refused) ? refused : EPERM;
+}
+
+void notice_serve(int listener, struct command *command) {
+  struct seccomp_notif notice;
+  struct file_name names[FILE_NAMES_MAX];
+  if (!receive(listener, &notice)) return;
+  int count = file_call_names(&notice.data, names);
+  /* The filter and the table are one; a number that only the filter has is let through as if it had none. */
+  record(listener, &notice, names, count < 0 ? 0 : count, command);
+}
+
+void notice_serve_world(int listener) {
+  struct seccomp_notif notice;
+  struct file_name names[FILE_NAMES_MAX];
+  if (!receive(listener, &notice)) return;
+  struct command *command = children_owner((pid_t)notice.pid);
+  int count = file_call_names(&notice.data, names);
+  if (count >= 0) return record(listener, &notice, names, count, command);
+  /* Gone before it was answered: the call was not carried out, so there is nothing to tell. */
+  if (!still_waits(listener, notice.id)) return;
+  answer(listener, notice.id, judge(&notice, command));
+}

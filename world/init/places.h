@@ -1,0 +1,35 @@
+/* Where a name that a caller gave really is: looked up as the caller's own call will, a moment later. */
+#ifndef SUBSTRATE_PLACES_H
+#define SUBSTRATE_PLACES_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "file_calls.h"
+
+struct place {
+  char path[2 * PATH_MAX]; /* relative to the project */
+  size_t length;
+  bool exists;
+  struct stat stat; /* where it exists; a link itself */
+};
+
+enum found {
+  FOUND,
+  ELSEWHERE, /* not below the project, or its call will fail */
+  UNREADABLE /* the caller's memory or descriptors are closed to us, or we are out of something */
+};
+
+/* The real path of the folder that counts, and the procfs of PID 1. */
+void places_open(int proc, const char *project);
+/* Whether what has this inode stands at a path relative to the project, now. */
+bool place_holds(const char *path, ino_t inode);
+/* False: nothing counts in this world. */
+bool places_counted(void);
+/* `name` may be completed by what openat2 has in memory. */
+enum found place_find(pid_t caller, struct file_name *name, struct place *place);
+
+#endif
