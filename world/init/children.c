@@ -20,12 +20,12 @@
 #include "group.h"
 #include "jobs.h"
 #include "listener.h"
+#include "places.h"
+#include "touched.h"
 #include "tree.h"
 #include "watch.h"
 
-/* How deep a process may stand below its leader to be found, and how often to look again when one between them dies
-   while we look: then it has another parent. */
-#define OWNER_DEPTH 128
+/* How often to look again for a leader when a process on the way dies meanwhile: then the next has another parent. */
 #define OWNER_ATTEMPTS 3
 /* How often everything is killed again when the world ends, a millisecond apart. */
 #define END_ALL_ATTEMPTS 1000
@@ -42,6 +42,12 @@ static struct leader *idle;
 static bool requested;
 static struct group *coming; /* of the leader that was asked for */
 static bool strays_possible;
+
+static struct leader **find(pid_t pid) {
+  struct leader **link = &leaders;
+  while (*link != NULL && (*link)->pid != pid) link = &(*link)->next;
+  return link;
+}
 
 void children_start(int proc, int null) {
   proc_fd = proc;
@@ -89,10 +95,20 @@ int children_take_birth(void) {
   struct leader *leader = calloc(1, sizeof *leader);
   if (leader == NULL || count != 3) fail_world("forker", "", ENOMEM);
   *leader = (struct leader){
-      .pid = birth.pid, .socket = fds[0], .outputs = {fds[1], fds[2]}, .group = group, .next = leaders};
+      .pid = birth.pid, .socket = fds[0], .outputs = {fds[1], fds[2]}, .listener = -1, .group = group, .next = leaders};
   leaders = leader;
   idle = leader;
+  watch_add(leader->socket, EPOLLIN, SOURCE_IDLE, 0);
   return 0;
+}
+
+void leader_hear(void) {
+  if (idle != NULL && !listener_hear(idle)) leader_lost(idle);
+}
+
+void children_listen(pid_t pid, uint32_t events) {
+  if (pid == 0) listener_serve(NULL, events);
+  else if (*find(pid) != NULL) listener_serve(*find(pid), events);
 }
 
 bool leader_ready(void) {
@@ -115,13 +131,15 @@ int leader_assign(struct command *command, const struct order *order, const void
     command->outputs[i].fd = leader->outputs[i];
     leader->outputs[i] = -1;
   }
-  watch_add(leader->socket, EPOLLIN, SOURCE_LEADER, command->id);
+  if ((leader->listener >= 0 || guard_kept()) && places_counted()) touched_begin(command);
+  watch_change(leader->socket, EPOLLIN, SOURCE_LEADER, command->id);
   return 0;
 }
 
 void leader_released(struct leader *leader, bool leaves_strays, bool group_killed) {
   close(leader->socket);
   leader->socket = -1;
+  listener_remove(leader);
   for (int i = 0; i < 2; i++) {
     if (leader->outputs[i] >= 0) close(leader->outputs[i]);
     leader->outputs[i] = -1;
@@ -157,12 +175,6 @@ void children_expect_forker(void) {
   /* Killed alone, a leader leaves an idle one behind. */
   if (idle != NULL && !closes(idle->socket, IDLE_DIES_WITHIN_MS)) return;
   if (closes(forker_socket, FORKER_DIES_WITHIN_MS)) fail_world("forker", "", ECHILD);
-}
-
-static struct leader **find(pid_t pid) {
-  struct leader **link = &leaders;
-  while (*link != NULL && (*link)->pid != pid) link = &(*link)->next;
-  return link;
 }
 
 static void reaped(pid_t pid) {
@@ -228,21 +240,9 @@ void children_end_all(void) {
   }
 }
 
-/* The child of PID 1 above a task; 0 when the task, or one on the way, has gone meanwhile. */
-static pid_t highest_above(pid_t task) {
-  pid_t pid = task;
-  for (int depth = 0; depth < OWNER_DEPTH; depth++) {
-    pid_t parent = tree_parent(proc_fd, pid);
-    if (parent == 1) return pid;
-    if (parent <= 0) return 0;
-    pid = parent;
-  }
-  return 0;
-}
-
 struct command *children_owner(pid_t task) {
   for (int attempt = 0; attempt < OWNER_ATTEMPTS; attempt++) {
-    pid_t top = highest_above(task);
+    pid_t top = tree_top(proc_fd, task);
     const struct leader *leader = top == 0 ? NULL : *find(top);
     if (leader != NULL) return leader->command;
   }

@@ -14,6 +14,7 @@ struct order;
 struct leader {
   pid_t pid;
   int socket; /* -1: said its last word, not reaped yet */
+  int listener; /* of its command's filter, -1: none (yet) */
   int outputs[2]; /* read ends of its command's pipes, until a command takes them over */
   struct command *command;
   struct group *group; /* NULL: it has none, or it is being removed */
@@ -45,6 +46,10 @@ struct command *children_owner(pid_t task);
 
 /* True when a leader stands ready. */
 bool leader_ready(void);
+/* The idle leader's socket is readable: its runner hands over its listener. */
+void leader_hear(void);
+/* Something happened at the listener of the leader with this pid, 0: at the one of all. */
+void children_listen(pid_t pid, uint32_t events);
 /* Gives the job to the idle leader, and its outputs to the command. -1 with errno when it is gone. */
 int leader_assign(struct command *command, const struct order *order, const void *payload, size_t length,
                   const int *fds, int fd_count);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "touched.h"
+
 #define BUCKETS 256
 
 static struct command *buckets[BUCKETS];
@@ -45,6 +47,7 @@ void command_remove(struct command *command) {
     if (command->outputs[i].fd >= 0) close(command->outputs[i].fd);
   }
   free(command->hits);
+  touched_end(command);
   free(command);
   count--;
 }

@@ -9,12 +9,13 @@
 #include "jobs.h"
 
 #define COMMANDS_MAX 4096
-/* A leader's socket and two pipes, beside its cgroup's files; and what PID 1 has beside commands, with room to spare. */
-#define DESCRIPTORS_EACH 3
+/* A leader's socket, its listener and two pipes, beside its cgroup's files; and what PID 1 has beside commands, with room to spare. */
+#define DESCRIPTORS_EACH 4
 #define DESCRIPTORS_OTHER 96
 
 struct leader;
 struct hits;
+struct touched;
 
 enum armed { DISARMED, ARMED_FOR_END, ARMED_FOR_DATA };
 
@@ -42,6 +43,7 @@ struct command {
   uint32_t seen; /* the most processes that were there when its leader had to be ended */
   struct ending ending;
   struct hits *hits; /* NULL until the first */
+  struct touched *touched; /* NULL: nobody is told what it changes */
   struct measured measured;
 };
 

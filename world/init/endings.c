@@ -14,7 +14,9 @@
 #include "fields.h"
 #include "frames.h"
 #include "hits.h"
+#include "listener.h"
 #include "outputs.h"
+#include "touched.h"
 
 /* The longest name, "=" and a number of 64 bits. */
 #define MEASURED_MAX 40
@@ -47,7 +49,7 @@ static void put_measured(struct field_writer *writer, const char *name, int64_t 
 static void send_exit(const struct command *command, bool closed) {
   /* What it left under a denied name is told before its end is. */
   names_settle();
-  uint8_t payload[7 * (FIELD_HEADER_SIZE + 8) + 4 * (FIELD_HEADER_SIZE + MEASURED_MAX)];
+  uint8_t payload[(7 + TOUCHED_FIELDS) * (FIELD_HEADER_SIZE + 8) + 4 * (FIELD_HEADER_SIZE + MEASURED_MAX)];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
   const struct ending *ending = &command->ending;
   if (ending->signal != 0) field_put_u64(&writer, TAG_SIGNO, ending->signal);
@@ -59,6 +61,7 @@ static void send_exit(const struct command *command, bool closed) {
   field_put_u64(&writer, TAG_LEFTOVER, ending->leftover);
   if (command->keep) field_put_u64(&writer, TAG_KEPT, ending->kept);
   if (ending->seen > 0) field_put_u64(&writer, TAG_SEEN, ending->seen);
+  touched_put(command, &writer);
   put_measured(&writer, "memory_peak", measured->memory_peak);
   put_measured(&writer, "pids_peak", measured->pids_peak);
   put_measured(&writer, "oom_kill", measured->oom_kill);
@@ -78,6 +81,8 @@ void ending_advance(struct command *command) {
   if (!command->exit_sent) {
     if (outputs[0].owed > 0 || outputs[1].owed > 0) return;
     hits_flush(command);
+    touched_settle(command, 0);
+    touched_flush(command);
     send_exit(command, closed);
     command->exit_sent = true;
   } else if (closed) {
@@ -154,6 +159,12 @@ void ending_receive(struct command *command) {
     }
     message.report.step[sizeof message.report.step - 1] = 0;
     ((char *)&message)[length] = 0;
+    /* It comes before the job is taken: the idle leader was given the job before it was heard. */
+    if (fd_count == 1 && message.report.kind == REPORT_LISTENER) {
+      listener_add(command->leader, fds[0]);
+      if (places_counted()) touched_begin(command);
+      continue;
+    }
     if (!take(command, &message.report, message.path)) return;
   }
 }

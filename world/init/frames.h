@@ -2,6 +2,10 @@
 #ifndef SUBSTRATE_FRAMES_H
 #define SUBSTRATE_FRAMES_H
 
+/* Bytes of a record in TOUCHED before its path. */
+#define TOUCHED_HEADER_SIZE 40
+/* How many names of one command TOUCHED tells; what is more is counted in UNTOLD. */
+#define FRAME_MAX_TOUCHED 200000
 /* Bytes of a frame's header. */
 #define FRAME_HEADER_SIZE 12
 /* Bytes before a field's value. */
@@ -21,6 +25,10 @@
 
 /* broker → init, id 0, fields: Makes the world. The first frame, exactly once. */
 #define FRAME_SETUP 1
+/* broker → init, id 0, fields: The rest of a plan that waits, exactly once, after STAGED: its operations, and nothing else of a set-up. */
+#define FRAME_REST 8
+/* init → broker, id 0, empty: The operations of a SETUP with WAITS are applied. Nothing has run, and nothing can before READY. */
+#define FRAME_STAGED 75
 /* broker → init, id command, fields: Starts a command. */
 #define FRAME_EXEC 2
 /* broker → init, id command, u64: More output credit in bytes. */
@@ -31,6 +39,10 @@
 #define FRAME_DISCARD 5
 /* broker → init, id 0, empty: Asks for the processes; LISTED answers. */
 #define FRAME_LIST 6
+/* broker → init, id question, u64: Asks which process has the socket of this inode open; OWNED answers. The id is the question's. */
+#define FRAME_OWNER 7
+/* init → broker, id question, fields: Whose a socket is; empty when no process that may be looked at has it open any more. */
+#define FRAME_OWNED 74
 /* init → broker, id 0, fields: The world is made. */
 #define FRAME_READY 64
 /* init → broker, id 0, fields: The world could not be made; init exits 1. */
@@ -49,6 +61,8 @@
 #define FRAME_APPEARED 73
 /* init → broker, id 0, fields: The processes inside. */
 #define FRAME_LISTED 71
+/* init → broker, id command, bytes: Names that a command was about to change: records without padding, each TOUCHED_HEADER_SIZE bytes little-endian (u16 length of the path, u8 how, u8 before, u32 st_mode, u64 size, u64 inode, i64 mtime and i64 ctime in ns) and the path relative to PROJECT. how: bits of 1 a name is made or taken away, 2 opened for writing or cut, 4 its mode is set, 8 something is moved to it. before: 0 nothing stood there, 1 what the header says, 2 told before with fewer bits, 3 a folder was moved: the path is FROM NUL TO, how 1 when both were exchanged; from then on names are told anew. Sent before EXIT, never after. */
+#define FRAME_TOUCHED 76
 /* init → broker, id command, fields: A call that the filter's table refuses by default, sent before the call is answered. Again when its count has grown a hundredfold, and with the final count before EXIT and CLOSED. */
 #define FRAME_VIOLATION 72
 
@@ -74,6 +88,14 @@
 #define TAG_DENY 10
 /* repeated text: Trees for r and w: watch (the host's own files) or once (an overlay), NUL, path; skip: what the walk for h leaves out. */
 #define TAG_ZONE 11
+/* u64: Process id, as the host sees it, of whoever holds the network namespace to join, and the user namespace that owns it where the world has one. */
+#define TAG_NETWORK 12
+/* u64: 1: the plan is not whole. Once its operations are applied STAGED is the answer, and REST brings the others. */
+#define TAG_WAITS 13
+/* bytes: Instead of COMMAND_FILTER where the kernel gives each command a listener: the same rows, and the calls that change files are told to it. Needs PROJECT. */
+#define TAG_RECORD_FILTER 14
+/* text: Real path of the folder below which changes of files are told by TOUCHED. In log mode the filter has the calls. */
+#define TAG_PROJECT 15
 /* repeated text: Program and arguments, at least one. */
 #define TAG_ARG 16
 /* repeated text: The whole environment, each NAME=value. */
@@ -132,5 +154,17 @@
 #define TAG_HITS 53
 /* u64: 0: it was let through; else the error number that it was answered with. */
 #define TAG_REFUSED 54
+/* u64: The command below whose leader it stands; absent: none. */
+#define TAG_COMMAND 55
+/* u64: Its process id inside. */
+#define TAG_OWNER_PID 56
+/* text: Its name, as proc(5) has it in comm. */
+#define TAG_PROGRAM 57
+/* u64: 1: TOUCHED told what the command was about to change. Absent: nobody listened, so nothing is known. */
+#define TAG_RECORDED 61
+/* u64: Calls whose names could not be read; absent is 0. */
+#define TAG_UNREAD 62
+/* u64: Names that were more than TOUCHED tells; absent is 0. */
+#define TAG_UNTOLD 63
 
 #endif

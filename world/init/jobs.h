@@ -24,12 +24,13 @@ struct order {
   uint32_t payload_in_file; /* ORDER_RUN: the last descriptor is the payload */
 };
 
-/* Leader → PID 1, REPORT_FAILED followed by the path. Every kind but REPORT_KEPT is the leader's last word. */
+/* Leader → PID 1, REPORT_FAILED followed by the path. Every kind but REPORT_KEPT and REPORT_LISTENER is the leader's last word. */
 enum report_kind {
   REPORT_ENDED = 1, /* main process and its whole tree are gone (or could not be ended: leftover) */
   REPORT_KEPT,      /* main process ended, `kept` others live on */
   REPORT_GONE,      /* after REPORT_KEPT: now those are gone too */
   REPORT_FAILED,    /* the command never began */
+  REPORT_LISTENER,  /* from its runner, before its job comes: the descriptor is the listener of its filter */
 };
 struct ending {
   uint32_t code;

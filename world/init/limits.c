@@ -125,10 +125,21 @@ void limits_enter_forker(int proc) {
   /* 1 and not 0: with 0 the kernel still starts a core_pattern that is a program, as root and on the host, and hands
      it the command's memory; 1 is what it takes for "not even that" (fs/coredump.c). A core file is never so small. */
   lower(RLIMIT_CORE, "core", 1);
-  if (kept.nofile != 0) lower(RLIMIT_NOFILE, "nofile", kept.nofile);
+}
+
+/* Half of what is there at most: the kernel counts descriptors that are on their way through sockets for each user, and
+   takes no more from whoever has a limit below that count (net/unix/scm.c). What makes worlds, and hands over their
+   connections, sends descriptors so and keeps all of its limit: a command cannot reach that. */
+static int lower_descriptors(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) < 0) return -1;
+  limit.rlim_max = limit.rlim_max / 2 < kept.nofile ? limit.rlim_max / 2 : kept.nofile;
+  if (limit.rlim_cur > limit.rlim_max) limit.rlim_cur = limit.rlim_max;
+  return setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int limits_enter_command(void) {
+  if (kept.nofile != 0 && lower_descriptors() < 0) return -1;
   if (kept.nproc == 0) return 0;
   const struct rlimit limit = {kept.nproc, kept.nproc};
   return setrlimit(RLIMIT_NPROC, &limit);

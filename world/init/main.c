@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -11,14 +12,18 @@
 #include <unistd.h>
 
 #include "cgroup.h"
+#include "changes.h"
 #include "channel.h"
 #include "credentials.h"
+#include "digests.h"
 #include "entrance.h"
 #include "failure.h"
 #include "filter.h"
 #include "frames.h"
 #include "guard.h"
+#include "held.h"
 #include "namespaces.h"
+#include "network.h"
 #include "probe.h"
 #include "setup.h"
 #include "supervisor.h"
@@ -59,6 +64,10 @@ int main(int count, char **words) {
   struct frame frame;
   struct setup setup;
   int alive[2];
+  if (count == 3 && strcmp(words[1], "network") == 0) network_run(words[2]);
+  if (count == 2 && strcmp(words[1], "changes") == 0) changes_run();
+  if (count == 2 && strcmp(words[1], "held") == 0) return held_run();
+  if (count == 3 && strcmp(words[1], "digests") == 0) digests_run(words[2]);
   /* A path is where a container shows the host's tree; any other word is something to try. */
   if (count > 1 && words[1][0] != '/') return probe_run(count - 1, words + 1);
   entrance_take(count, words);
@@ -72,6 +81,7 @@ int main(int count, char **words) {
   if (wrong != NULL) fail_protocol(wrong);
   filter_keep(FILTER_WORLD, setup.filter, setup.filter_length);
   filter_keep(FILTER_COMMAND, setup.command_filter, setup.command_filter_length);
+  filter_keep(FILTER_RECORD, setup.record_filter, setup.record_filter_length);
   guard_keep(setup.guard, setup.guard_length);
   limits_keep(&setup.limits);
   cgroup_take(&setup.limits);

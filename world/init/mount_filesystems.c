@@ -69,7 +69,10 @@ int place_overlay(const struct stage *stage, const struct mount_step *step, cons
   }
   if (ready == 0) {
     *path = parts[4];
+    /* Where a host's module turns these on, a layer would name content that lies elsewhere, and could not be applied. */
     if (filesystem_option(context, "index", "off") < 0 || filesystem_option(context, "metacopy", "off") < 0 ||
+        filesystem_option(context, "volatile", NULL) < 0 ||
+        filesystem_option(context, "redirect_dir", "nofollow") < 0 ||
         (step->count > 5 && filesystem_option(context, "userxattr", NULL) < 0)) {
       ready = -1;
     }

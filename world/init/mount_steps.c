@@ -104,7 +104,54 @@ int mask_place(const struct stage *stage, const char *target) {
   return close_keeping_errno(place, result);
 }
 
-enum operation { ROOT, TMPFS, DIR, FILE_, BIND, READONLY, PROC, DEVICE, DEVPTS, SYMLINK, MASK, OVERLAY, HIDE, VEIL };
+/* A file of our own in the staging tmpfs, which goes with the old root; a mount of it stays. */
+static int make_text(const char *text) {
+  size_t length = strlen(text);
+  int fd = open("/text", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+  if (fd < 0) return -1;
+  int written = write(fd, text, length) == (ssize_t)length ? 0 : -1;
+  int tree = written < 0 ? -1 : mount_copy(fd);
+  return close_keeping_errno(fd, tree);
+}
+
+/* Covers a name with a text, the symlink itself where it is one. Where the name is not there and cannot be made, the tree
+   is the host's, read-only: it stays as it is. */
+static int do_text(const struct stage *stage, const char *target, const char *text) {
+  int place = open_below(stage->world, target, O_PATH | O_NOFOLLOW, WALK_IN_ROOT);
+  if (place < 0 && errno == ENOENT) {
+    if (target_make_file(stage->world, target, 0444) < 0) return errno == EROFS || errno == EACCES ? 0 : -1;
+    place = open_below(stage->world, target, O_PATH | O_NOFOLLOW, WALK_IN_ROOT);
+  }
+  if (place < 0) return -1;
+  int tree = make_text(text);
+  int result = -1;
+  if (tree >= 0 && mount_restrict(tree, HOST_TREE | ATTR_NOEXEC | ATTR_RDONLY) == 0) {
+    result = mount_place(tree, place);
+  }
+  result = close_keeping_errno(tree, result);
+  /* Only now: what has no name cannot be mounted. */
+  if (unlink("/text") < 0 && result == 0) result = -1;
+  return close_keeping_errno(place, result);
+}
+
+enum operation {
+  ROOT,
+  TMPFS,
+  DIR,
+  FILE_,
+  BIND,
+  READONLY,
+  PROC,
+  DEVICE,
+  DEVPTS,
+  SYMLINK,
+  MASK,
+  OVERLAY,
+  HIDE,
+  VEIL,
+  TEXT,
+  SHOW
+};
 
 /* `target` is the number of the part that is a path of the world (0: none). */
 static const struct {
@@ -117,6 +164,7 @@ static const struct {
     {"proc", PROC, 2, 2, 1},         {"device", DEVICE, 2, 2, 0}, {"devpts", DEVPTS, 2, 2, 1},
     {"symlink", SYMLINK, 3, 3, 2},   {"mask", MASK, 2, 2, 1},     {"overlay", OVERLAY, 5, 6, 4},
     {"hide", HIDE, 2, 2, 1},         {"veil", VEIL, 3, 6, 2},
+    {"text", TEXT, 3, 3, 1},         {"show", SHOW, 3, 3, 1},
 };
 
 static int apply(const struct stage *stage, enum operation operation, const struct mount_step *step,
@@ -156,6 +204,10 @@ static int apply(const struct stage *stage, enum operation operation, const stru
       return veil_hide(stage, parts[1]);
     case VEIL:
       return veil_place(stage, step, path);
+    case TEXT:
+      return do_text(stage, parts[1], parts[2]);
+    case SHOW:
+      return veil_show(stage, parts[1], parts[2]);
   }
   return refuse(ENOSYS);
 }

@@ -15,6 +15,7 @@
 #include "failure.h"
 #include "mount_api.h"
 #include "mount_steps.h"
+#include "rest.h"
 #include "targets.h"
 
 static int open_path(const char *path, int flags) {
@@ -77,11 +78,9 @@ void mounts_stage(struct stage *stage) {
   }
 }
 
-void mounts_apply(struct stage *stage, const struct setup *setup) {
-  struct mount_cursor cursor = {setup->mounts, setup->mounts + setup->mounts_length};
+static void apply_all(struct stage *stage, struct mount_cursor cursor) {
   struct mount_step step;
   int got;
-  names_hide(stage);
   while ((got = setup_next_mount(&cursor, &step)) > 0) {
     /* Anew each time: a step may have put something on top of the new root itself. */
     stage->world = open_path("/newroot", O_DIRECTORY);
@@ -94,10 +93,20 @@ void mounts_apply(struct stage *stage, const struct setup *setup) {
     }
     close(stage->world);
   }
+  if (got < 0) fail_protocol("SETUP: a mount with too many parts");
+}
+
+void mounts_apply(struct stage *stage, const struct setup *setup) {
+  struct mount_cursor cursor = {setup->mounts, setup->mounts + setup->mounts_length};
+  names_hide(stage);
+  apply_all(stage, cursor);
+  if (setup->waits != 0) {
+    rest_wait(&cursor);
+    apply_all(stage, cursor);
+  }
   stage->world = open_path("/newroot", O_DIRECTORY);
   names_mask_hidden(stage);
   close(stage->world);
-  if (got < 0) fail_protocol("SETUP: a mount with too many parts");
 }
 
 void mounts_finish(struct stage *stage) {

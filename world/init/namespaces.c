@@ -27,9 +27,34 @@ static void write_identity(const char *path, uint32_t id) {
   write_text(AT_FDCWD, path, line);
 }
 
+static int open_namespace(uint64_t pid, const char *name) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%llu/ns/%s", (unsigned long long)pid, name);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) fail_world("join network", path, errno);
+  return fd;
+}
+
+/* The user namespace that we unshare then is one below that which owns the network: no capability in it, which a command
+   might get hold of, says anything about rules and addresses. */
+static void join_network(const struct setup *setup) {
+  int net = open_namespace(setup->network, "net");
+  if ((setup->namespaces & CLONE_NEWUSER) != 0) {
+    int user = open_namespace(setup->network, "user");
+    /* Both opened first: afterwards we are another user to whoever holds them. */
+    if (setns(user, CLONE_NEWUSER) < 0) fail_world("join network", "user", errno);
+    close(user);
+  }
+  if (setns(net, CLONE_NEWNET) < 0) fail_world("join network", "net", errno);
+  close(net);
+}
+
 void namespaces_enter(const struct setup *setup) {
   if ((setup->namespaces & CLONE_NEWUSER) != 0) {
     if (geteuid() != setup->uid || getegid() != setup->gid) credentials_become(setup->uid, setup->gid);
+  }
+  if (setup->network != 0) join_network(setup);
+  if ((setup->namespaces & CLONE_NEWUSER) != 0) {
     /* First and alone: it gives the capabilities that the other namespaces ask for. */
     if (unshare(CLONE_NEWUSER) < 0) fail_world("unshare user", "", errno);
     /* The kernel takes an ordinary user's gid_map only after setgroups is denied (user_namespaces(7)). */

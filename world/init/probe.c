@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "namespaces.h"
+#include "probe_dial.h"
 #include "probe_notify.h"
 #include "setup.h"
 
@@ -110,5 +111,6 @@ int probe_run(int count, char *const *words) {
   if (count == 3 && strcmp(words[0], "whiteout") == 0) {
     return probe_whiteout(words[2], strcmp(words[1], "user") == 0);
   }
+  if (count == 3 && strcmp(words[0], "dial") == 0) return probe_dial(words[1], words[2]);
   return failed("words", EINVAL);
 }

@@ -16,6 +16,7 @@
 #include "frames.h"
 #include "listing.h"
 #include "outputs.h"
+#include "owner.h"
 #include "tree.h"
 
 /* A leader gives up after 1 s by itself; one that does not answer then is ended from here. */
@@ -82,6 +83,9 @@ bool requests_serve(int proc) {
       case FRAME_LIST:
         if (frame.id != 0 || frame.length != 0) fail_protocol("LIST: has an id or a payload");
         listing_send(proc);
+        break;
+      case FRAME_OWNER:
+        owner_send(proc, frame.id, number_of(&frame, "OWNER: not eight bytes"));
         break;
       default:
         fail_protocol("unknown frame type");

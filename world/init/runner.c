@@ -62,6 +62,14 @@ static int place_memory_file(int fd) {
   return fd == FRAME_MEMORY_FILE_FD ? fcntl(fd, F_SETFD, 0) : dup2(fd, FRAME_MEMORY_FILE_FD);
 }
 
+/* The copy here is closed before the program runs: while any copy is open a call waits for an answer, and PID 1's death
+   must end that. */
+static int hand_over(int listener) {
+  struct report report = {.kind = REPORT_LISTENER};
+  if (job_send(channel_fd, &report, sizeof report, NULL, 0, &listener, 1, 0) < 0) return -1;
+  return close(listener);
+}
+
 /* The descriptors are a copy of the leader's, so this changes nothing for it. */
 static void prepare(void) {
   if (setsid() < 0) _exit(1);
@@ -70,7 +78,12 @@ static void prepare(void) {
   for (int i = 0; i < 2; i++) {
     if (dup2(output_fds[i], STDOUT_FILENO + i) < 0) _exit(1);
   }
-  if (limits_enter_command() < 0 || filter_load_command() < 0) _exit(1);
+  int listener;
+  if (filter_load_command(&listener) < 0) _exit(1);
+  /* Under our own bound on descriptors: commands keep to a lower one, so that those they leave on their way (SCM_RIGHTS
+     counts per user) never stand in the way of this one. */
+  if (listener >= 0 && hand_over(listener) < 0) _exit(1);
+  if (limits_enter_command() < 0) _exit(1);
 }
 
 static void forget_signals(void) {

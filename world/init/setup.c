@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "setup.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <string.h>
 
@@ -36,6 +37,16 @@ static bool take_hostname(struct field *field, struct setup *setup) {
   return true;
 }
 
+static bool take_project(const struct field *field, struct setup *setup) {
+  static char project[PATH_MAX];
+  if (setup->project != NULL || !field_is_string(field, 2) || field->length >= PATH_MAX) return false;
+  if (field->data[0] != '/' || field->data[field->length - 1] == '/') return false;
+  memcpy(project, field->data, field->length);
+  project[field->length] = 0;
+  setup->project = project;
+  return true;
+}
+
 static bool take_program(const struct field *field, const uint8_t **program, size_t *length) {
   if (*program != NULL || field->length == 0 || field->length % FILTER_INSTRUCTION != 0) return false;
   *program = field->data;
@@ -65,6 +76,11 @@ const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
       case TAG_HOSTNAME:
         if (!take_hostname(&field, setup)) return "SETUP: bad HOSTNAME";
         break;
+      case TAG_NETWORK:
+        if (setup->network != 0 || !field_u64(&field, &setup->network) || setup->network > INT32_MAX) {
+          return "SETUP: bad NETWORK";
+        }
+        break;
       case TAG_SECCOMP:
         if (!take_program(&field, &setup->filter, &setup->filter_length)) return "SETUP: bad SECCOMP";
         break;
@@ -75,6 +91,14 @@ const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
         if (!take_program(&field, &setup->command_filter, &setup->command_filter_length)) {
           return "SETUP: bad COMMAND_FILTER";
         }
+        break;
+      case TAG_RECORD_FILTER:
+        if (!take_program(&field, &setup->record_filter, &setup->record_filter_length)) {
+          return "SETUP: bad RECORD_FILTER";
+        }
+        break;
+      case TAG_PROJECT:
+        if (!take_project(&field, setup)) return "SETUP: bad PROJECT";
         break;
       case TAG_LIMIT:
         if (!limits_take(&field, &setup->limits)) return "SETUP: bad LIMIT";
@@ -88,18 +112,25 @@ const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
       case TAG_MOUNT:
         if (field.length == 0) return "SETUP: empty MOUNT";
         break;
+      case TAG_WAITS:
+        if (setup->waits != 0 || !field_u64(&field, &setup->waits) || setup->waits != 1) return "SETUP: bad WAITS";
+        break;
       default:
         return "SETUP: unknown tag";
     }
   }
   if (got < 0) return "SETUP: malformed field";
   if (setup->guard != NULL && setup->filter == NULL) return "SETUP: a SECCOMP_GUARD needs a SECCOMP";
+  if (setup->record_filter != NULL && setup->project == NULL) return "SETUP: a RECORD_FILTER needs a PROJECT";
   if ((setup->namespaces & ~KNOWN_NAMESPACES) != 0) return "SETUP: unknown namespace";
   if ((setup->namespaces & NEEDED_NAMESPACES) != NEEDED_NAMESPACES) {
     return "SETUP: a world needs its own mount and pid namespace";
   }
   if ((setup->namespaces & CLONE_NEWUSER) != 0 && !(setup->has_uid && setup->has_gid)) {
     return "SETUP: a user namespace needs UID and GID";
+  }
+  if (setup->network != 0 && (setup->namespaces & CLONE_NEWNET) != 0) {
+    return "SETUP: a network namespace is joined or unshared";
   }
   if (setup->hostname != NULL && (setup->namespaces & CLONE_NEWUTS) == 0) {
     return "SETUP: a host name needs its own UTS namespace";

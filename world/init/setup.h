@@ -25,6 +25,7 @@ struct setup {
   uint32_t uid;
   uint32_t gid;
   bool has_uid, has_gid;
+  uint64_t network; /* whose network namespace to join; 0: none, it is unshared like the others */
   const char *hostname; /* NULL: keep the one that the namespace began with */
   const uint8_t *filter; /* instructions of a BPF program, unaligned; NULL: none */
   size_t filter_length;  /* of them */
@@ -32,7 +33,11 @@ struct setup {
   size_t guard_length;
   const uint8_t *command_filter;
   size_t command_filter_length;
+  const uint8_t *record_filter; /* instead of that one, where the kernel gives a listener for it */
+  size_t record_filter_length;
+  const char *project; /* below which changes of files are told; NULL: nowhere */
   struct limits limits;
+  uint64_t waits;       /* 1: REST brings more operations (rest.h) */
   uint8_t *mounts;      /* the payload again, for setup_next_mount */
   size_t mounts_length;
 };

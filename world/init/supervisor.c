@@ -30,6 +30,7 @@
 #include "mounts.h"
 #include "namespaces.h"
 #include "outputs.h"
+#include "places.h"
 #include "requests.h"
 #include "watch.h"
 
@@ -111,6 +112,7 @@ static int build(const struct setup *setup, int null) {
   if (names_guarded()) credentials_drop_but_mount();
   else credentials_drop();
   groups_open(&setup->limits);
+  places_open(stage.proc, setup->project);
   raise_descriptor_limit();
   close(null);
   open_signals();
@@ -173,7 +175,9 @@ static void handle(int proc, const struct event *event) {
     case SOURCE_NAMES:
       return names_hear();
     case SOURCE_LISTENER:
-      return listener_serve();
+      return children_listen((pid_t)event->id, event->events);
+    case SOURCE_IDLE:
+      return leader_hear();
     case SOURCE_STDOUT:
     case SOURCE_STDERR:
     case SOURCE_LEADER:

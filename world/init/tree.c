@@ -11,6 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* How deep a process may stand below its leader to be found. */
+#define TREE_DEPTH 128
+
 /* Not on the stack and not allocated: leaders walk too, and pay only for the pages they touch. */
 static struct tree_process processes[TREE_MAX];
 static int found;
@@ -89,6 +92,16 @@ pid_t tree_parent(int proc, pid_t pid) {
   const char *name_end = strrchr(text, ')');
   int parent;
   return name_end != NULL && sscanf(name_end + 1, " %*c %d", &parent) == 1 ? parent : -1;
+}
+
+pid_t tree_top(int proc, pid_t pid) {
+  for (int depth = 0; depth < TREE_DEPTH; depth++) {
+    pid_t parent = tree_parent(proc, pid);
+    if (parent == 1) return pid;
+    if (parent <= 0) return 0;
+    pid = parent;
+  }
+  return 0;
 }
 
 int tree_signal(int proc, pid_t root, int deep, int signal) {

@@ -19,6 +19,9 @@ const struct tree_process *tree_below(int proc, pid_t root, int deep, int *count
 /* The parent of a process or thread; -1 when it is gone. */
 pid_t tree_parent(int proc, pid_t pid);
 
+/* The child of PID 1 above a process or thread; 0 when one of them has gone meanwhile. */
+pid_t tree_top(int proc, pid_t pid);
+
 /* Sends a signal to every descendant. Returns how many there were. */
 int tree_signal(int proc, pid_t root, int deep, int signal);
 

@@ -77,6 +77,23 @@ int veil_hide(const struct stage *stage, const char *path) {
   return close_keeping_errno(folder, result);
 }
 
+int veil_show(const struct stage *stage, const char *path, const char *text) {
+  char parent[PATH_MAX];
+  const char *name = strrchr(path, '/') + 1;
+  snprintf(parent, sizeof parent, "%.*s", (int)(name - path), path);
+  int folder = open_masks(stage, parent);
+  /* Below a whiteout, or in a folder that has just gone: there is nothing that it could stand in. */
+  if (folder < 0) return errno == ENOTDIR || errno == ENOENT ? 0 : -1;
+  int file = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
+  close_keeping_errno(folder, 0);
+  /* A whiteout stands here already: what is denied stays so. */
+  if (file < 0) return errno == EEXIST ? 0 : -1;
+  size_t length = strlen(text);
+  ssize_t written = write(file, text, length);
+  if (written >= 0 && (size_t)written < length) errno = ENOSPC;
+  return close_keeping_errno(file, written == (ssize_t)length ? 0 : -1);
+}
+
 /* Opens SOURCE on the host; a noexec that its mount has is kept. */
 static int open_source(const struct stage *stage, const char *source, uint64_t *attributes) {
   struct statvfs status;

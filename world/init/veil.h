@@ -8,6 +8,9 @@
 
 /* A whiteout at an absolute host path, in the layer that every veil gets its part of. 0, or -1 with errno. */
 int veil_hide(const struct stage *stage, const char *path);
+/* A file with this text at an absolute host path, in the same layer: it stands before the host's own, or where that has none,
+   and nothing is made on the host. What is hidden stays hidden. 0, or -1 with errno. */
+int veil_show(const struct stage *stage, const char *path, const char *text);
 /* veil SOURCE TARGET [UPPER WORK] [userxattr]. 0, or -1 with errno and the path in `*path`. */
 int veil_place(const struct stage *stage, const struct mount_step *step, const char **path);
 

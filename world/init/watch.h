@@ -9,7 +9,8 @@ enum source {
   SOURCE_CHILDREN,
   SOURCE_FORKER,
   SOURCE_NAMES,
-  SOURCE_LISTENER,
+  SOURCE_LISTENER, /* its id is the leader's pid, 0: the one of all */
+  SOURCE_IDLE,     /* the idle leader */
   SOURCE_STDOUT,
   SOURCE_STDERR,
   SOURCE_LEADER
