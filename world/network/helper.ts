@@ -1,0 +1,208 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { Socket } from "node:net";
+import { type Captured, type NetworkRules, type WorldNetwork, WorldUnavailable } from "../backend.ts";
+import type { DnsSockets } from "./face.ts";
+import { errnoName } from "../linux/errno.ts";
+import { birth, type Born, type Said } from "./birth.ts";
+import { findNft } from "./nft.ts";
+import { listenedPorts, rulesText } from "./rules.ts";
+
+/** What nft, or a listener, may take; a busy machine takes 50 ms. */
+const RULES_PATIENCE_MS = 10_000;
+
+type Dialled = { readonly resolve: (socket: Socket) => void; readonly reject: (error: Error) => void };
+
+/**
+ * The broker's end of `substrate-init network`: one for each world, in no namespace of it but that of the network. It goes
+ * when its channel closes, so also with a broker that is killed.
+ */
+export class NetworkHelper implements WorldNetwork {
+  /** Process id on the host: whoever joins the namespaces finds them by it. */
+  readonly pid: number;
+  /** Settles with the cause when it is gone; never rejects. */
+  readonly ended: Promise<string>;
+  /** Why nft is not used, in words for people; undefined: it is. */
+  #refusal: string | undefined;
+  readonly #child: ChildProcess;
+  readonly #listener: number;
+  #dns: DnsSockets | undefined;
+  /** Why it is gone. */
+  #over: string | undefined;
+  readonly #dialled = new Map<number, Dialled>();
+  #waiting: Captured[] = [];
+  #take: ((captured: Captured) => void) | undefined;
+  #ruled: ((complaint: string) => void) | undefined;
+  /** One change after the other. */
+  #turn: Promise<void> = Promise.resolve();
+  /** How rules were carried out first, and so from then on. */
+  #way: "nft" | "listeners" | undefined;
+  #numbers = 0;
+
+  private constructor(child: ChildProcess, nft: string | undefined, born: Born) {
+    this.#child = child;
+    this.#refusal = nft === undefined ? "this host has no nft (Debian: apt-get install nftables)" : undefined;
+    this.#listener = born.port;
+    this.#dns = { udp: born.udp, tcp: born.tcp };
+    this.pid = child.pid ?? 0;
+    this.ended = new Promise((resolve) => {
+      child.once("exit", (code, signal) =>
+        resolve(`its network ended with ${signal ?? `exit code ${code}`}`),
+      );
+    });
+    void this.ended.then((cause) => this.#settle(cause));
+    child.on("message", (said: Said, socket) =>
+      this.#hear(said, socket instanceof Socket ? socket : undefined),
+    );
+  }
+
+  /** Makes the namespace. Throws {@link WorldUnavailable}; nothing is left of it then. */
+  static async start(init: string, signal: AbortSignal): Promise<NetworkHelper> {
+    signal.throwIfAborted();
+    const nft = findNft();
+    const child = spawn(init, ["network", nft ?? "-"], {
+      stdio: ["ignore", "ignore", "ignore", "ipc"],
+      env: {},
+      cwd: "/",
+      detached: true,
+    });
+    try {
+      return new NetworkHelper(child, nft, await birth(child, signal));
+    } catch (error) {
+      child.kill("SIGKILL");
+      throw error;
+    }
+  }
+
+  /** Of the isolation vector, as it is now: what nft refuses shows with the first rules that there are. */
+  get word(): string {
+    if (this.#way !== "listeners") return "on";
+    return `degraded: ${this.#refusal ?? "unknown"}: programs reach only the ports that are listened on, and what is refused is reset after it was taken`;
+  }
+
+  takeDns(): DnsSockets {
+    const dns = this.#dns;
+    // A world that waited for its command may have lost its network meanwhile.
+    if (this.#over !== undefined)
+      throw new WorldUnavailable(`Its world ended before it began: ${this.#over}`, "Run it again");
+    if (dns === undefined) throw new Error("The sockets for names were taken already");
+    this.#dns = undefined;
+    return dns;
+  }
+
+  onConnection(listener: (captured: Captured) => void): void {
+    this.#take = listener;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const captured of waiting) listener(captured);
+  }
+
+  allow(rules: NetworkRules): Promise<void> {
+    const turn = this.#turn.then(() => this.#allow(rules));
+    // Whoever asked is told, ignoring here: the next change is tried all the same.
+    this.#turn = turn.catch(() => {});
+    return turn;
+  }
+
+  connect(port: number): Promise<Socket> {
+    this.#numbers += 1;
+    const number = this.#numbers;
+    return new Promise((resolve, reject) => {
+      if (!this.#send({ connect: `${number} ${port}` }))
+        return reject(new Error("The world's network has ended"));
+      this.#dialled.set(number, { resolve, reject });
+    });
+  }
+
+  end(): void {
+    if (this.#child.connected) this.#child.disconnect();
+  }
+
+  async #allow(rules: NetworkRules): Promise<void> {
+    // Nothing listens in a new namespace but what the world's own commands start: it needs no rules to refuse.
+    if (this.#way === undefined && rules.ports.length === 0 && rules.ranges.length === 0) return;
+    const complaint = (await this.#byNft(rules)) ?? (await this.#byListeners(rules));
+    if (complaint === "") return;
+    throw new WorldUnavailable(
+      `Cannot change a world's network: ${complaint}`,
+      "See 'substrate broker logs'",
+    );
+  }
+
+  /** Null where nft is not the way. A host that refuses the first rules refuses all; later ones are only not carried out. */
+  async #byNft(rules: NetworkRules): Promise<string | null> {
+    if (this.#way === "listeners" || this.#refusal !== undefined) return null;
+    const place = this.#way === undefined ? "new" : "ruled";
+    const complaint = await this.#say({ rules: rulesText(rules, this.#listener, place) });
+    if (complaint === "") this.#way = "nft";
+    if (complaint === "" || this.#way === "nft") return complaint;
+    this.#refusal = `nft cannot make rules for a network namespace here (${complaint})`;
+    return null;
+  }
+
+  async #byListeners(rules: NetworkRules): Promise<string> {
+    this.#way = "listeners";
+    return await this.#say({ listen: listenedPorts(rules).join(",") });
+  }
+
+  #say(message: Readonly<Record<string, string>>): Promise<string> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => answer("it took too long"), RULES_PATIENCE_MS);
+      const answer = (complaint: string): void => {
+        clearTimeout(timer);
+        this.#ruled = undefined;
+        resolve(complaint);
+      };
+      this.#ruled = answer;
+      if (!this.#send(message)) answer("the world's network has ended");
+    });
+  }
+
+  #send(message: Readonly<Record<string, string>>): boolean {
+    if (!this.#child.connected) return false;
+    this.#child.send(message);
+    return true;
+  }
+
+  #hear(said: Said, socket: Socket | undefined): void {
+    if (said.rules !== undefined) this.#ruled?.(said.rules);
+    else if (said.to !== undefined) this.#captured(said, socket);
+    else if (said.connected !== undefined) this.#connected(said.connected, socket);
+    else if (said.refused !== undefined) this.#refused(said.refused, said.errno ?? 0);
+  }
+
+  #captured({ to: address = "", port = 0, inode = 0 }: Said, socket: Socket | undefined): void {
+    if (socket === undefined) return;
+    socket.allowHalfOpen = true;
+    const captured = { socket, address, port, inode };
+    if (this.#take === undefined) this.#waiting.push(captured);
+    else this.#take(captured);
+  }
+
+  #connected(number: number, socket: Socket | undefined): void {
+    const dialled = this.#dialled.get(number);
+    this.#dialled.delete(number);
+    if (dialled === undefined || socket === undefined) socket?.destroy();
+    else {
+      socket.allowHalfOpen = true;
+      dialled.resolve(socket);
+    }
+  }
+
+  #refused(number: number, errno: number): void {
+    this.#dialled.get(number)?.reject(new Error(`Nothing listens there in the world: ${errnoName(errno)}`));
+    this.#dialled.delete(number);
+  }
+
+  #settle(cause: string): void {
+    this.#over = cause;
+    this.#dns?.udp.close();
+    this.#dns?.tcp.close();
+    this.#dns = undefined;
+    for (const { socket } of this.#waiting) socket.destroy();
+    this.#waiting = [];
+    for (const { reject } of this.#dialled.values())
+      reject(new Error(`The world's network is gone: ${cause}`));
+    this.#dialled.clear();
+    this.#ruled?.(cause);
+  }
+}

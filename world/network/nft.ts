@@ -1,0 +1,18 @@
+import { accessSync, constants } from "node:fs";
+
+/** Where distributions put it; an ordinary user's PATH has no `sbin`. */
+const PLACES = ["/usr/sbin/nft", "/sbin/nft", "/usr/bin/nft", "/usr/local/sbin/nft"];
+
+/** The path of this host's nft; undefined when it has none. */
+export function findNft(): string | undefined {
+  return PLACES.find(isProgram);
+}
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
