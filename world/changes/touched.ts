@@ -1,0 +1,80 @@
+/** The records of TOUCHED (schemas/world-frames.schema.json), put together: what stood where when the command began. */
+import { TOUCHED_HEADER_SIZE } from "../../schemas/generated/frames.ts";
+import { type Move, originOf } from "./moves.ts";
+import type { Turns } from "./turns.ts";
+
+/** What was done to a name, as bits. */
+export const HOW = { name: 1, write: 2, mode: 4, moved: 8 } as const;
+
+/** The numbers of `before` in a record. */
+const ABSENT = 0;
+const TOLD = 2;
+const MOVED = 3;
+
+/** What stood under a name. */
+export type Before = {
+  readonly mode: number;
+  readonly size: bigint;
+  readonly inode: bigint;
+  readonly mtime: bigint;
+  readonly ctime: bigint;
+};
+
+/** What was told of one command. Paths are relative to the project, one letter for each byte. */
+export type Touched = {
+  /** By path, bits of {@link HOW}. */
+  readonly how: Map<string, number>;
+  /** By path, what stood there when the command began; undefined: nothing. What is not here is not known. */
+  readonly before: Map<string, Before | undefined>;
+  /** Paths that other files had when the command began, or none: what is known of those says which. */
+  readonly taken: Set<string>;
+  /** Folders that were moved, in order. */
+  readonly moves: Move[];
+};
+
+/** Throws `RangeError` on a record that leaves its frame. */
+export async function readTouched(payloads: readonly Buffer[], turns: Turns): Promise<Touched> {
+  const all: Touched = { how: new Map(), before: new Map(), taken: new Set(), moves: [] };
+  for (const payload of payloads) {
+    await turns.next();
+    readPayload(payload, all);
+  }
+  return all;
+}
+
+function readPayload(payload: Buffer, all: Touched): void {
+  for (let at = 0; at < payload.length; ) {
+    if (at + TOUCHED_HEADER_SIZE > payload.length) throw new RangeError("A record of TOUCHED is cut");
+    const end = at + TOUCHED_HEADER_SIZE + payload.readUInt16LE(at);
+    if (end > payload.length) throw new RangeError("A path of TOUCHED leaves its frame");
+    const path = payload.toString("latin1", at + TOUCHED_HEADER_SIZE, end);
+    readRecord(payload, at, path, all);
+    at = end;
+  }
+}
+
+function readRecord(payload: Buffer, at: number, path: string, all: Touched): void {
+  const { how, before, moves } = all;
+  const [bits, kind] = [payload.readUInt8(at + 2), payload.readUInt8(at + 3)];
+  if (kind === MOVED) {
+    const [from = "", to = ""] = path.split("\0");
+    moves.push({ from, to, exchanged: bits === 1 });
+    return;
+  }
+  how.set(path, (how.get(path) ?? 0) | bits);
+  if (kind === TOLD) return;
+  const origin = originOf(path, moves);
+  if (origin !== path) all.taken.add(path);
+  if (origin === undefined || before.has(origin)) return;
+  before.set(origin, kind === ABSENT ? undefined : beforeAt(payload, at));
+}
+
+function beforeAt(payload: Buffer, at: number): Before {
+  return {
+    mode: payload.readUInt32LE(at + 4),
+    size: payload.readBigUInt64LE(at + 8),
+    inode: payload.readBigUInt64LE(at + 16),
+    mtime: payload.readBigInt64LE(at + 24),
+    ctime: payload.readBigInt64LE(at + 32),
+  };
+}
