@@ -1,160 +1,96 @@
 /**
- * What changed, read from an overlay's upper layer: its cost grows with the changes and not with the project.
- * In the upper layer a character device 0:0 is a whiteout (something below was deleted); everything else was
- * written there, or copied up because it was modified (kernel: Documentation/filesystems/overlayfs.rst).
+ * What changed, read from an overlay's upper layer: its cost grows with the changes and not with the project. A change is a
+ * difference between what stood there and what stands there now: what was only opened for writing, or touched, is none; and
+ * of a folder that is gone each name that stood in it is.
  */
-import { createHash } from "node:crypto";
-import { constants, type Stats } from "node:fs";
-import { lstat, open, readlink } from "node:fs/promises";
-import { join } from "node:path";
+import { opendirSync } from "node:fs";
 import type { FsDiff } from "../../schemas/generated/types.ts";
+import { beyondBounds, MAX_FILES, MAX_FOLDERS, MAX_HASHED } from "../fs-diff.ts";
 import { isAutorun } from "./autorun.ts";
-import { bytesOf, namesBelow, rawPath, shownPath } from "./names.ts";
+import type { ChangeReader, Layer } from "./change-reader.ts";
+import type { LayerChange, LayerEnd } from "./change-records.ts";
+import { shownPath } from "./names.ts";
 
-/** Bounds of a listed diff (source document: 1,000 files and 100 folders, then a summary and a tree hash). */
-const MAX_FILES = 1000;
-const MAX_FOLDERS = 100;
-
-/** Bytes that are hashed at most: a second or so of one processor, after the command has ended. */
-const MAX_HASHED = 512 * 1024 * 1024;
-
-type Change = {
-  /** One letter for each byte (names.ts). */
-  readonly path: string;
-  readonly kind: "write" | "mod" | "delete" | "dir";
-  readonly stat: Stats;
+/** What is kept of a listing, whatever its length. */
+type Listed = {
+  readonly files: LayerChange[];
+  readonly folders: string[];
+  readonly autorun: string[];
+  fileCount: number;
+  folderCount: number;
+  unread: number;
+  firstUnread: string;
 };
 
-export async function overlayDiff(layers: string, project: string, signal: AbortSignal): Promise<FsDiff> {
-  const upper = bytesOf(join(layers, "upper"));
-  const unreadable: string[] = [];
-  const changes: Change[] = [];
-  for await (const change of walk(upper, bytesOf(project), "", unreadable)) {
-    signal.throwIfAborted();
-    changes.push(change);
-  }
-  changes.sort(byPath);
-  const files = changes.filter((change) => change.kind !== "dir");
-  const folders = changes.filter((change) => change.kind === "dir");
-  const listed = files.slice(0, MAX_FILES);
-  const hash = await treeHash(upper, changes, unreadable, signal);
-  const gaps = gapsOf(files.length, folders.length, unreadable, changes.length > 0 && hash === null);
+const NO_CHANGE: LayerEnd = { hash: null, full: false };
+
+export async function overlayDiff(reader: ChangeReader, layer: Layer, signal: AbortSignal): Promise<FsDiff> {
+  const listed: Listed = {
+    files: [],
+    folders: [],
+    autorun: [],
+    fileCount: 0,
+    folderCount: 0,
+    unread: 0,
+    firstUnread: "",
+  };
+  // Most commands change nothing, and the layer is a folder of ours: one look, and nobody is asked.
+  const end = isEmpty(layer.upper)
+    ? NO_CHANGE
+    : await reader.read(layer, signal, (change) => take(listed, change));
+  const { files, folders, autorun, fileCount, folderCount, unread } = listed;
+  const gaps = gapsOf(listed, end);
   return {
-    writes: pathsOf(listed, "write"),
-    mods: pathsOf(listed, "mod"),
-    deletes: pathsOf(listed, "delete"),
-    dirs: pathsOf(folders.slice(0, MAX_FOLDERS), "dir"),
-    autorun: pathsOf(files).filter(isAutorun).slice(0, MAX_FILES),
+    writes: pathsOf(files, "write"),
+    mods: pathsOf(files, "mod"),
+    deletes: pathsOf(files, "delete"),
+    dirs: folders.map(shownPath),
+    autorun: autorun.map(shownPath),
     world_only: [],
-    held: changes.length + unreadable.length > 0,
+    held: fileCount + folderCount + unread > 0,
     truncated: gaps.length > 0,
     summary: gaps.length === 0 ? null : gaps.join("; "),
-    tree_hash: hash,
+    tree_hash: end.hash,
   };
 }
 
+function isEmpty(folder: string): boolean {
+  const names = opendirSync(folder);
+  try {
+    return names.readSync() === null;
+  } finally {
+    names.closeSync();
+  }
+}
+
+function take(listed: Listed, change: LayerChange): void {
+  if (change.kind === "unread") {
+    listed.unread += 1;
+    if (listed.unread === 1) listed.firstUnread = change.path;
+  } else if (change.kind === "dir") {
+    listed.folderCount += 1;
+    if (listed.folders.length < MAX_FOLDERS) listed.folders.push(change.path);
+  } else {
+    listed.fileCount += 1;
+    if (listed.files.length < MAX_FILES) listed.files.push(change);
+    // Of every path, listed or not: what runs by itself must not hide behind a thousand others.
+    if (listed.autorun.length < MAX_FILES && isAutorun(change.path)) listed.autorun.push(change.path);
+  }
+}
+
 /** What the listing leaves out, in words. */
-function gapsOf(
-  files: number,
-  folders: number,
-  unreadable: readonly string[],
-  unhashed: boolean,
-): readonly string[] {
-  const long = files > MAX_FILES || folders > MAX_FOLDERS;
+function gapsOf({ fileCount, folderCount, unread, firstUnread }: Listed, end: LayerEnd): readonly string[] {
+  const unhashed = end.hash === null && fileCount + folderCount + unread > 0;
   return [
-    ...(long
-      ? [
-          `${files} files and ${folders} folders changed; the first ${MAX_FILES} files and ${MAX_FOLDERS} folders are listed`,
-        ]
-      : []),
-    ...(unreadable.length > 0
-      ? [`${unreadable.length} paths cannot be read, the first is '${shownPath(unreadable[0] ?? "")}'`]
-      : []),
+    ...beyondBounds(fileCount, folderCount),
+    ...(end.full ? ["there are more changes than can be counted"] : []),
+    ...(unread > 0 ? [`${unread} paths cannot be read, the first is '${shownPath(firstUnread)}'`] : []),
     ...(unhashed
       ? [`no tree hash: the changes hold more than ${MAX_HASHED} bytes, or some that cannot be read`]
       : []),
   ];
 }
 
-async function* walk(
-  upper: string,
-  project: string,
-  below: string,
-  unreadable: string[],
-): AsyncGenerator<Change> {
-  const names = await namesBelow(join(upper, below)).catch(() => {
-    unreadable.push(below);
-    return [];
-  });
-  for (const name of names) {
-    const path = join(below, name);
-    // It lies deeper than a path can be long (4,096 bytes): it is held, and said to be unread.
-    const stat = await lstat(rawPath(join(upper, path))).catch(() => undefined);
-    if (stat === undefined) {
-      unreadable.push(path);
-      continue;
-    }
-    const original = await lstat(rawPath(join(project, path))).catch(() => undefined);
-    if (!stat.isDirectory()) {
-      yield { path, kind: isWhiteout(stat) ? "delete" : original === undefined ? "write" : "mod", stat };
-      continue;
-    }
-    // A folder that stands below as a folder was only copied up on the way to what changed inside it.
-    if (original?.isDirectory() !== true) yield { path, kind: "dir", stat };
-    yield* walk(upper, project, path, unreadable);
-  }
-}
-
-/**
- * Equal changes hash alike whenever they were made: kind, path, mode and content count, times do not. Null when there is
- * nothing to hash, too much of it (a sparse file has any size for nothing), or something that cannot be read.
- */
-async function treeHash(
-  upper: string,
-  changes: readonly Change[],
-  unreadable: string[],
-  signal: AbortSignal,
-): Promise<string | null> {
-  const bytes = changes.reduce((sum, { stat }) => sum + (stat.isFile() ? stat.size : 0), 0);
-  if (changes.length === 0 || bytes > MAX_HASHED) return null;
-  const tree = createHash("sha256");
-  for (const { kind, path, stat } of changes) {
-    signal.throwIfAborted();
-    const content = await contentHash(join(upper, path), stat).catch(() => undefined);
-    if (content === undefined) unreadable.push(path);
-    tree
-      .update(`${kind}\0`)
-      .update(path, "latin1")
-      .update(`\0${stat.mode.toString(8)}\0${content}\n`);
-  }
-  return unreadable.length > 0 ? null : `sha256:${tree.digest("hex")}`;
-}
-
-/** Never through a link and never waiting for a pipe that took the file's place: the name may be swapped meanwhile. */
-async function contentHash(path: string, stat: Stats): Promise<string> {
-  if (stat.isSymbolicLink()) return await readlink(rawPath(path));
-  if (!stat.isFile()) return "";
-  const hash = createHash("sha256");
-  const file = await open(rawPath(path), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  try {
-    for await (const chunk of file.createReadStream({ autoClose: false, end: MAX_HASHED }))
-      hash.update(chunk as Buffer);
-  } finally {
-    await file.close();
-  }
-  return hash.digest("hex");
-}
-
-function isWhiteout(stat: Stats): boolean {
-  return stat.isCharacterDevice() && stat.rdev === 0;
-}
-
-function pathsOf(changes: readonly Change[], kind?: Change["kind"]): string[] {
-  return changes
-    .filter((change) => kind === undefined || change.kind === kind)
-    .map((change) => shownPath(change.path));
-}
-
-function byPath(a: Change, b: Change): number {
-  return a.path < b.path ? -1 : 1;
+function pathsOf(changes: readonly LayerChange[], kind: LayerChange["kind"]): string[] {
+  return changes.filter((change) => change.kind === kind).map((change) => shownPath(change.path));
 }

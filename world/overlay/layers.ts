@@ -1,20 +1,33 @@
 import { execFile } from "node:child_process";
-import { existsSync, readdirSync } from "node:fs";
-import { chmod, mkdir, readdir, rm, stat } from "node:fs/promises";
+import { existsSync, mkdirSync, readdirSync, renameSync, statSync } from "node:fs";
+import { chmod, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { WorldUnavailable } from "../backend.ts";
 
+/** What is being removed is called as what strayed in a world that is gone: whoever sweeps next goes on with it. */
+const NAMELESS = "wld_gone_";
+
+/** The layers of an overlay that is about to be mounted. */
+export type Layers = {
+  readonly folder: string;
+  /** Ns since the epoch, by the clock with which the kernel stamps files: it lags behind ours by up to one of its ticks. */
+  readonly madeAt: bigint;
+};
+
 /**
  * Makes the folders of one overlay: `upper` takes the changes, `work` is the kernel's scratch room and must lie
- * on the same file system. Throws {@link WorldUnavailable} when they cannot be made.
+ * on the same file system. At once: it is on the path of a command, and takes less time than it takes to ask for it.
+ * Throws {@link WorldUnavailable} when they cannot be made.
  */
-export async function prepareLayers(layers: string): Promise<void> {
+export function prepareLayers(folder: string): Layers {
+  const upper = join(folder, "upper");
   try {
-    await mkdir(join(layers, "upper"), { recursive: true, mode: 0o755 });
-    await mkdir(join(layers, "work"), { recursive: true, mode: 0o700 });
+    mkdirSync(join(folder, "work"), { recursive: true, mode: 0o700 });
+    mkdirSync(upper, { recursive: true, mode: 0o755 });
+    return { folder, madeAt: statSync(upper, { bigint: true }).ctimeNs };
   } catch (error) {
-    throw unmakable(layers, error);
+    throw unmakable(folder, error);
   }
 }
 
@@ -92,24 +105,39 @@ function isEmpty(folder: string): boolean {
 
 /**
  * Removes what nobody needs below `root` and returns how many: held changes (`spn_…`) made more than `maxAgeMs` ago, and
- * stray writes (`wld_…`) of worlds that are gone. What is `live` stays, and so does one that resists.
+ * stray writes (`wld_…`) of worlds that are gone. What is `live` stays, and so does one that resists. Held changes lose their
+ * name first: half of them must not be taken for all when the removal is cut off.
  */
 export async function expireLayers(
   root: string,
   maxAgeMs: number,
   now: number,
-  live: ReadonlySet<string>,
+  live: Pick<ReadonlySet<string>, "has">,
 ): Promise<number> {
   let removed = 0;
   for (const name of await readdir(root).catch(() => [])) {
     const layers = join(root, name);
     if (live.has(layers) || !(await isExpired(layers, name, now - maxAgeMs))) continue;
-    removed += await removeLayers(layers).then(
+    const nameless = name.startsWith("spn_") ? `${root}/${NAMELESS}${name}` : layers;
+    // Nothing may come between the look and the renaming: who asks for them later finds none.
+    if (live.has(layers) || !renamed(layers, nameless)) continue;
+    removed += await removeLayers(nameless).then(
       () => 1,
       () => 0,
     );
   }
   return removed;
+}
+
+function renamed(from: string, to: string): boolean {
+  if (from === to) return true;
+  try {
+    renameSync(from, to);
+    return true;
+  } catch {
+    // It resists, ignoring: it is tried at the next sweep.
+    return false;
+  }
 }
 
 async function isExpired(layers: string, name: string, before: number): Promise<boolean> {

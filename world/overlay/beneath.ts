@@ -1,0 +1,110 @@
+/**
+ * Looking at what lies below a folder without following any link on the way, though somebody swaps folders for links
+ * meanwhile: each folder is opened below the last one (/proc/self/fd, since Node has no openat). Paths are bytes.
+ */
+import { constants, type Stats } from "node:fs";
+import { type FileHandle, lstat, open, readdir, readlink } from "node:fs/promises";
+import { posix } from "node:path";
+import { rawPath } from "./names.ts";
+
+/** From `include/uapi/asm-generic/fcntl.h`: Node has no name for it. A folder that may only be entered opens with it. */
+const O_PATH = 0o10000000;
+const WALK = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+/** Never waiting for a pipe that took the file's place. */
+const READ = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+export class Beneath {
+  readonly #root: FileHandle;
+  /** The folder that was looked into last: most paths that follow lie in it too. */
+  #last: { readonly folder: string; readonly handle: FileHandle } | undefined;
+
+  private constructor(root: FileHandle) {
+    this.#root = root;
+  }
+
+  /** The caller says whether a link may stand for the folder itself, by how it spells it. */
+  static async open(folder: string): Promise<Beneath> {
+    return new Beneath(await open(folder, WALK));
+  }
+
+  /** Device and inode of the folder. */
+  async identity(): Promise<string> {
+    const { dev, ino } = await this.#root.stat();
+    return `${dev}:${ino}`;
+  }
+
+  /** Undefined where nothing is reached. A link is itself. */
+  async look(path: string): Promise<Stats | undefined> {
+    const place = await this.#placeOf(path);
+    // Gone, or closed to us, ignoring: it cannot be shown then.
+    return place === undefined ? undefined : await lstat(place).catch(() => undefined);
+  }
+
+  /** Where a link leads; undefined when it is none. */
+  async target(path: string): Promise<Uint8Array | undefined> {
+    const place = await this.#placeOf(path);
+    if (place === undefined) return undefined;
+    return await readlink(place, { encoding: "buffer" }).catch(() => undefined);
+  }
+
+  /** The bytes of a regular file; undefined when it is none, cannot be read, or has more than `limit`. */
+  async read(path: string, limit: number): Promise<Uint8Array | undefined> {
+    const place = await this.#placeOf(path);
+    const file = place === undefined ? undefined : await open(place, READ).catch(() => undefined);
+    if (file === undefined) return undefined;
+    try {
+      const stat = await file.stat();
+      if (!stat.isFile() || stat.size > limit) return undefined;
+      // One more than it has: a file that grows meanwhile is not cut and taken for the whole.
+      const buffer = Buffer.alloc(stat.size + 1);
+      const { bytesRead } = await file.read(buffer, 0, buffer.length, 0);
+      return bytesRead > stat.size ? undefined : buffer.subarray(0, bytesRead);
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** Names in a folder, each with whether it is a folder; none where there is no such folder. */
+  async entries(folder: string): Promise<readonly { readonly name: string; readonly isFolder: boolean }[]> {
+    const handle = await this.#folder(folder);
+    if (handle === undefined) return [];
+    const place = `/proc/self/fd/${handle.fd}`;
+    const entries = await readdir(place, { encoding: "latin1", withFileTypes: true }).catch(() => []);
+    return entries.map((entry) => ({ name: entry.name, isFolder: entry.isDirectory() }));
+  }
+
+  async close(): Promise<void> {
+    await this.#last?.handle.close();
+    await this.#root.close();
+  }
+
+  async #placeOf(path: string): Promise<Buffer | undefined> {
+    const handle = await this.#folder(posix.dirname(path));
+    return handle === undefined ? undefined : below(handle, posix.basename(path));
+  }
+
+  async #folder(folder: string): Promise<FileHandle | undefined> {
+    if (folder === "." || folder === "") return this.#root;
+    if (this.#last?.folder === folder) return this.#last.handle;
+    const handle = await this.#walk(folder.split("/"));
+    if (handle === undefined) return undefined;
+    await this.#last?.handle.close();
+    this.#last = { folder, handle };
+    return handle;
+  }
+
+  async #walk(names: readonly string[]): Promise<FileHandle | undefined> {
+    let at = this.#root;
+    for (const name of names) {
+      const next = await open(below(at, name), WALK).catch(() => undefined);
+      if (at !== this.#root) await at.close();
+      if (next === undefined) return undefined;
+      at = next;
+    }
+    return at;
+  }
+}
+
+function below(handle: FileHandle, name: string): Buffer {
+  return Buffer.concat([Buffer.from(`/proc/self/fd/${handle.fd}/`), rawPath(name)]);
+}

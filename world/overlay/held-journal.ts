@@ -1,0 +1,234 @@
+/**
+ * What was done with held changes so far, in `layers`: a folder `applies/N` for each apply and undo, with its plan, what was
+ * replaced (`old`) and how everything was left (`record`), and `discarded`. The native part writes `placed`, `record` and
+ * `finished` (world/init/held_change.c says in which order).
+ */
+import { randomBytes } from "node:crypto";
+import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { fieldsOf } from "./held-session.ts";
+import { parentOf, type Sight, sightOf } from "./held-rows.ts";
+
+/** `p` put, `i` into the put before it, `t` taken away, `a` attributes (world/init/held_plan.h). */
+export type Step = {
+  readonly kind: "p" | "i" | "t" | "a";
+  /** `w` whole, `a` alone, `t` times only, `n` nothing. */
+  readonly how: "w" | "a" | "t" | "n";
+  readonly path: string;
+  /** Below `layers`. */
+  readonly source: string;
+  /** The text of a {@link Sight}; "" for nothing. */
+  readonly expect: string;
+};
+
+/** `back`: neither, but something was moved and put back, which sets its ctime. */
+export type Verb = "apply" | "undo" | "back";
+
+/** An apply or undo that has happened. */
+export type Past = {
+  readonly folder: string;
+  readonly verb: Verb;
+  readonly paths: readonly string[];
+  readonly steps: readonly Step[];
+};
+
+export type Journal = {
+  readonly past: readonly Past[];
+  /** Paths of changes that are in the project, with the folder of their apply. */
+  readonly applied: ReadonlyMap<string, string>;
+  readonly discarded: ReadonlySet<string>;
+  /** Paths of changes that were in the project once and were taken back. */
+  readonly undone: ReadonlySet<string>;
+  /** How we left what we touched. */
+  readonly left: ReadonlyMap<string, Sight>;
+};
+
+const HEADER = 6;
+const ROW = 4;
+const APPLIES = "applies";
+const DISCARDED = "discarded";
+
+export async function readJournal(layers: string): Promise<Journal> {
+  const folders = (await namesOf(join(layers, APPLIES))).filter((name) => /^\d+$/.test(name)).sort();
+  const past: Past[] = [];
+  const applied = new Map<string, string>();
+  const undone = new Set<string>();
+  const left = new Map<string, Sight>();
+  for (const name of folders) {
+    const folder = `${APPLIES}/${name}`;
+    const record = await fieldsIn(join(layers, folder, "record"));
+    // Taken back, or not at its end: nothing of it counts.
+    if (record === null) continue;
+    const change = await readPast(layers, folder);
+    past.push(change);
+    if (change.verb === "apply") for (const path of change.paths) applied.set(path, folder);
+    if (change.verb === "undo") for (const path of change.paths) if (applied.delete(path)) undone.add(path);
+    takeRecord(left, change, record);
+  }
+  const discarded = new Set(await fieldsIn(join(layers, DISCARDED)));
+  return { past, applied, discarded, undone, left };
+}
+
+async function readPast(layers: string, folder: string): Promise<Past> {
+  const [verb, , ...paths] = (await fieldsIn(join(layers, folder, "changes"))) ?? [];
+  const rows = ((await fieldsIn(join(layers, folder, "plan"))) ?? []).slice(HEADER);
+  const steps: Step[] = [];
+  for (let at = 0; at + ROW <= rows.length; at += ROW) {
+    const [word = "", path = "", source = "", expect = ""] = rows.slice(at, at + ROW);
+    steps.push({ kind: word[0] as Step["kind"], how: word[1] as Step["how"], path, source, expect });
+  }
+  return { folder, verb: verb as Verb, paths, steps };
+}
+
+function takeRecord(left: Map<string, Sight>, { verb, steps }: Past, record: readonly string[]): void {
+  const gone = new Set(
+    (verb === "back" ? [] : steps).filter(({ kind }) => kind === "t" || kind === "p").map(({ path }) => path),
+  );
+  for (const path of left.keys()) if (isWithinAny(path, gone)) left.delete(path);
+  const latest = new Map<bigint, Sight>();
+  for (let at = 0; at + 1 < record.length; at += 2) {
+    const sight = sightOf(record[at + 1] ?? "");
+    if (sight === null) continue;
+    left.set(record[at] ?? "", sight);
+    const other = latest.get(sight.inode);
+    if (other === undefined || other.ctime < sight.ctime) latest.set(sight.inode, sight);
+  }
+  // Giving a file another name changes its ctime: of several names the last one has it.
+  for (const [path, sight] of left) {
+    const last = latest.get(sight.inode);
+    if (last !== undefined && last.ctime > sight.ctime) left.set(path, { ...sight, ctime: last.ctime });
+  }
+}
+
+function isWithinAny(path: string, roots: ReadonlySet<string>): boolean {
+  for (let at = path; at !== ""; at = parentOf(at)) if (roots.has(at)) return true;
+  return false;
+}
+
+export type Order = {
+  readonly layers: string;
+  readonly project: string;
+  /** Of the project's folder; only type and inode count. */
+  readonly seen: Sight;
+  readonly verb: Verb;
+  /** Name of the project's lock file. */
+  readonly lock: string;
+  readonly stage: string;
+  readonly paths: readonly string[];
+  readonly steps: readonly Step[];
+};
+
+/** Writes the journal's first page, durable before it returns; gives its folder. */
+export async function writeOrder(order: Order): Promise<string> {
+  const applies = join(order.layers, APPLIES);
+  await mkdir(applies, { recursive: true, mode: 0o700 });
+  const last = Number(
+    (await namesOf(applies))
+      .filter((name) => /^\d+$/.test(name))
+      .sort()
+      .at(-1) ?? 0,
+  );
+  const folder = join(applies, String(last + 1).padStart(6, "0"));
+  await mkdir(folder, { mode: 0o700 });
+  await writeFields(folder, "changes", [order.verb, order.lock, ...order.paths]);
+  const header = [
+    "substrate-held 1",
+    latin(order.project),
+    order.seen.text,
+    latin(order.layers),
+    order.stage,
+  ];
+  const rows = order.steps.flatMap(({ kind, how, path, source, expect }) => [
+    kind + how,
+    path,
+    source,
+    expect,
+  ]);
+  await writeFields(folder, "plan", [...header, order.verb === "apply" ? "keep" : "drop", ...rows]);
+  await syncFolder(applies);
+  return folder;
+}
+
+/** What the change in a folder of the journal counts as. */
+export async function verbOf(folder: string): Promise<Verb | null> {
+  return ((await fieldsIn(join(folder, "changes")))?.[0] ?? null) as Verb | null;
+}
+
+/** Its change was taken back: only what that did to times is of use. */
+export async function dropOrder(folder: string): Promise<void> {
+  const restored = await fieldsIn(join(folder, "restored"));
+  if (restored === null) return await rm(folder, { recursive: true, force: true });
+  const [, lock = ""] = (await fieldsIn(join(folder, "changes"))) ?? [];
+  await writeFields(folder, "finished", []);
+  await writeFields(folder, "changes", ["back", lock]);
+  await writeFields(folder, "record", restored);
+}
+
+/** Keeps what could not be put back where people find it; no journal counts it. */
+export async function keepOrder(folder: string): Promise<string> {
+  const kept = join(folder, "..", `kept-${folder.slice(folder.lastIndexOf("/") + 1)}-${Date.now()}`);
+  await rename(folder, kept);
+  return kept;
+}
+
+export async function writeDiscarded(layers: string, paths: ReadonlySet<string>): Promise<void> {
+  await writeFields(layers, DISCARDED, [...paths]);
+}
+
+/** The applies and undos of one span that are not at their end, each with its lock. */
+export async function unfinished(layers: string): Promise<readonly { folder: string; lock: string }[]> {
+  const found = [];
+  for (const name of (await namesOf(join(layers, APPLIES))).sort()) {
+    const folder = join(layers, APPLIES, name);
+    if (!/^\d+$/.test(name) || (await namesOf(folder)).includes("finished")) continue;
+    const changes = await fieldsIn(join(folder, "changes"));
+    found.push({ folder, lock: changes?.[1] ?? "unknown" });
+  }
+  return found;
+}
+
+/** Writes a file that is there whole or not at all. */
+export async function writeFields(folder: string, name: string, fields: readonly string[]): Promise<void> {
+  // Two that look at the same layers at once both write down what they see first.
+  const draft = join(folder, `${name}.${randomBytes(4).toString("hex")}.draft`);
+  const file = await open(draft, "w", 0o600);
+  try {
+    await file.writeFile(Buffer.from(fields.map((field) => `${field}\0`).join(""), "latin1"));
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(draft, join(folder, name));
+  await syncFolder(folder);
+}
+
+export async function fieldsIn(path: string): Promise<string[] | null> {
+  try {
+    return fieldsOf(await readFile(path));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+}
+
+async function syncFolder(folder: string): Promise<void> {
+  const file = await open(folder, "r");
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+async function namesOf(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+}
+
+function latin(path: string): string {
+  return Buffer.from(path).toString("latin1");
+}

@@ -1,0 +1,208 @@
+/** What is held of one span, what of it is chosen, and what stands in its way. Pure. */
+import type { Held, HeldChange, PathReason } from "./held.ts";
+import { isAutorun } from "./autorun.ts";
+import type { Journal } from "./held-journal.ts";
+import { ancestorsOf, type Entry, parentOf, replacesFolder, type Sight } from "./held-rows.ts";
+
+export type State = {
+  readonly held: Held;
+  readonly entries: ReadonlyMap<string, Entry>;
+  /** How the project was when the changes were first looked at. */
+  readonly seen: ReadonlyMap<string, Entry>;
+  readonly journal: Journal;
+  /** What can still be applied, by path. */
+  readonly open: ReadonlyMap<string, Entry>;
+};
+
+export function stateOf(
+  held: Held,
+  entries: ReadonlyMap<string, Entry>,
+  seen: ReadonlyMap<string, Entry>,
+  journal: Journal,
+): State {
+  const open = new Map<string, Entry>();
+  for (const path of [...entries.keys()].sort(byBytes)) {
+    const entry = entries.get(path);
+    if (entry === undefined || entry.kind === null) continue;
+    if (!journal.applied.has(path) && !journal.discarded.has(path)) open.set(path, entry);
+  }
+  return { held, entries, seen, journal, open };
+}
+
+export function changesOf(state: State): readonly HeldChange[] {
+  return [...state.open.values()].flatMap(({ path, kind, above }) =>
+    kind === null
+      ? []
+      : [
+          {
+            path,
+            kind,
+            autorun: isAutorun(path),
+            size: above?.type === "f" || above?.type === "l" ? above.size : 0,
+            mode: above?.mode ?? 0,
+          },
+        ],
+  );
+}
+
+export type Chosen = {
+  readonly paths: ReadonlySet<string>;
+  readonly refusals: readonly PathReason[];
+};
+
+/** Which of `among` the `paths` name, themselves or by a folder above them. */
+export function choose(
+  among: Iterable<string>,
+  paths: readonly string[] | null,
+  why: (path: string) => string,
+): Chosen {
+  if (paths === null) return { paths: new Set(among), refusals: [] };
+  const wanted = new Set(paths);
+  const hit = new Set<string>();
+  const chosen = new Set<string>();
+  // Folders may lie in each other by the thousand.
+  const lengths = [...new Set(paths.map(({ length }) => length))];
+  for (const path of among) {
+    for (const length of lengths) {
+      if (length !== path.length && path[length] !== "/") continue;
+      const name = path.slice(0, length);
+      if (!wanted.has(name)) continue;
+      hit.add(name);
+      chosen.add(path);
+    }
+  }
+  const missed = [...wanted].filter((path) => !hit.has(path));
+  return { paths: chosen, refusals: missed.map((path) => ({ path, reason: why(path) })) };
+}
+
+/** The new folders that what is chosen lies in come along: without them it has no place. */
+export function withFolders(state: State, chosen: ReadonlySet<string>): ReadonlySet<string> {
+  const all = new Set(chosen);
+  const looked = new Set<string>();
+  for (const path of chosen) {
+    for (const folder of ancestorsOf(path)) {
+      // And so were those above it.
+      if (looked.has(folder)) break;
+      looked.add(folder);
+      if (state.open.get(folder)?.kind === "dir") all.add(folder);
+    }
+  }
+  return all;
+}
+
+/** What of the chosen may never be applied. */
+export function refusalsOf(
+  { entries, open }: State,
+  chosen: ReadonlySet<string>,
+  isDenied: (path: string) => boolean,
+): readonly PathReason[] {
+  const found: PathReason[] = [];
+  const known = new Map<string, string>();
+  for (const path of chosen) {
+    const entry = open.get(path);
+    if (entry === undefined) continue;
+    const refusal = refusalAt(entries, path, known);
+    if (refusal !== "") found.push({ path, reason: `Cannot apply it: ${refusal}` });
+    if (isDenied(path)) found.push({ path, reason: "Cannot apply it: the policy lets nobody write it" });
+    // What a folder takes along when it goes.
+    for (const one of replacesFolder(entry) ? entry.replaced : []) {
+      const gone = entries.get(one.path);
+      if ((gone === undefined || gone.type === "w") && isDenied(one.path))
+        found.push({
+          path,
+          reason: `Cannot apply it: '${one.path}' would go with it, which the policy lets nobody write`,
+        });
+    }
+  }
+  return found;
+}
+
+/** Its own, or that of a folder above it. */
+function refusalAt(entries: ReadonlyMap<string, Entry>, path: string, known: Map<string, string>): string {
+  const before = known.get(path);
+  if (before !== undefined) return before;
+  const own = entries.get(path)?.refusal ?? "";
+  const refusal = own !== "" || path === "" ? own : refusalAt(entries, parentOf(path), known);
+  known.set(path, refusal);
+  return refusal;
+}
+
+/** Where the project is not as the command saw it. */
+export function conflictsOf(state: State, chosen: ReadonlySet<string>): readonly PathReason[] {
+  const found: PathReason[] = [];
+  const folders = new Map<string, string | null>();
+  for (const path of chosen) {
+    const entry = state.open.get(path);
+    if (entry === undefined) continue;
+    const reason = folderComplaint(state, parentOf(path), folders) ?? ownComplaint(state, entry);
+    if (reason !== null) found.push({ path, reason });
+  }
+  return found;
+}
+
+function ownComplaint(state: State, entry: Entry): string | null {
+  const { path, below, type, flags } = entry;
+  const then = state.seen.get(path)?.below;
+  if (below === null) {
+    if (isOurs(state, path, null)) return null;
+    // The first look is this one, so only the layer's word is left: it was copied from something, which may have been here.
+    const early = state.seen === state.entries && flags.includes("g");
+    const copied =
+      early && (type === "d" || !isUntouched(state, parentOf(path), belowOf(state, parentOf(path))));
+    return type === "w" || copied || (then !== undefined && then !== null)
+      ? "It was removed since the command ran"
+      : null;
+  }
+  if (!isUntouched(state, path, below)) return "It was changed since the command began";
+  if (then !== undefined && !isOurs(state, path, below) && then?.inode !== below.inode)
+    return "Something else stands there since the command ran";
+  if (!replacesFolder(entry)) return null;
+  const changed = entry.replaced.find((one) => !isUntouched(state, one.path, one.sight));
+  return changed === undefined ? null : `'${changed.path}' in it was changed since the command began`;
+}
+
+/** Of the folders that a change lies in, all of which the command saw as folders of the project. */
+function folderComplaint(state: State, folder: string, known: Map<string, string | null>): string | null {
+  const before = known.get(folder);
+  if (before !== undefined) return before;
+  const above = folder === "" ? null : folderComplaint(state, parentOf(folder), known);
+  const complaint = above ?? mergedComplaint(state, folder);
+  known.set(folder, complaint);
+  return complaint;
+}
+
+function mergedComplaint(state: State, folder: string): string | null {
+  const entry = state.entries.get(folder);
+  // A new folder, or one that stands for another: it is a change of its own.
+  if (folder === "" || entry === undefined || entry.kind === "dir") {
+    return entry?.kind === "dir" && entry.flags.includes("g") && !isOurs(state, folder, entry.below)
+      ? `The folder '${folder}' it lies in is there no more`
+      : null;
+  }
+  const now = entry.below;
+  if (now === null || isOurs(state, folder, now) || state.journal.applied.has(folder)) return null;
+  const then = state.seen.get(folder)?.below;
+  const other = then !== undefined && then?.inode !== now.inode;
+  if (!other && !entry.flags.includes("G")) return null;
+  return `The folder '${folder}' it lies in is another one since the command began`;
+}
+
+function belowOf({ entries }: State, path: string): Sight | null {
+  return entries.get(path)?.below ?? null;
+}
+
+/** A change of content, name or attributes sets the ctime; the copying up does not. */
+function isUntouched(state: State, path: string, sight: Sight | null): boolean {
+  return sight === null || sight.ctime <= state.held.mountedAt || isOurs(state, path, sight);
+}
+
+/** Whether it is as an apply or undo of ours left it; null: whether we took it away. */
+function isOurs({ journal }: State, path: string, sight: Sight | null): boolean {
+  const left = journal.left.get(path);
+  if (sight !== null) return left !== undefined && left.inode === sight.inode && left.ctime === sight.ctime;
+  return left === undefined && journal.undone.has(path);
+}
+
+export function byBytes(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

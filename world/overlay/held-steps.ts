@@ -1,0 +1,110 @@
+/** The steps that put chosen changes into the project. Pure: a test can read them. */
+import type { Step } from "./held-journal.ts";
+import { type Entry, parentOf } from "./held-rows.ts";
+import type { State } from "./held-state.ts";
+
+type Work = {
+  readonly state: State;
+  readonly chosen: ReadonlySet<string>;
+  readonly below: ReadonlyMap<string, readonly Entry[]>;
+  /** Folders below which something stays as it is. */
+  readonly partial: ReadonlySet<string>;
+  readonly steps: Step[];
+};
+
+/** The times of folders that are there already change with what is put into them, as the command saw them, and never alone. */
+export function stepsOf(state: State, chosen: ReadonlySet<string>): readonly Step[] {
+  const below = new Map<string, Entry[]>();
+  for (const entry of state.entries.values()) {
+    if (entry.path === "") continue;
+    const siblings = below.get(parentOf(entry.path));
+    if (siblings === undefined) below.set(parentOf(entry.path), [entry]);
+    else siblings.push(entry);
+  }
+  const work: Work = { state, chosen, below, partial: partialFolders(state, chosen), steps: [] };
+  const root = state.entries.get("");
+  if (root !== undefined) mergeFolder(work, root);
+  return work.steps;
+}
+
+function partialFolders({ entries }: State, chosen: ReadonlySet<string>): ReadonlySet<string> {
+  const partial = new Set<string>();
+  for (const { path, kind } of entries.values()) {
+    if (kind === null || chosen.has(path)) continue;
+    for (let at = path; at !== "" && !partial.has(at); at = parentOf(at)) partial.add(at);
+  }
+  return partial;
+}
+
+/** A folder that is in the project already. */
+function mergeFolder(work: Work, folder: Entry): void {
+  let direct = false;
+  for (const entry of work.below.get(folder.path) ?? []) direct = placeEntry(work, entry) || direct;
+  if (work.chosen.has(folder.path) && folder.kind === "mode") work.steps.push(attributes(folder, "w"));
+  else if (direct) work.steps.push(attributes(folder, "t"));
+}
+
+/** Whether it changes the folder that the entry is in. */
+function placeEntry(work: Work, entry: Entry): boolean {
+  const { path, type, kind, above, below } = entry;
+  const chosen = work.chosen.has(path);
+  const stands = type === "d" && kind !== "dir";
+  if (stands && !isWhollyReplaced(work, entry)) {
+    mergeFolder(work, entry);
+    return false;
+  }
+  if (!chosen && !stands) return false;
+  if (type === "w") {
+    work.steps.push({ kind: "t", how: "w", path, source: "", expect: below?.text ?? "" });
+    return true;
+  }
+  // Of a file with several names only the one that was changed changes: it becomes a file of its own.
+  if (kind === "mode" && type === "f" && above?.links === 1 && below?.links === 1) {
+    work.steps.push(attributes(entry, "w"));
+    return false;
+  }
+  const alone = type === "d" && work.partial.has(path);
+  work.steps.push({
+    kind: "p",
+    how: alone ? "a" : "w",
+    path,
+    source: sourceOf(path),
+    expect: below?.text ?? "",
+  });
+  if (alone) fillFolder(work, path);
+  return true;
+}
+
+/** One exchange instead of one for each file: the upper folder hides the lower one, and all of it is wanted. */
+function isWhollyReplaced({ below, partial, state }: Work, entry: Entry): boolean {
+  if (!entry.flags.includes("o") || partial.has(entry.path)) return false;
+  const touched = (below.get(entry.path) ?? []).some(
+    ({ path, kind }) => kind !== null && state.open.has(path),
+  );
+  return touched && entry.refusal === "" && entry.below?.type === "d";
+}
+
+function fillFolder(work: Work, folder: string): void {
+  for (const { path, type, kind } of work.below.get(folder) ?? []) {
+    if (!work.chosen.has(path) && !(type === "d" && kind === null)) continue;
+    const alone = type === "d" && work.partial.has(path);
+    work.steps.push({ kind: "i", how: alone ? "a" : "w", path, source: sourceOf(path), expect: "" });
+    if (alone) fillFolder(work, path);
+  }
+}
+
+function attributes({ path, below }: Entry, how: "w" | "t"): Step {
+  // Of a folder's times nobody minds that something else was put into it meanwhile.
+  const expect = how === "t" ? anyTime(below?.text ?? "") : (below?.text ?? "");
+  return { kind: "a", how, path, source: sourceOf(path), expect };
+}
+
+/** The text of a sight without its ctime: whichever it is. */
+export function anyTime(sight: string): string {
+  const words = sight.split(" ");
+  return [...words.slice(0, 5), "0", ...words.slice(6)].join(" ");
+}
+
+function sourceOf(path: string): string {
+  return path === "" ? "upper" : `upper/${path}`;
+}

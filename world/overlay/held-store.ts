@@ -1,0 +1,242 @@
+import { randomBytes } from "node:crypto";
+import { lstat, mkdir, stat, unlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { ApplyEnding, Held, HeldChange, HeldStore } from "./held.ts";
+import {
+  fieldsIn,
+  type Journal,
+  type Order,
+  readJournal,
+  type Step,
+  type Verb,
+  writeDiscarded,
+  writeFields,
+} from "./held-journal.ts";
+import { carryOut, recoverAll } from "./held-change.ts";
+import { entriesOf, type Sight, sightOf } from "./held-rows.ts";
+import { fieldsOf, HeldSession } from "./held-session.ts";
+import {
+  changesOf,
+  choose,
+  conflictsOf,
+  refusalsOf,
+  type State,
+  stateOf,
+  withFolders,
+} from "./held-state.ts";
+import { stepsOf } from "./held-steps.ts";
+import { Turns } from "./held-turns.ts";
+import { undoSteps } from "./held-undo.ts";
+import { bytesOf, rawPath } from "./names.ts";
+
+/** Where an upper layer is as it was first looked at, with the project below it. */
+const SEEN = "seen";
+const LOCKS = ".locks";
+/** An identity that every folder has. */
+const ANY = "";
+
+/** Held changes in layers on this host; `substrate-init held` does whatever touches a project. */
+export class LayerStore implements HeldStore {
+  readonly #init: string;
+  readonly #turns = new Turns();
+  /** Layers, with how often they are in use. */
+  readonly #used = new Map<string, number>();
+
+  /** @param init the `substrate-init` program. */
+  constructor(init: string) {
+    this.#init = init;
+  }
+
+  isInUse(layers: string): boolean {
+    return this.#used.has(layers);
+  }
+
+  async look(held: Held, signal: AbortSignal): Promise<void> {
+    using _used = this.#use(held);
+    await using session = new HeldSession(this.#init);
+    await session.demand(["look", bytesOf(held.layers), bytesOf(held.project), held.identity], signal);
+  }
+
+  async list(held: Held, signal: AbortSignal): Promise<readonly HeldChange[]> {
+    using _used = this.#use(held);
+    await using session = new HeldSession(this.#init);
+    return changesOf(await read(session, held, signal));
+  }
+
+  async content(
+    held: Held,
+    path: string,
+    limit: number,
+  ): Promise<{ before: Uint8Array | null; after: Uint8Array | null; truncated: boolean }> {
+    using _used = this.#use(held);
+    await using session = new HeldSession(this.#init);
+    const before = await contentOf(session, bytesOf(held.project), held.identity, path, limit);
+    const after = await contentOf(session, bytesOf(join(held.layers, "upper")), ANY, path, limit);
+    return { before: before.bytes, after: after.bytes, truncated: before.truncated || after.truncated };
+  }
+
+  async apply(
+    held: Held,
+    paths: readonly string[] | null,
+    isDenied: (path: string) => boolean,
+    signal: AbortSignal,
+  ): Promise<ApplyEnding> {
+    return await this.#inTurn(held, signal, async (session, seen, lock) => {
+      const state = await read(session, held, signal);
+      const { journal, open } = state;
+      const { paths: named, refusals } = choose(open.keys(), paths, (path) => notHeld(journal, path));
+      const chosen = withFolders(state, named);
+      const refused = [...refusals, ...refusalsOf(state, chosen, isDenied)];
+      if (refused.length > 0) return { kind: "refused", refusals: refused };
+      const conflicts = conflictsOf(state, chosen);
+      if (conflicts.length > 0) return { kind: "conflict", conflicts };
+      const left = [...open.keys()].filter((path) => !chosen.has(path));
+      const order = orderOf(held, seen, lock, "apply", [...chosen], stepsOf(state, chosen));
+      return await carryOut(this.#init, session, order, left);
+    });
+  }
+
+  async undo(held: Held, paths: readonly string[] | null, signal: AbortSignal): Promise<ApplyEnding> {
+    return await this.#inTurn(held, signal, async (session, seen, lock) => {
+      const journal = await readJournal(held.layers);
+      const { paths: chosen, refusals } = choose(journal.applied.keys(), paths, () => "It is not applied");
+      if (refusals.length > 0) return { kind: "refused", refusals };
+      const steps = await undoSteps(journal, chosen, (path) => isThere(held.layers, path));
+      const left = [...journal.applied.keys()].filter((path) => !chosen.has(path));
+      return await carryOut(this.#init, session, orderOf(held, seen, lock, "undo", [...chosen], steps), left);
+    });
+  }
+
+  async discard(held: Held, paths: readonly string[] | null): Promise<ApplyEnding> {
+    const never = new AbortController().signal;
+    return await this.#inTurn(held, never, async (session) => {
+      // Whatever became of the project: nothing is put into it.
+      const { journal, open } = await read(session, { ...held, identity: ANY }, never);
+      const { paths: chosen, refusals } = choose(open.keys(), paths, (path) => notHeld(journal, path));
+      if (refusals.length > 0) return { kind: "refused", refusals };
+      await writeDiscarded(held.layers, new Set([...journal.discarded, ...chosen]));
+      for (const path of chosen) if (open.get(path)?.type === "f") await freeUpper(held.layers, path);
+      return { kind: "done", done: [...chosen], left: [...open.keys()].filter((path) => !chosen.has(path)) };
+    });
+  }
+
+  async recover(root: string): Promise<readonly string[]> {
+    return await recoverAll(this.#init, root, join(root, LOCKS));
+  }
+
+  /** From the call on, whatever it waits for: nobody may remove the layers meanwhile. */
+  #use({ layers }: Held): Disposable {
+    this.#used.set(layers, (this.#used.get(layers) ?? 0) + 1);
+    return {
+      [Symbol.dispose]: () => {
+        const left = (this.#used.get(layers) ?? 1) - 1;
+        if (left === 0) this.#used.delete(layers);
+        else this.#used.set(layers, left);
+      },
+    };
+  }
+
+  /** One at a time for each project: within this process, and between all that keep their layers beside these. */
+  async #inTurn(
+    held: Held,
+    signal: AbortSignal,
+    work: (session: HeldSession, seen: Sight, lock: string) => Promise<ApplyEnding>,
+  ): Promise<ApplyEnding> {
+    using _used = this.#use(held);
+    try {
+      return await this.#locked(held, signal, work);
+    } catch (error) {
+      signal.throwIfAborted();
+      // Whatever fails here fails before anything is begun: from then on endings are told, not thrown.
+      return {
+        kind: "failed",
+        message: `Nothing was changed: ${error instanceof Error ? error.message : String(error)}`,
+      };
+    }
+  }
+
+  async #locked(
+    held: Held,
+    signal: AbortSignal,
+    work: (session: HeldSession, seen: Sight, lock: string) => Promise<ApplyEnding>,
+  ): Promise<ApplyEnding> {
+    const seen = await sightOfFolder(held.project);
+    const locks = join(dirname(held.layers), LOCKS);
+    const { dev, ino } = await stat(held.project);
+    const lock = `${dev}-${ino}`;
+    await mkdir(locks, { recursive: true, mode: 0o700 });
+    return await this.#turns.take(lock, async () => {
+      await using session = new HeldSession(this.#init);
+      await session.demand(["lock", bytesOf(join(locks, lock))], signal);
+      // A broker that was killed meanwhile, or one that runs beside this one and was.
+      await recoverAll(this.#init, dirname(held.layers), null, held.layers);
+      return await work(session, seen, lock);
+    });
+  }
+}
+
+/** The first look at the project is kept: later ones are compared with it. */
+async function read(session: HeldSession, held: Held, signal: AbortSignal): Promise<State> {
+  const upper = bytesOf(join(held.layers, "upper"));
+  const rows = fieldsOf(await session.demand(["scan", upper, bytesOf(held.project), held.identity], signal));
+  const first = await fieldsIn(join(held.layers, SEEN));
+  if (first === null && held.identity !== ANY) await writeFields(held.layers, SEEN, rows);
+  const entries = entriesOf(rows);
+  return stateOf(held, entries, first === null ? entries : entriesOf(first), await readJournal(held.layers));
+}
+
+function orderOf(
+  held: Held,
+  seen: Sight,
+  lock: string,
+  verb: Verb,
+  paths: readonly string[],
+  steps: readonly Step[],
+): Order {
+  if (lock !== held.identity.replace(":", "-"))
+    throw new Error(`another folder stands at '${held.project}' now`);
+  const stage = `.substrate-apply-${randomBytes(8).toString("hex")}`;
+  return { layers: held.layers, project: held.project, seen, verb, lock, stage, paths, steps };
+}
+
+function notHeld({ applied, discarded }: Journal, path: string): string {
+  if (applied.has(path)) return "It holds no change: it is applied already";
+  if (discarded.has(path)) return "It holds no change: it was discarded";
+  return "It holds no change";
+}
+
+async function contentOf(
+  session: HeldSession,
+  root: string,
+  identity: string,
+  path: string,
+  limit: number,
+): Promise<{ bytes: Uint8Array | null; truncated: boolean }> {
+  const { word, rest } = await session.ask(["content", root, identity, path, String(limit)]);
+  if (word === "none") return { bytes: null, truncated: false };
+  const end = rest.indexOf(0);
+  if (word !== "ok") throw new Error(`Cannot read '${fieldsOf(rest).join("': ")}`);
+  const bytes = rest.subarray(end + 1);
+  return { bytes, truncated: Number(rest.toString("latin1", 0, end)) > bytes.length };
+}
+
+async function sightOfFolder(path: string): Promise<Sight> {
+  const { ino, dev, mtimeNs } = await stat(path, { bigint: true });
+  const sight = sightOf(`d 0 0 ${mtimeNs} ${ino} 0 0 0 ${dev}`);
+  if (sight === null) throw new Error(`Cannot look at '${path}'`);
+  return sight;
+}
+
+async function isThere(layers: string, path: string): Promise<boolean> {
+  return await lstat(rawPath(join(bytesOf(layers), path))).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Gives the room back: the mark alone would keep it until all is swept. */
+async function freeUpper(layers: string, path: string): Promise<void> {
+  await unlink(rawPath(join(bytesOf(layers), "upper", path))).catch(() => {
+    // It is discarded either way, ignoring: what is left goes with the layers.
+  });
+}

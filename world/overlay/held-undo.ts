@@ -1,0 +1,153 @@
+/** The steps that take applied changes back. */
+import type { Journal, Past, Step } from "./held-journal.ts";
+import { ancestorsOf, parentOf, type Sight } from "./held-rows.ts";
+import { anyTime } from "./held-steps.ts";
+
+/** Whether something lies at a path below `layers`. */
+export type Look = (path: string) => Promise<boolean>;
+
+/** A step of an apply that is to be reversed, whole or at a path below it. */
+type Reverse = { readonly path: string; readonly past: Past; readonly index: number; readonly step: Step };
+
+export async function undoSteps(
+  journal: Journal,
+  chosen: ReadonlySet<string>,
+  look: Look,
+): Promise<readonly Step[]> {
+  const kept = foldersAbove([...journal.applied.keys()].filter((path) => !chosen.has(path)));
+  const sizes = sizesOf(journal.left);
+  const expect = (path: string): string => expectOf(journal.left.get(path), sizes.get(path));
+  const steps: Step[] = [];
+  const parents = new Set<string>();
+  for (const { path, past, index, step } of reversesOf(journal, chosen, kept)) {
+    const source = `${past.folder}/old/${index}${path.slice(step.path.length)}`;
+    if (step.kind === "a") {
+      steps.push({ kind: "a", how: "w", path, source, expect: expect(path) });
+      continue;
+    }
+    parents.add(parentOf(path));
+    // Below what stood for something that is no folder there was nothing.
+    const before =
+      step.expect !== "" && (step.path === path || step.expect.startsWith("d ")) && (await look(source));
+    const there = expect(path);
+    if (before) steps.push({ kind: "p", how: "w", path, source, expect: there });
+    else steps.push({ kind: "t", how: "w", path, source: "", expect: there });
+  }
+  return [...steps, ...timesOf(journal, kept, parents, steps)];
+}
+
+/** One for each chosen path that goes with no other one. */
+function reversesOf(
+  journal: Journal,
+  chosen: ReadonlySet<string>,
+  kept: ReadonlySet<string>,
+): readonly Reverse[] {
+  const found = new Map<string, Reverse>();
+  const places = new Map(journal.past.map((past) => [past.folder, placesOf(past)]));
+  for (const path of chosen) {
+    const past = journal.past.find(({ folder }) => folder === journal.applied.get(path));
+    const covering = past === undefined ? null : coverOf(past, places.get(past.folder) ?? new Map(), path);
+    if (covering === null) continue;
+    // A folder that was replaced in one comes back in one, unless something in it is to stay.
+    const whole = covering.step.kind === "p" && !kept.has(covering.step.path);
+    const reverse = whole ? { ...covering, path: covering.step.path } : covering;
+    found.set(reverse.path, reverse);
+  }
+  return [...found.values()].filter(
+    ({ path }) => ![...ancestorsOf(path)].some((folder) => takesAllBelow(found.get(folder))),
+  );
+}
+
+function takesAllBelow(reverse: Reverse | undefined): boolean {
+  return reverse !== undefined && reverse.step.kind !== "a";
+}
+
+/** Which step put a path into the project, by the step's own path. */
+function placesOf({ steps }: Past): ReadonlyMap<string, number> {
+  const places = new Map<string, number>();
+  for (const [index, { kind, how, path }] of steps.entries())
+    if (kind === "p" || kind === "t" || (kind === "a" && how === "w")) places.set(path, index);
+  return places;
+}
+
+function coverOf(past: Past, places: ReadonlyMap<string, number>, path: string): Reverse | null {
+  for (const at of [path, ...ancestorsOf(path)]) {
+    const index = places.get(at);
+    const step = index === undefined ? undefined : past.steps[index];
+    if (index === undefined || step === undefined || (step.kind === "a" && at !== path)) continue;
+    return { path, past, index, step };
+  }
+  return null;
+}
+
+/** The folders that something is taken out of or put into; where nothing that we applied stays, their times come back. */
+function timesOf(
+  journal: Journal,
+  kept: ReadonlySet<string>,
+  parents: ReadonlySet<string>,
+  steps: readonly Step[],
+): readonly Step[] {
+  const done = new Set(steps.filter(({ kind }) => kind === "a").map(({ path }) => path));
+  const carriers = carriersOf(journal);
+  return [...parents].flatMap((path): readonly Step[] => {
+    const sight = journal.left.get(path);
+    if (done.has(path) || sight === undefined) return [];
+    const source = kept.has(path) ? undefined : carriers.get(path);
+    return [
+      {
+        kind: "a",
+        how: source === undefined ? "n" : "t",
+        path,
+        source: source ?? "",
+        expect: anyTime(sight.text),
+      },
+    ];
+  });
+}
+
+/** Of each folder, what carries its attributes from before the first apply since all was taken back. */
+function carriersOf({ past, applied }: Journal): ReadonlyMap<string, string> {
+  const carriers = new Map<string, string>();
+  const standing = new Set(applied.values());
+  for (const { folder, steps } of past) {
+    if (!standing.has(folder)) continue;
+    for (const [index, { kind, path }] of steps.entries())
+      if (kind === "a" && !carriers.has(path)) carriers.set(path, `${folder}/old/${index}`);
+  }
+  return carriers;
+}
+
+function foldersAbove(paths: readonly string[]): ReadonlySet<string> {
+  const folders = new Set<string>();
+  for (const path of paths) {
+    for (const folder of ancestorsOf(path)) {
+      if (folders.has(folder)) break;
+      folders.add(folder);
+    }
+  }
+  return folders;
+}
+
+type Size = { readonly count: number; readonly newest: bigint };
+
+/** Of each folder that we left: how much lies below it, and its latest ctime. */
+function sizesOf(left: ReadonlyMap<string, Sight>): ReadonlyMap<string, Size> {
+  const sizes = new Map<string, Size>();
+  for (const [path, { ctime }] of left) {
+    if (path === "") continue;
+    for (const folder of ancestorsOf(path)) {
+      const { count, newest } = sizes.get(folder) ?? { count: 0, newest: 0n };
+      sizes.set(folder, { count: count + 1, newest: ctime > newest ? ctime : newest });
+    }
+  }
+  return sizes;
+}
+
+function expectOf(sight: Sight | undefined, size: Size | undefined): string {
+  if (sight === undefined) return "";
+  const words = sight.text.split(" ");
+  // Taking back one of several names changes the ctime of the file, and with it what the others show.
+  const ctime = sight.type === "f" && sight.links > 1 ? 0n : sight.ctime;
+  const below = sight.type === "d" ? [String(size?.newest ?? 0), String(size?.count ?? 0)] : ["0", "0"];
+  return [...words.slice(0, 5), String(ctime), words[6], ...below].join(" ");
+}

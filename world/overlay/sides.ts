@@ -1,0 +1,92 @@
+/** What stands on both sides of a held change, and what it holds. */
+import { join } from "node:path";
+import { Beneath } from "./beneath.ts";
+import type { Held, HeldChange } from "./held.ts";
+
+/** `mode` has the permission bits alone, setuid and its like among them. */
+export type HeldSide =
+  | { readonly kind: "none" }
+  | { readonly kind: "file"; readonly mode: number; readonly size: number }
+  /** `target` as bytes: it need not be UTF-8. */
+  | { readonly kind: "link"; readonly target: Uint8Array }
+  | { readonly kind: "folder"; readonly mode: number }
+  | { readonly kind: "other"; readonly mode: number };
+
+const NONE: HeldSide = { kind: "none" };
+
+/** Paths have one letter for each byte. */
+export class HeldSides {
+  readonly #project: Beneath;
+  readonly #upper: Beneath;
+
+  private constructor(project: Beneath, upper: Beneath) {
+    this.#project = project;
+    this.#upper = upper;
+  }
+
+  /** To be closed. Throws what the kernel says when either cannot be opened. */
+  static async open(held: Held): Promise<HeldSides> {
+    const project = await Beneath.open(held.project);
+    try {
+      return new HeldSides(project, await Beneath.open(join(held.layers, "upper")));
+    } catch (error) {
+      await project.close();
+      throw error;
+    }
+  }
+
+  /** Device and inode of the project that is looked at. */
+  identity(): Promise<string> {
+    return this.#project.identity();
+  }
+
+  /** Before: what the project has there now. */
+  before(path: string): Promise<HeldSide> {
+    return sideIn(this.#project, path);
+  }
+
+  /** After: what the change makes of it. */
+  after({ path, kind }: Pick<HeldChange, "path" | "kind">): Promise<HeldSide> {
+    return kind === "delete" ? Promise.resolve(NONE) : sideIn(this.#upper, path);
+  }
+
+  /** The bytes of a regular file; null when it has more than `limit`, or is none by now. */
+  async content(side: "before" | "after", path: string, limit: number): Promise<Uint8Array | null> {
+    return (await (side === "before" ? this.#project : this.#upper).read(path, limit)) ?? null;
+  }
+
+  /** What is no folder below a folder of the project, at most `limit`, by name. */
+  async filesBelow(
+    folder: string,
+    limit: number,
+  ): Promise<{ readonly paths: readonly string[]; readonly more: boolean }> {
+    const paths: string[] = [];
+    const folders = [folder];
+    for (let next = folders.pop(); next !== undefined; next = folders.pop()) {
+      for (const { name, isFolder } of await this.#project.entries(next)) {
+        const path = `${next}/${name}`;
+        if (isFolder) folders.push(path);
+        else if (paths.length >= limit) return { paths: paths.sort(), more: true };
+        else paths.push(path);
+      }
+    }
+    return { paths: paths.sort(), more: false };
+  }
+
+  async close(): Promise<void> {
+    await this.#project.close();
+    await this.#upper.close();
+  }
+}
+
+async function sideIn(root: Beneath, path: string): Promise<HeldSide> {
+  const stat = await root.look(path);
+  if (stat === undefined) return NONE;
+  if (stat.isSymbolicLink()) {
+    const target = await root.target(path);
+    return target === undefined ? NONE : { kind: "link", target };
+  }
+  const mode = stat.mode & 0o7777;
+  if (stat.isFile()) return { kind: "file", mode, size: stat.size };
+  return { kind: stat.isDirectory() ? "folder" : "other", mode };
+}
