@@ -1,5 +1,5 @@
 /** Whether one path is what a pattern of a deny list stands for, or lies below it. Pure. */
-import { parsePattern, type Segment } from "./globs.ts";
+import { isLiteral, literalPrefix, parsePattern, type Segment } from "./globs.ts";
 
 /**
  * For whoever explains a refusal before it happens, so in doubt the answer is no: a `[…]` is fnmatch's own affair.
@@ -8,15 +8,59 @@ import { parsePattern, type Segment } from "./globs.ts";
  * @param path absolute and normal.
  */
 export function patternCovers(pattern: string, path: string): boolean {
-  const names = path.split("/").filter((name) => name !== "");
-  return parsePattern(pattern).some((segments) => covers(segments, names));
+  return coverOf(pattern).covers(path);
 }
 
-/** All places in the pattern that the names so far may have led to; a pattern at its end covers whatever follows. */
+/** A pattern that many paths are compared with. */
+export type Cover = {
+  readonly covers: (path: string) => boolean;
+  /** Whether something below the path may be covered that the path itself is not. */
+  readonly reachesBelow: (path: string) => boolean;
+};
+
+export function coverOf(pattern: string): Cover {
+  const words = parsePattern(pattern).map((segments) => ({
+    segments,
+    // Most patterns are told apart from most paths by their first folders alone.
+    prefix: literalPrefix(segments),
+    isWhole: isLiteral(segments),
+  }));
+  return {
+    covers: (path) =>
+      words.some(
+        ({ segments, prefix, isWhole }) =>
+          isAtOrBelow(path, prefix) && (isWhole || covers(segments, namesIn(path))),
+      ),
+    reachesBelow: (path) =>
+      words.some(
+        ({ segments, prefix }) =>
+          (isAtOrBelow(path, prefix) || isAtOrBelow(prefix, path)) && reaches(segments, namesIn(path)),
+      ),
+  };
+}
+
+function isAtOrBelow(path: string, folder: string): boolean {
+  return folder === "/" || path === folder || path.startsWith(`${folder}/`);
+}
+
+function namesIn(path: string): readonly string[] {
+  return path.split("/").filter((name) => name !== "");
+}
+
+function reaches(segments: readonly Segment[], names: readonly string[]): boolean {
+  const places = placesAfter(segments, names);
+  return !places.has(segments.length) && places.size > 0;
+}
+
 function covers(segments: readonly Segment[], names: readonly string[]): boolean {
+  return placesAfter(segments, names).has(segments.length);
+}
+
+/** All places in the pattern that the names may have led to; a pattern at its end covers whatever follows. */
+function placesAfter(segments: readonly Segment[], names: readonly string[]): ReadonlySet<number> {
   let places = withSkips(new Set([0]), segments);
   for (const name of names) {
-    if (places.has(segments.length)) return true;
+    if (places.has(segments.length)) return places;
     const next = new Set<number>();
     for (const place of places) {
       const segment = segments[place];
@@ -25,7 +69,7 @@ function covers(segments: readonly Segment[], names: readonly string[]): boolean
     }
     places = withSkips(next, segments);
   }
-  return places.has(segments.length);
+  return places;
 }
 
 /** `**` may be no folder at all. */

@@ -18,6 +18,10 @@ export type HostFacts = {
   readonly unveilable: ReadonlySet<string>;
   /** A user namespace makes the mounts: overlay marks must be `user.` xattrs, and system folders cannot be written. */
   readonly userNamespace: boolean;
+  /** What the host calls itself, and so the world. */
+  readonly hostname: string;
+  /** The world has a stub for names, which its own files name. */
+  readonly namesServed: boolean;
   /** Where the upper layers of this world's veils lie, when stray writes are kept. */
   readonly strays: string | undefined;
 };

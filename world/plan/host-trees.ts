@@ -2,12 +2,21 @@
  * The host as a world sees it: read-only, through veils (overlays under a layer of whiteouts) wherever the kernel
  * makes one, since only there denied names are gone for good and sockets do not connect. Pure.
  */
-import { basename, join } from "node:path";
-import type { WorldSpec } from "../backend.ts";
+import { basename, dirname, join } from "node:path";
+import type { SettingsFile, WorldSpec } from "../backend.ts";
+import { patternCovers } from "./cover.ts";
 import type { Denials } from "./denials.ts";
 import type { HostFacts } from "./host-facts.ts";
 import type { MountOperation } from "./operations.ts";
-import { isPrivate, isWithin, PRIVATE, readsEverything, shallowFirst, withoutStars } from "./scopes.ts";
+import {
+  isPrivate,
+  isReadable,
+  isWithin,
+  PRIVATE,
+  readsEverything,
+  shallowFirst,
+  withoutStars,
+} from "./scopes.ts";
 
 /** The kernel's own file systems: nothing to veil, and the world gets its own of most of them. */
 const KERNEL = ["/proc", "/sys", "/dev"] as const;
@@ -31,22 +40,53 @@ export function hostTrees(spec: WorldSpec, hidden: Denials, facts: HostFacts): H
   const trees = readsEverything(spec)
     ? [{ path: "/", made: true }]
     : readable(spec, facts).map((path) => ({ path, made: false }));
-  const veils = trees
+  const hiding = trees
     .flatMap(({ path }) => submountFree(path, facts))
     // What is hidden as a whole is covered instead: there is nothing in it to be seen through a veil.
     .filter((path) => !hidden.hidden.some((name) => isWithin(path, name)))
     .filter((path) => isWorthAVeil(path, spec, hidden, facts))
     .slice(0, MAX_VEILS);
+  const shown = settings(spec, hidden, facts);
+  const veils = [...hiding, ...ownVeils(shown, hiding, facts)];
   return {
     operations: [
       ...(readsEverything(spec) ? [{ op: "root" } as const] : scaffold(spec, facts)),
       ...hidden.hidden
         .filter((path) => veils.some((veil) => isWithin(path, veil)))
         .map((target) => ({ op: "hide", target }) as const),
+      ...shown
+        .filter(({ path }) => veils.some((veil) => isWithin(path, veil)))
+        .map(({ path, text }) => ({ op: "show", target: path, text }) as const),
       ...veils.map((path, at) => veil(path, at, spec, facts)),
     ],
     veiled: veils,
   };
+}
+
+/** Files of settings that this world can have. They tell of its network, so one without a network of its own has none. */
+function settings(spec: WorldSpec, { hidden }: Denials, facts: HostFacts): readonly SettingsFile[] {
+  if (!facts.namesServed) return [];
+  return (spec.settings ?? []).filter(({ path }) => {
+    const isHosts = !isPrivate(path) && !isOfKernel(path) && isReadable(path, spec);
+    const isDenied = spec.files.denyRead.some((pattern) => patternCovers(pattern, path));
+    const isHidden = isDenied || hidden.some((name) => isWithin(path, name));
+    return isHosts && !isHidden && facts.kind(dirname(path)) === "folder";
+  });
+}
+
+/** The folders of such files that lie below no veil: a veil over that folder alone costs the rest of the tree nothing. */
+function ownVeils(
+  shown: readonly SettingsFile[],
+  veiled: readonly string[],
+  facts: HostFacts,
+): readonly string[] {
+  const folders = shown.map(({ path }) => dirname(path));
+  return shallowFirst(folders).filter(
+    (folder) =>
+      !veiled.some((veil) => isWithin(folder, veil)) &&
+      !facts.unveilable.has(folder) &&
+      !facts.mountPoints.some((point) => point !== folder && isWithin(point, folder)),
+  );
 }
 
 /** What is there when only some paths may be read: an empty root, and each of them bound in its place. */

@@ -8,6 +8,7 @@ import { type DeniedName, denials, unsearched, type Zone } from "./denials.ts";
 import type { HostFacts } from "./host-facts.ts";
 import { hostTrees, isOfKernel } from "./host-trees.ts";
 import { devices, privateFolders, processes } from "./kernel-folders.ts";
+import { nameFiles } from "./name-files.ts";
 import type { MaskOperation, MountOperation } from "./operations.ts";
 import {
   isPrivate,
@@ -57,6 +58,7 @@ export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
       ...(kept.includes(spec.gitFolder ?? "") ? git : []),
       ...(kept.includes(spec.project) ? (project ?? []) : []),
       ...writable.filter((path) => seen(path) && isWithin(path, spec.project)).map(bindWritable),
+      ...(facts.namesServed ? nameFiles(facts.hostname) : []),
       ...pinned(spec, facts),
       ...sealed(spec, facts),
       ...unveiledNames(gone.hidden, trees.veiled, facts),

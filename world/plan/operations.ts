@@ -11,12 +11,15 @@ export type MountOperation =
   | { readonly op: "file"; readonly target: string; readonly mode?: string }
   | { readonly op: "bind"; readonly source: string; readonly target: string; readonly access: "rw" | "ro" }
   | { readonly op: "readonly"; readonly target: string }
+  | { readonly op: "text"; readonly target: string; readonly text: string }
   | { readonly op: "proc"; readonly target: string }
   | { readonly op: "device"; readonly name: string }
   | { readonly op: "devpts"; readonly target: string }
   | { readonly op: "symlink"; readonly text: string; readonly target: string }
   | MaskOperation
   | { readonly op: "hide"; readonly target: string }
+  /** A file that the veil over it shows before the host's own, or where the host has none. */
+  | { readonly op: "show"; readonly target: string; readonly text: string }
   | VeilOperation
   | OverlayOperation;
 
@@ -54,6 +57,9 @@ export function operationWords(operation: MountOperation): readonly string[] {
       return ["bind", operation.source, operation.target, operation.access];
     case "device":
       return ["device", operation.name];
+    case "text":
+    case "show":
+      return [operation.op, operation.target, operation.text];
     case "symlink":
       return ["symlink", operation.text, operation.target];
     case "overlay":
@@ -71,6 +77,13 @@ export function operationWords(operation: MountOperation): readonly string[] {
     case "mask":
       return [operation.op, operation.target];
   }
+}
+
+/** An operation as people read it: what a file says is in the file. */
+export function operationLine(operation: MountOperation): string {
+  return operation.op === "text" || operation.op === "show"
+    ? `${operation.op} ${operation.target}`
+    : operationWords(operation).join(" ");
 }
 
 function veilWords({ source, target, layers, userxattr }: VeilOperation): readonly string[] {
