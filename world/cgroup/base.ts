@@ -3,7 +3,7 @@
  * the name of a distribution says neither.
  */
 import { mkdirSync, readFileSync, rmdirSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { CONTROLLERS, type Controller, enable, errnoOf, has, put, words } from "./files.ts";
 import { folderOf, ownGroup, type UnifiedMount, unifiedMount } from "./where.ts";
 
@@ -23,6 +23,9 @@ export type CgroupHost = {
 /** Shared by all brokers that may write the mounted root. */
 export const SHARED = "substrate";
 
+/** How often it is made again when others remove it at the same moment. */
+const GONE_TRIES = 5;
+
 /** The leaf that the broker moves into when its own group gets controllers. */
 const LEAF = "broker";
 
@@ -41,7 +44,7 @@ export function findBase(host: CgroupHost): CgroupBase {
   if (mount === undefined) return { kind: "off", why: "no cgroup v2 is mounted here" };
   const own = ownBase(mount, host);
   if (own.kind === "usable" && own.controllers.length === CONTROLLERS.length) return own;
-  const shared = attempt(join(mount.folder, SHARED), () => sharedBase(mount, host.trial));
+  const shared = attempt(join(mount.folder, SHARED), () => whileItGoes(() => sharedBase(mount, host.trial)));
   if (shared.kind === "off") return own.kind === "off" ? { kind: "off", why: reasons(own, shared) } : own;
   return own.kind === "usable" && own.controllers.length >= shared.controllers.length ? own : shared;
 }
@@ -72,6 +75,27 @@ function sharedBase(mount: UnifiedMount, trial: string): readonly Controller[] {
   make(folder);
   tryGroup(folder, trial);
   return enable(folder, enable(mount.folder, CONTROLLERS));
+}
+
+/** A broker that stops removes the shared folder while nobody has a group in it, so also under whoever is about to. */
+function whileItGoes<Found>(work: () => Found, tries = GONE_TRIES): Found {
+  try {
+    return work();
+  } catch (error) {
+    if (tries === 0 || errnoOf(error) !== "ENOENT") throw error;
+    return whileItGoes(work, tries - 1);
+  }
+}
+
+/** Removes the shared folder if nobody has a group in it. The broker's own group is not ours to remove. */
+export function dropBase(base: CgroupBase): void {
+  if (base.kind === "off" || basename(base.folder) !== SHARED) return;
+  try {
+    rmdirSync(base.folder);
+  } catch (error) {
+    // Another broker's groups are in it (EBUSY), or it has gone with another broker.
+    if (!["EBUSY", "ENOTEMPTY", "ENOENT"].includes(errnoOf(error))) throw error;
+  }
 }
 
 /** Made and removed again: permissions, read-only mounts and limits on groups all show here. */

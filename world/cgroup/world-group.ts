@@ -2,7 +2,7 @@
 import { closeSync, constants, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { type WorldLimits, WorldUnavailable } from "../backend.ts";
-import { type CgroupBase, findBase, thisHost } from "./base.ts";
+import { type CgroupBase, dropBase, findBase, thisHost } from "./base.ts";
 import { type Controller, enable, errnoOf, has, put } from "./files.ts";
 import { groupName, type Maker, thisMaker } from "./names.ts";
 import { groupFiles } from "./plan.ts";
@@ -14,6 +14,9 @@ const PER_COMMAND: readonly Controller[] = ["memory", "pids"];
 /** How often, and how far apart, an ended world's group is tried again while its last process is dying. */
 const REMOVE_TRIES = 20;
 const REMOVE_RETRY_MS = 100;
+
+/** How often a base that is gone is made again for one world. */
+const BASE_TRIES = 5;
 
 export type WorldGroup = {
   readonly name: string;
@@ -53,16 +56,31 @@ export class WorldGroups {
 
   /** Makes a folder that nobody has: another backend of this process counts from one too. */
   #claim(base: string): string {
-    for (;;) {
+    for (let tries = 0; ; ) {
       this.#made += 1;
       const name = groupName(this.#maker, this.#made);
       try {
         mkdirSync(join(base, name));
         return name;
       } catch (error) {
-        if (errnoOf(error) !== "EEXIST") throw unmade(join(base, name), error);
+        const code = errnoOf(error);
+        // Another broker has stopped and taken the empty base along: it is made again, with its controllers.
+        const isBack = code === "ENOENT" && tries < BASE_TRIES && this.#refound(base);
+        if (code !== "EEXIST" && !isBack) throw unmade(join(base, name), error);
+        if (isBack) tries += 1;
       }
     }
+  }
+
+  #refound(folder: string): boolean {
+    this.#found = this.#find();
+    return this.#found.kind === "usable" && this.#found.folder === folder;
+  }
+
+  /** No world of this broker has a group any more. */
+  close(): void {
+    if (this.#found !== undefined) dropBase(this.#found);
+    this.#found = undefined;
   }
 
   #find(): CgroupBase {

@@ -1,8 +1,10 @@
 import { constants } from "node:os";
 import { FRAME, FRAME_MAX_MEMORY_FILE, FRAME_MEMORY_FILE_FD, TAG } from "../../schemas/generated/frames.ts";
+import type { FsDiff } from "../../schemas/generated/types.ts";
 import type { CommandRun, Ending, ExecRequest } from "../backend.ts";
 import type { Counted } from "../cgroup/words.ts";
 import { type Hit, hitViolation } from "../seccomp/hit.ts";
+import type { CommandRecord } from "../changes/command-record.ts";
 import { errnoName } from "./errno.ts";
 import {
   decodeFields,
@@ -23,6 +25,7 @@ export type SendFrame = (frame: Buffer) => void;
 export type CommandSide = {
   readonly onOutput: ExecRequest["onOutput"];
   readonly onViolation: ExecRequest["onViolation"];
+  readonly record: CommandRecord;
   /** Called once, before `ending` settles. */
   readonly onCounted: (counted: Counted) => void;
 };
@@ -51,6 +54,10 @@ export class LinuxCommand implements CommandRun {
     });
   }
 
+  changes(signal: AbortSignal): Promise<FsDiff> {
+    return this.#request.record.diff(signal);
+  }
+
   grant(bytes: number): void {
     this.#send(encodeNumber(FRAME.WINDOW, this.#id, bytes));
   }
@@ -74,6 +81,10 @@ export class LinuxCommand implements CommandRun {
   /** Takes a frame of this command; returns true when it was the last one. */
   takeFrame(type: number, payload: Buffer): boolean {
     if (type === FRAME.CLOSED) return this.#finish();
+    if (type === FRAME.TOUCHED) {
+      this.#request.record.take(payload);
+      return false;
+    }
     const list = decodeFields(payload);
     const fields = new Map(list);
     if (type === FRAME.VIOLATION) {
@@ -89,6 +100,11 @@ export class LinuxCommand implements CommandRun {
       oomKill: measured.get("oom_kill"),
       pidsMax: measured.get("pids_max"),
       seen: numberOf(fields, TAG.SEEN),
+    });
+    this.#request.record.end({
+      recorded: numberOf(fields, TAG.RECORDED) === 1,
+      unread: numberOf(fields, TAG.UNREAD) ?? 0,
+      untold: numberOf(fields, TAG.UNTOLD) ?? 0,
     });
     this.#end(ended(fields, measured));
     return numberOf(fields, TAG.CLOSED) === 1 ? this.#finish() : false;

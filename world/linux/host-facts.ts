@@ -1,14 +1,18 @@
 import { lstatSync, readdirSync, readFileSync, realpathSync } from "node:fs";
+import { hostname } from "node:os";
 import { dirname } from "node:path";
 import type { HostFacts, PathKind } from "../plan/host-facts.ts";
 
 /** Facts read from the host once for each path, at its first question; the mount table and the sockets now. */
-export function hostFacts(known: Pick<HostFacts, "unveilable" | "userNamespace" | "strays">): HostFacts {
+export function hostFacts(
+  known: Pick<HostFacts, "unveilable" | "userNamespace" | "namesServed" | "strays">,
+): HostFacts {
   const looked = new Map<string, Looked>();
   return {
     kind: (path) => look(path, looked).kind,
     real: (path) => look(path, looked).real,
     folders: foldersIn,
+    hostname: hostname(),
     mountPoints: parseMountPoints(readFileSync("/proc/self/mountinfo", "utf8")),
     sockets: parseSockets(readFileSync("/proc/net/unix", "utf8")),
     ...known,

@@ -17,6 +17,8 @@ export type Achievements = {
   /** Its word, as `cgroupWord` says it. */
   readonly cgroup: string;
   readonly seccomp: WorldSpec["seccomp"];
+  /** Its word, as `networkWord` says it. */
+  readonly network: string;
 };
 
 /**
@@ -31,13 +33,14 @@ export function isolationVector({
   overlay,
   seccomp,
   cgroup,
+  network,
 }: Achievements): Isolation {
   return {
     backend: "linux",
     user: hasNamespace(achieved, "user") ? "on" : "off: not needed, init may unshare without it",
     mount: mountWord(achieved, unwatched, unhidden),
     pid: namespace(achieved, "pid"),
-    net: namespace(achieved, "net"),
+    net: network,
     ipc: namespace(achieved, "ipc"),
     uts: namespace(achieved, "uts"),
     cgroup,

@@ -3,13 +3,16 @@ import type { Duplex } from "node:stream";
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
 import { WorldUnavailable } from "../backend.ts";
 import type { MountPlan } from "../plan/mounts.ts";
+import type { SeccompPrograms } from "../seccomp/programs.ts";
 import { errnoName } from "./errno.ts";
 import { decodeFields, decodeNumber } from "./frame-codec.ts";
 import { FrameReader } from "./frame-reader.ts";
+import { encodeRest, type Rest } from "./hold.ts";
 import { encodeSetup, readReady } from "./setup.ts";
 import type { NamespaceName } from "./namespaces.ts";
 
-export type LaunchPlan = {
+/** Init makes no world when the kernel does not take a filter. */
+export type LaunchPlan = SeccompPrograms & {
   /** The `substrate-init` program. */
   readonly init: string;
   /** The namespaces to unshare. */
@@ -17,14 +20,14 @@ export type LaunchPlan = {
   readonly uid: number;
   readonly gid: number;
   readonly plan: MountPlan;
-  /** A BPF program; init makes no world when the kernel does not take it. */
-  readonly filter: Uint8Array;
-  /** For log mode: `filter` asks init about what it would refuse, and this program says what stays refused. */
-  readonly guard: Uint8Array | undefined;
-  /** A second one, which each command loads by itself: what it denies its leader still needs. */
-  readonly commandFilter: Uint8Array | undefined;
+  /** What the plan holds back until there is a command; undefined: it is whole. */
+  readonly rest?: Rest | undefined;
+  /** Real path of the folder below which changes are told; undefined: nowhere. */
+  readonly recorded: string | undefined;
   /** `NAME=value` each. */
   readonly limits: readonly string[];
+  /** Process that holds the network namespace to join; undefined: the world has one of its own. */
+  readonly network: number | undefined;
   /** Descriptor of the folder of the world's cgroup; the caller closes it. */
   readonly cgroup: number | undefined;
 };
@@ -59,6 +62,8 @@ export interface Launcher {
   readonly userNamespace: boolean | undefined;
   /** Why its worlds get no cgroup of ours; undefined: they may. */
   readonly cgroupRefusal: string | undefined;
+  /** Why its worlds have nothing but their own localhost; undefined: they join a network that is made for them. */
+  readonly networkRefusal: string | undefined;
   /** Throws {@link LaunchFailed} or {@link WorldUnavailable}; in each case nothing is left of the world. */
   launch(id: string, plan: LaunchPlan, signal: AbortSignal): Promise<Launched>;
 }
@@ -68,6 +73,7 @@ export const DIRECT: Launcher = {
   name: "linux",
   userNamespace: undefined,
   cgroupRefusal: undefined,
+  networkRefusal: undefined,
   launch: (_id, plan, signal) => launchInit(plan, signal),
 };
 
@@ -75,6 +81,8 @@ export const DIRECT: Launcher = {
 export type Ready = Pick<Launched, "achieved" | "unwatched" | "limits"> & { readonly pid: number };
 
 const HINT = "Run 'substrate world doctor': it tries what a world needs of this host, and prints the mend";
+const SCARCE_HINT =
+  "Try again when fewer worlds are warm, or start the broker with room for more open files and processes (ulimit -n, -u)";
 const LOG_HINT =
   "world.seccomp: log needs a kernel that notifies of system calls, and a broker that nobody else listens to (another sandbox); use world.seccomp: enforce";
 
@@ -122,12 +130,13 @@ export async function launchInit(plan: LaunchPlan, signal: AbortSignal): Promise
   });
   const holder = holderOf(child);
   const complaint = collectComplaint(child);
-  const channel = child.stdio[3] as Duplex | null | undefined;
+  // When no descriptor is left Node makes no `stdio` at all, whatever its types say, and tells why a turn later.
+  const channel = (child.stdio as ChildProcess["stdio"] | undefined)?.[3] as Duplex | null | undefined;
   try {
     const { achieved, unwatched, limits } = await firstAnswer(channel, plan, signal, (fail) => {
-      const failWith = (cause: string): void =>
-        fail(`${cause}${complaint()}`, "Run 'npm run build' in the checkout");
-      child.once("error", (error) => failWith(error.message));
+      const failWith = (cause: string, code?: string): void =>
+        fail(`${cause}${complaint()}`, isScarce(code) ? SCARCE_HINT : "Run 'npm run build' in the checkout");
+      child.once("error", (error: NodeJS.ErrnoException) => failWith(error.message, error.code));
       // Not "exit", which can overtake the FAILED that init sent before it ended.
       child.once("close", (code, name) => failWith(`it ended with ${name ?? `exit code ${code}`}`));
     });
@@ -165,6 +174,7 @@ export function firstAnswer(
       onFrame: (type, _id, payload) => {
         if (type === FRAME.READY) settle(() => resolve(readReady(payload)));
         else if (type === FRAME.FAILED) settle(() => reject(launchFailure(payload)));
+        else if (type === FRAME.STAGED && plan.rest !== undefined) waitWith(plan.rest, channel);
         else fail(`it answered with frame ${type}`);
       },
     });
@@ -181,6 +191,12 @@ export function firstAnswer(
     channel?.on("data", onData);
     channel?.write(encodeSetup(plan));
   });
+}
+
+/** One that is given up meanwhile has its channel closed. */
+function waitWith({ onStaged, operations }: Rest, channel: Duplex | null | undefined): void {
+  onStaged();
+  void operations.then((each) => channel?.write(encodeRest(each)));
 }
 
 function launchFailure(payload: Buffer): LaunchFailed {
@@ -207,6 +223,10 @@ export function tooLate(signal: AbortSignal): WorldUnavailable {
 /** Why a wait was given up, as an error whatever the signal carries. */
 export function abortError(signal: AbortSignal): Error {
   return signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason));
+}
+
+function isScarce(code: string | undefined): boolean {
+  return code === "EMFILE" || code === "ENFILE" || code === "EAGAIN";
 }
 
 function holderOf(child: ChildProcess): Holder {

@@ -2,15 +2,20 @@ import { join } from "node:path";
 import type { WorldSpec } from "../backend.ts";
 import { cgroupWord } from "../cgroup/words.ts";
 import { WorldGroups } from "../cgroup/world-group.ts";
+import { ChangeReader } from "../overlay/change-reader.ts";
 import { prepareStrays } from "../overlay/strays.ts";
 import { type MountPlan, mountPlan } from "../plan/mounts.ts";
-import { operationWords } from "../plan/operations.ts";
+import { operationLine } from "../plan/operations.ts";
+import { NetworkHelper } from "../network/helper.ts";
+import { launchBeside, type Networked, networkWord, startNetwork } from "../network/launch.ts";
+import { SpareNetwork } from "../network/spare.ts";
 import type { seccompPrograms } from "../seccomp/programs.ts";
 import { hostFacts } from "./host-facts.ts";
+import { divided, type Hold, staging } from "./hold.ts";
 import { isolationVector } from "./isolation.ts";
 import { DIRECT, LaunchFailed, type Launcher } from "./launch.ts";
 import { launchLimited } from "./limits.ts";
-import { ALWAYS } from "./namespaces.ts";
+import { ALWAYS, hasNamespace } from "./namespaces.ts";
 import { LinuxWorld } from "./world.ts";
 
 export type LinuxOptions = {
@@ -25,6 +30,16 @@ export type LinuxOptions = {
   readonly quarantine: string;
   /** How init is started; absent: as a child of the broker. */
   readonly launcher?: Launcher;
+  /** Keeps a network ready for the next world, for whoever makes one after the other: until `close`, no process ends by itself. */
+  readonly spareNetwork?: boolean;
+};
+
+/** A world that is to be made. */
+export type Order = {
+  readonly id: string;
+  readonly spec: WorldSpec;
+  /** Of an overlay: also one that is asked for now is made in two parts, so there is one way to make them. */
+  readonly hold?: Hold | undefined;
 };
 
 /** A host has a few dozen trees; one that refuses more overlays than this has another trouble. */
@@ -43,6 +58,8 @@ type Asked = {
   readonly doubted: string | undefined;
   /** Why worlds are made without cgroups, where one that looked usable was not. */
   readonly cgroupRefusal: string | undefined;
+  /** Why worlds are made without a network to join. */
+  readonly networkRefusal: string | undefined;
 };
 
 const ALL: Asked = {
@@ -52,6 +69,7 @@ const ALL: Asked = {
   unveilable: new Set(),
   doubted: undefined,
   cgroupRefusal: undefined,
+  networkRefusal: undefined,
 };
 
 /** Makes worlds, and remembers what this host has refused so that it is not tried again. */
@@ -60,14 +78,18 @@ export class WorldMaker {
   readonly #programs: ReturnType<typeof seccompPrograms>;
   readonly #launcher: Launcher;
   readonly #groups = new WorldGroups();
+  readonly #spare: SpareNetwork | undefined;
+  readonly #changes: ChangeReader;
   #asked: Asked;
 
   constructor(options: LinuxOptions, programs: ReturnType<typeof seccompPrograms>) {
     this.#options = options;
     this.#programs = programs;
     this.#launcher = options.launcher ?? DIRECT;
-    const { userNamespace, cgroupRefusal } = this.#launcher;
-    this.#asked = { ...ALL, userNamespace, cgroupRefusal };
+    this.#spare = options.spareNetwork === true ? new SpareNetwork(options.init) : undefined;
+    this.#changes = new ChangeReader(options.init);
+    const { userNamespace, cgroupRefusal, networkRefusal } = this.#launcher;
+    this.#asked = { ...ALL, userNamespace, cgroupRefusal, networkRefusal };
   }
 
   /** The backend's name in replies. */
@@ -75,60 +97,108 @@ export class WorldMaker {
     return this.#launcher.name;
   }
 
+  /** After the last world: nothing of this broker's cgroups is left. */
+  dropGroups(): void {
+    this.#groups.close();
+  }
+
+  /** Ends what is kept ready for the next world. Worlds that are made are not its own. */
+  close(): void {
+    this.#spare?.close();
+    this.#changes.close();
+  }
+
   /** Throws `WorldUnavailable`; nothing runs then, but the folders of layers may be there. */
-  async make(id: string, spec: WorldSpec, signal: AbortSignal): Promise<LinuxWorld> {
+  async make(order: Order, signal: AbortSignal): Promise<LinuxWorld> {
     for (let tried = 0; ; tried += 1) {
       const asked = this.#asked;
       try {
-        const world = await this.#makeAs(id, spec, asked, signal);
+        const world = await this.#makeAs(order, asked, signal);
         if (asked === this.#asked && asked.doubted !== undefined)
           this.#asked = { ...asked, doubted: undefined };
         return world;
       } catch (error) {
         // Another world that began at the same time may have learned the same.
-        if (asked === this.#asked) this.#asked = lessAfter(error, asked, spec) ?? asked;
+        if (asked === this.#asked) this.#asked = lessAfter(error, asked, order.spec) ?? asked;
         if (tried === MAX_RETRIES || asked === this.#asked) throw error;
       }
     }
   }
 
-  async #makeAs(id: string, spec: WorldSpec, asked: Asked, signal: AbortSignal): Promise<LinuxWorld> {
+  async #makeAs(order: Order, asked: Asked, signal: AbortSignal): Promise<LinuxWorld> {
+    const start = (until: AbortSignal): Promise<NetworkHelper> =>
+      this.#spare?.take(until) ?? NetworkHelper.start(this.#options.init, until);
+    const networked = await startNetwork(start, asked.networkRefusal, signal);
+    try {
+      return await this.#makeIn(networked, order, asked, signal);
+    } catch (error) {
+      networked.network?.end();
+      throw error;
+    }
+  }
+
+  async #makeIn(
+    networked: Networked,
+    { id, spec, hold }: Order,
+    asked: Asked,
+    signal: AbortSignal,
+  ): Promise<LinuxWorld> {
     const userNamespace = asked.userNamespace ?? false;
     const strays = asked.strays ? join(this.#options.strays, id) : undefined;
-    const plan = mountPlan(spec, hostFacts({ unveilable: asked.unveilable, userNamespace, strays }));
-    const layers = strayVeils(plan);
-    prepareStrays(layers);
-    const namespaces = userNamespace ? (["user", ...ALWAYS] as const) : ALWAYS;
+    const { network } = networked;
+    const namesServed = network !== undefined;
+    const facts = hostFacts({ unveilable: asked.unveilable, userNamespace, namesServed, strays });
+    const plan = mountPlan(spec, facts);
+    const parts = hold === undefined ? { first: plan, rest: undefined } : divided(plan, spec.project, hold);
+    if (hold !== undefined) void network?.ended.then(hold.onLost);
+    if (spec.access.kind === "overlay") this.#changes.warm();
+    const strayLayers = strayVeils(plan);
+    prepareStrays(strayLayers);
+    const own = ALWAYS.filter((name) => name !== "net" || network === undefined);
+    const namespaces = userNamespace ? (["user", ...own] as const) : own;
     const base = this.#groups.base(asked.cgroupRefusal);
     const { withCgroup, withoutCgroup } = this.#programs[spec.seccomp];
-    const launched = await launchLimited(this.#groups, base, spec.limits, userNamespace, (limited) => {
-      const programs = limited.cgroup === undefined ? withoutCgroup : withCgroup;
-      return this.#launcher.launch(
-        id,
-        { ...this.#options, namespaces, plan, ...programs, ...limited },
-        signal,
-      );
-    });
+    // An overlay's upper layer holds every change; only direct writes must be told.
+    const recorded = spec.access.kind === "direct" ? spec.project : undefined;
+    const launch = () =>
+      launchLimited(this.#groups, base, spec.limits, userNamespace, (limited, onSet) => {
+        const { plain, recording } = limited.cgroup === undefined ? withoutCgroup : withCgroup;
+        const programs = { ...(recorded === undefined ? plain : recording), recorded };
+        const rest = parts.rest === undefined ? undefined : staging(parts.rest, onSet);
+        const joined = { namespaces, network: network?.pid, plan: parts.first, rest };
+        const asking = { ...this.#options, ...joined, ...programs, ...limited };
+        return this.#launcher.launch(id, asking, signal);
+      });
+    const launched = await launchBeside(network, spec.network, launch);
     if (this.#asked.userNamespace === undefined) this.#asked = { ...this.#asked, userNamespace };
+    const layers = await hold?.layers;
     const overlay = spec.access.kind === "overlay";
+    const cgroup = cgroupWord(base);
+    const alone = hasNamespace(launched.achieved, "net");
     return new LinuxWorld(
       {
         id,
-        spec,
-        isolation: {
+        init: this.#options.init,
+        spec: layers === undefined ? spec : { ...spec, access: { kind: "overlay", layers: layers.folder } },
+        mountedAt: layers?.madeAt ?? null,
+        changes: this.#changes,
+        userxattr: userNamespace,
+        isolation: () => ({
           ...isolationVector({
             ...launched,
             overlay,
             unhidden: plan.unhidden,
-            cgroup: cgroupWord(base),
+            cgroup,
             seccomp: spec.seccomp,
+            network: networkWord(networked, spec.network, alone),
           }),
           backend: this.name,
-        },
-        mounts: plan.mounts.map((mount) => operationWords(mount).join(" ")),
-        strays: layers,
+        }),
+        mounts: plan.mounts.map(operationLine),
+        strays: strayLayers,
         quarantine: this.#options.quarantine,
         holding: launched.holding,
+        network,
         cleanUp: launched.cleanUp,
       },
       launched,
@@ -139,6 +209,9 @@ export class WorldMaker {
 /** What a kernel says that makes no overlay over a tree, ever. What is scarce for a moment must not weaken later worlds. */
 const NO_OVERLAY = ["EPERM", "EACCES", "EINVAL", "ENOSYS", "ENODEV", "EOPNOTSUPP"];
 
+/** The helper was killed before it could be joined: another one is no less. */
+const GONE = ["ENOENT", "ESRCH"];
+
 /** A tree that went between plan and mount, as those of containers do: the next plan is without it, and asks no less. */
 const CHANGED = ["ENOENT", "ENOTDIR", "ESTALE"];
 
@@ -146,8 +219,11 @@ const CHANGED = ["ENOENT", "ENOTDIR", "ESTALE"];
 function lessAfter(error: unknown, asked: Asked, spec: WorldSpec): Asked | undefined {
   if (!(error instanceof LaunchFailed)) return undefined;
   const { step, path, errno } = error;
-  if (asked.userNamespace === undefined && step.startsWith("unshare") && errno === "EPERM")
+  const needsRight = step.startsWith("unshare") || step === "join network";
+  if (asked.userNamespace === undefined && needsRight && errno === "EPERM")
     return { ...asked, userNamespace: true };
+  if (step === "join network" && asked.networkRefusal === undefined)
+    return GONE.includes(errno) ? { ...asked } : { ...asked, networkRefusal: error.message };
   // What init cannot be born in is none: the next try, and all later worlds, go without, and say so.
   if (step === "cgroup" && asked.cgroupRefusal === undefined)
     return { ...asked, cgroupRefusal: error.message };

@@ -12,13 +12,17 @@ export function encodeSetup(plan: LaunchPlan): Buffer {
     [TAG.NAMESPACES, namespaceBits(plan.namespaces)],
     [TAG.UID, plan.uid],
     [TAG.GID, plan.gid],
+    ...(plan.network === undefined ? [] : [[TAG.NETWORK, plan.network] as const]),
     [TAG.SECCOMP, plan.filter],
     ...(plan.guard === undefined ? [] : [[TAG.SECCOMP_GUARD, plan.guard] as const]),
     ...(plan.commandFilter === undefined ? [] : [[TAG.COMMAND_FILTER, plan.commandFilter] as const]),
+    ...(plan.recordFilter === undefined ? [] : [[TAG.RECORD_FILTER, plan.recordFilter] as const]),
+    ...(plan.recorded === undefined ? [] : [[TAG.PROJECT, plan.recorded] as const]),
     ...plan.limits.map((limit): Field => [TAG.LIMIT, limit]),
     ...mounts.map((operation): Field => [TAG.MOUNT, operationWords(operation).join("\0")]),
     ...denied.map((name): Field => [TAG.DENY, denialWords(name).join("\0")]),
     ...zones.map(({ kind, path }): Field => [TAG.ZONE, `${kind}\0${path}`]),
+    ...(plan.rest === undefined ? [] : [[TAG.WAITS, 1] as const]),
   ]);
 }
 

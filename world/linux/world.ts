@@ -1,29 +1,21 @@
+import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FsDiff, Isolation } from "../../schemas/generated/types.ts";
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
-import type { CommandRun, ExecRequest, World, WorldProcess, WorldSpec } from "../backend.ts";
-import { heldLimits, type Holding, limitViolations } from "../cgroup/words.ts";
+import type { CommandRun, ExecRequest, SocketOwner, World, WorldProcess, WorldSpec } from "../backend.ts";
+import { heldLimits, limitViolations } from "../cgroup/words.ts";
+import { CommandRecord } from "../changes/command-record.ts";
+import type { NetworkHelper } from "../network/helper.ts";
 import { overlayDiff } from "../overlay/diff.ts";
-import { type StrayLayer, Strays } from "../overlay/strays.ts";
+import { Strays } from "../overlay/strays.ts";
 import { encodeExec, LinuxCommand } from "./command.ts";
 import { decodeFields, decodeNumber, encodeEmpty } from "./frame-codec.ts";
 import { FrameReader } from "./frame-reader.ts";
 import { Intruders } from "./intruders.ts";
 import { abortError, type Launched } from "./launch.ts";
-
-export type WorldFacts = {
-  readonly id: string;
-  readonly spec: WorldSpec;
-  readonly isolation: Isolation;
-  readonly mounts: readonly string[];
-  readonly strays: readonly StrayLayer[];
-  /** Where denied names go that commands made. */
-  readonly quarantine: string;
-  readonly holding: Holding;
-  /** What is left to be done when the world is gone. */
-  readonly cleanUp: () => void;
-};
+import { Owners } from "./owners.ts";
+import type { WorldFacts } from "./world-facts.ts";
 
 /** How long init may take to go once its channel is closed; it needs a few milliseconds. */
 const END_PATIENCE_MS = 2000;
@@ -35,12 +27,14 @@ const LAST_WORDS_MS = 1000;
 export class LinuxWorld implements World {
   readonly id: string;
   readonly spec: WorldSpec;
-  readonly isolation: Isolation;
   readonly mounts: readonly string[];
   readonly limits: World["limits"];
   readonly pid: number;
   readonly ended: Promise<string>;
+  readonly network: NetworkHelper | null;
+  readonly mountedAt: bigint | null;
   readonly #facts: WorldFacts;
+  readonly #owners = new Owners((frame) => this.#send(frame));
   readonly #strays: Strays;
   readonly #intruders: Intruders;
   readonly #launched: Launched;
@@ -56,10 +50,11 @@ export class LinuxWorld implements World {
   constructor(facts: WorldFacts, launched: Launched) {
     this.id = facts.id;
     this.spec = facts.spec;
-    this.isolation = facts.isolation;
     this.mounts = facts.mounts;
     this.limits = heldLimits(facts.spec.limits, facts.holding);
     this.#facts = facts;
+    this.network = facts.network ?? null;
+    this.mountedAt = facts.mountedAt;
     this.#strays = new Strays(facts.strays);
     this.#intruders = new Intruders(facts.quarantine);
     this.pid = launched.holder.pid;
@@ -69,13 +64,19 @@ export class LinuxWorld implements World {
       this.#ended = resolve;
     });
     this.#listen();
+    // A world without its network looks like one that may reach nothing, which is not what was asked for.
+    void facts.network?.ended.then((cause) => (this.#loss === undefined ? this.end(cause) : undefined));
+  }
+
+  get isolation(): Isolation {
+    return this.#facts.isolation();
   }
 
   exec(request: ExecRequest): CommandRun {
     const id = this.#takeId();
     const command = new LinuxCommand(id, (frame) => this.#send(frame), {
-      onOutput: request.onOutput,
-      onViolation: request.onViolation,
+      ...request,
+      record: new CommandRecord(this.spec, this.#facts.init),
       onCounted: (counted) => {
         for (const violation of limitViolations(this.spec.limits, this.#facts.holding, counted))
           request.onViolation(violation);
@@ -101,10 +102,18 @@ export class LinuxWorld implements World {
     });
   }
 
+  async ownerOf(inode: number): Promise<SocketOwner | null> {
+    const owner = inode === 0 || this.#loss !== undefined ? undefined : await this.#owners.ask(inode);
+    const run = owner === undefined ? undefined : this.#commands.get(owner.command);
+    return owner === undefined || run === undefined ? null : { run, pid: owner.pid, program: owner.program };
+  }
+
   async fsDiff(signal: AbortSignal): Promise<FsDiff> {
     if (this.spec.access.kind !== "overlay")
       throw new Error(`World ${this.id} writes directly: it has no upper layer`);
-    return await overlayDiff(this.spec.access.layers, this.spec.project, signal);
+    const upper = join(this.spec.access.layers, "upper");
+    const { changes, userxattr } = this.#facts;
+    return await overlayDiff(changes, { upper, lower: this.spec.project, userxattr }, signal);
   }
 
   strays(): Promise<readonly string[]> {
@@ -147,6 +156,7 @@ export class LinuxWorld implements World {
     this.#channel.on("close", () => this.#lose(this.#fate ?? "its init closed the channel"));
     void this.#launched.holder.ended.then((cause) => {
       this.#facts.cleanUp();
+      this.#facts.network?.end();
       // What it said last may not be read yet: the endings of commands, and why it gave up.
       this.#fate = cause;
       setTimeout(() => this.#lose(cause), LAST_WORDS_MS).unref();
@@ -155,6 +165,7 @@ export class LinuxWorld implements World {
 
   #takeFrame(type: number, id: number, payload: Buffer): void {
     if (type === FRAME.LISTED) return this.#takeList(payload);
+    if (type === FRAME.OWNED) return this.#owners.take(id, payload);
     if (type === FRAME.FAILED) {
       const fields = new Map(decodeFields(payload));
       const about = fields.get(TAG.PATH)?.toString("utf8") ?? "";
@@ -209,6 +220,7 @@ export class LinuxWorld implements World {
     this.#commands.clear();
     for (const tell of this.#listeners) tell([]);
     this.#listeners = [];
+    this.#owners.close();
     this.#ended(cause);
   }
 }

@@ -1,0 +1,52 @@
+import { FRAME, TAG } from "../../schemas/generated/frames.ts";
+import { decodeFields, decodeNumber, encodeNumber } from "./frame-codec.ts";
+
+/** A command, by its number, that has a socket open. */
+export type Owner = { readonly command: number; readonly pid: number; readonly program: string };
+
+/** Init looks through all descriptors of the world for each: who connects faster than it answers is asked about no more. */
+const MOST_ASKED = 1024;
+
+/** Questions to init about sockets, and its answers. */
+export class Owners {
+  readonly #send: (frame: Buffer) => void;
+  readonly #waiting = new Map<number, (owner: Owner | undefined) => void>();
+  #last = 0;
+
+  constructor(send: (frame: Buffer) => void) {
+    this.#send = send;
+  }
+
+  /**
+   * Settles with undefined when nobody has it open any more, the world is gone, or too many questions wait already. Never
+   * rejects.
+   */
+  ask(inode: number): Promise<Owner | undefined> {
+    if (this.#waiting.size >= MOST_ASKED) return Promise.resolve(undefined);
+    this.#last = (this.#last % 0xffff_ffff) + 1;
+    const question = this.#last;
+    return new Promise((resolve) => {
+      this.#waiting.set(question, resolve);
+      this.#send(encodeNumber(FRAME.OWNER, question, inode));
+    });
+  }
+
+  take(question: number, payload: Buffer): void {
+    const answer = this.#waiting.get(question);
+    this.#waiting.delete(question);
+    answer?.(readOwner(payload));
+  }
+
+  close(): void {
+    for (const answer of this.#waiting.values()) answer(undefined);
+    this.#waiting.clear();
+  }
+}
+
+function readOwner(payload: Buffer): Owner | undefined {
+  const fields = new Map(decodeFields(payload));
+  const [command, pid] = [fields.get(TAG.COMMAND), fields.get(TAG.OWNER_PID)];
+  if (command === undefined || pid === undefined) return undefined;
+  const program = fields.get(TAG.PROGRAM)?.toString("utf8") ?? "";
+  return { command: decodeNumber(command), pid: decodeNumber(pid), program };
+}

@@ -1,0 +1,28 @@
+import type { Isolation } from "../../schemas/generated/types.ts";
+import type { WorldSpec } from "../backend.ts";
+import type { Holding } from "../cgroup/words.ts";
+import type { NetworkHelper } from "../network/helper.ts";
+import type { ChangeReader } from "../overlay/change-reader.ts";
+import type { StrayLayer } from "../overlay/strays.ts";
+
+/** What is known of a world when it is made. */
+export type WorldFacts = {
+  readonly id: string;
+  /** The `substrate-init` program. */
+  readonly init: string;
+  readonly spec: WorldSpec;
+  /** As it is whenever it is asked. */
+  readonly isolation: () => Isolation;
+  readonly mounts: readonly string[];
+  readonly strays: readonly StrayLayer[];
+  /** Where denied names go that commands made. */
+  readonly quarantine: string;
+  readonly holding: Holding;
+  readonly network: NetworkHelper | undefined;
+  readonly mountedAt: bigint | null;
+  readonly changes: ChangeReader;
+  /** Whether an overlay of it keeps its marks as an ordinary user's does. */
+  readonly userxattr: boolean;
+  /** What is left to be done when the world is gone. */
+  readonly cleanUp: () => void;
+};
