@@ -5,10 +5,24 @@
  * A backend is chosen by what it can do, and what it could not do stands in `Isolation`.
  */
 import type { FsDiff, Isolation } from "../schemas/generated/types.ts";
+import type { Ending } from "./endings.ts";
+import type { NetworkRules, WorldNetwork } from "./network/face.ts";
+import type { PreparedWorld } from "./prepared.ts";
+import type { HeldStore } from "./overlay/held.ts";
+
+export type { Ending, RunUsage } from "./endings.ts";
+export type { DoctorOrder, HostCheck, HostFinding } from "./doctor/face.ts";
+export type { ApplyEnding, Held, HeldChange, HeldKind, HeldStore, PathReason } from "./overlay/held.ts";
+export type { Captured, NetworkRules, Ports, WorldNetwork } from "./network/face.ts";
+export type { PreparedWorld } from "./prepared.ts";
+
+/** For whoever shows a diff: what stands on both sides of a change. */
+export { beyondBounds, MAX_FILES, MAX_FOLDERS, NO_CHANGES } from "./fs-diff.ts";
+export { type HeldSide, HeldSides } from "./overlay/sides.ts";
 
 /** For whoever reads a policy: what its deny lists may say is decided here, where it is carried out. */
 export { patternComplaint } from "./plan/globs.ts";
-export { patternCovers } from "./plan/cover.ts";
+export { type Cover, coverOf, patternCovers } from "./plan/cover.ts";
 export { isPrivate } from "./plan/scopes.ts";
 
 /** How the project appears inside: the host's own files, or an overlay whose upper layer holds every change. */
@@ -41,6 +55,9 @@ export type WorldLimits = {
   readonly disk?: number;
 };
 
+/** A file of a program's settings as one world has it, in a folder of the host's that commands cannot write. Absolute real path. */
+export type SettingsFile = { readonly path: string; readonly text: string };
+
 /** All that makes one world differ from another. Two equal specs may share a world. */
 export type WorldSpec = {
   readonly project: string;
@@ -62,12 +79,22 @@ export type WorldSpec = {
   readonly seccomp: "enforce" | "log";
   /** Writes outside of `files.write`: refused, or kept in the world and lost with it, where an overlay is possible. */
   readonly strays: "refused" | "kept";
+  /**
+   * What stands before the host's own files, or where the host has none; absent: nothing. Where a folder takes no overlay, or
+   * the world has no network to join, they are not there.
+   */
+  readonly settings?: readonly SettingsFile[];
+  /** The one part that a world takes anew while it lives, with `WorldNetwork.allow`. */
+  readonly network: NetworkRules;
 };
+
+/** Whose a socket is. */
+export type SocketOwner = { readonly run: CommandRun; readonly pid: number; readonly program: string };
 
 /** Something that a command did against the rules of its world: refused, undone, ended or (by policy) only noted. */
 export type WorldViolation = {
-  readonly kind: "system_call" | "denied_name" | "limit";
-  /** The system call's name, the path, or the limit's name. */
+  readonly kind: "system_call" | "denied_name" | "limit" | "name" | "connection";
+  /** The system call, the path, the limit, the name that was looked up, or `host:port`. */
   readonly subject: string;
   /** A sentence for people: what happened, and what was done about it. */
   readonly message: string;
@@ -101,40 +128,17 @@ export type ExecRequest = {
   readonly onViolation: (violation: WorldViolation) => void;
 };
 
-/** What was measured of a command's whole tree of processes; null where this host cannot measure it. */
-export type RunUsage = {
-  readonly cpuMs: number | null;
-  /** Of the whole tree where the command has a memory controller; elsewhere that of its largest process. */
-  readonly memoryPeakBytes: number | null;
-  /** Processes and threads at once; null without a pids controller. */
-  readonly processes: number | null;
-};
-
-/** The ways a command ends, one of them for every command. */
-export type Ending =
-  | {
-      readonly kind: "exited";
-      readonly code: number;
-      readonly usage: RunUsage;
-      readonly kept: number;
-      readonly leftover: boolean;
-    }
-  | {
-      readonly kind: "signalled";
-      readonly signal: string;
-      readonly usage: RunUsage;
-      readonly kept: number;
-      readonly leftover: boolean;
-    }
-  | { readonly kind: "not_started"; readonly step: string; readonly path: string; readonly errno: string }
-  | { readonly kind: "world_lost"; readonly cause: string };
-
 /** One running command. */
 export interface CommandRun {
   /** Settles when the main process has ended and all it wrote was handed to `onOutput`; never rejects. */
   readonly ending: Promise<Ending>;
   /** Settles when both outputs are closed as well and nothing of the command is left. Never rejects. */
   readonly closed: Promise<void>;
+  /**
+   * What it changed in a project that it writes to directly, relative to that; asked once, after `ending`. What could not
+   * be seen, or not before `signal`, stands in `summary`.
+   */
+  changes(signal: AbortSignal): Promise<FsDiff>;
   /** Allows that many more output bytes. */
   grant(bytes: number): void;
   /** Sends a signal to every process of the command. */
@@ -152,6 +156,8 @@ export type WorldProcess = { readonly pid: number; readonly parent: number; read
 export interface World {
   readonly id: string;
   readonly spec: WorldSpec;
+  /** Wall clock, ns since the epoch, just before the overlay was mounted, as the kernel stamps files; null without one. */
+  readonly mountedAt: bigint | null;
   /** What was achieved, not what was wished. */
   readonly isolation: Isolation;
   /** Process id on the host of the process that holds the world. */
@@ -162,7 +168,11 @@ export interface World {
   readonly mounts: readonly string[];
   /** Settles with the cause when the world is gone; never rejects. */
   readonly ended: Promise<string>;
+  /** Null where this host has no way to make one: the world has its own localhost and nothing else. */
+  readonly network: WorldNetwork | null;
   exec(request: ExecRequest): CommandRun;
+  /** The first process that has the socket of that inode open; null when there is none any more, or none that may be looked at. */
+  ownerOf(inode: number): Promise<SocketOwner | null>;
   processes(signal: AbortSignal): Promise<readonly WorldProcess[]>;
   /** The changes in the upper layer of an `overlay` project, relative to the project. */
   fsDiff(signal: AbortSignal): Promise<FsDiff>;
@@ -185,15 +195,19 @@ export class WorldUnavailable extends Error {
 
 export interface WorldBackend {
   readonly name: string;
+  /** What isolated commands leave to be applied or not; null where their overlays are not on this host. */
+  readonly held: HeldStore | null;
   /** `sha256:` and hex of what refuses system calls in such worlds, or tells of them; null when nothing does. */
   filterHash(seccomp: WorldSpec["seccomp"]): string | null;
   /** What a world on this host achieves, found out by making one. Throws {@link WorldUnavailable}. */
   probe(signal: AbortSignal): Promise<Isolation>;
-  /**
-   * Makes a world and returns it warm: its first command pays no set-up.
-   * Throws {@link WorldUnavailable} when any step fails; a half-made world is ended.
-   */
+  /** Warm: its first command pays no set-up. Throws {@link WorldUnavailable}; a half-made world is ended. */
   start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World>;
+  /**
+   * Begins to make an overlay world ahead of need. The layers of `spec` do not count: `begin` names them. Null where this
+   * backend has none of that, and each is made when it is asked for.
+   */
+  prepare(id: string, spec: WorldSpec): PreparedWorld | null;
   /** Removes the layers of an overlay world that has ended: nothing in them is to be kept. */
   dropHeld(world: World): Promise<void>;
   /** Removes the held changes below `root` that are older than `maxAgeMs`; returns how many. */
@@ -213,32 +227,3 @@ export type RefusedBackend = { readonly backend: string; readonly message: strin
 
 /** Which backend was taken, and why none of those before it. */
 export type BackendChoice = { readonly backend: string; readonly refused: readonly RefusedBackend[] };
-
-/** What came of trying one thing; `mend` holds command lines, or comments that begin with `#`. */
-export type HostFinding = {
-  readonly verdict: "ok" | "weaker" | "missing";
-  /** What was seen, with the kernel's own word where there is one. */
-  readonly seen: string;
-  readonly mend: readonly string[];
-};
-
-/** One thing that worlds want of their host, tried by doing it. It cleans up after itself, also when `signal` aborts. */
-export type HostCheck = {
-  readonly name: string;
-  readonly what: string;
-  /** Without it what was asked for cannot be carried out. */
-  readonly needed: boolean;
-  readonly run: (signal: AbortSignal) => Promise<HostFinding>;
-};
-
-/** What a doctor is told about whoever asks. */
-export type DoctorOrder = {
-  /** Parts of the isolation vector that must be there, beyond those without which no world is made. */
-  readonly required: ReadonlySet<string>;
-  /** Where the layers of overlays lie; it need not exist. */
-  readonly overlay: string;
-  /** Whether layers of that name hold something that somebody may still want. */
-  readonly isWanted: (layers: string) => boolean;
-  /** Remove what is ours and belongs to nobody any more. */
-  readonly mend: boolean;
-};

@@ -1,8 +1,10 @@
 import type { Isolation } from "../schemas/generated/types.ts";
 import {
   type BackendChoice,
+  type PreparedWorld,
   type RefusedBackend,
   type World,
+  type HeldStore,
   type WorldBackend,
   type WorldSpec,
   WorldUnavailable,
@@ -37,6 +39,11 @@ export class FirstThatWorks implements WorldBackend {
     return this.#chosen?.backend.name ?? "none yet";
   }
 
+  /** Before a choice: what the first one has, so that a new broker takes back what an earlier one was killed in. */
+  get held(): HeldStore | null {
+    return this.#any().held;
+  }
+
   /** The same for all of them: their init loads it, however it is started. */
   filterHash(seccomp: WorldSpec["seccomp"]): string | null {
     return this.#any().filterHash(seccomp);
@@ -49,6 +56,11 @@ export class FirstThatWorks implements WorldBackend {
   async start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World> {
     const chosen = this.#chosen ?? (await this.#choose(signal));
     return await chosen.backend.start(id, spec, signal);
+  }
+
+  /** Before a choice nobody has asked for a world. */
+  prepare(id: string, spec: WorldSpec): PreparedWorld | null {
+    return this.#chosen?.backend.prepare(id, spec) ?? null;
   }
 
   dropHeld(world: World): Promise<void> {

@@ -16,6 +16,8 @@ export type ContainerOptions = LinuxOptions & {
 
 /** The same worlds as on the host itself, where only a container runtime may begin them. */
 export class ContainerBackend implements WorldBackend {
+  /** The layers belong to whoever the runtime made the container's user. */
+  readonly held = null;
   readonly #options: ContainerOptions;
   readonly #worlds: LinuxBackend;
   #probed: Promise<Isolation> | undefined;
@@ -44,6 +46,11 @@ export class ContainerBackend implements WorldBackend {
   async start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World> {
     await this.probe(signal);
     return await this.#worlds.start(id, spec, signal);
+  }
+
+  /** A container that waits holds far more than an init that does. */
+  prepare(): null {
+    return null;
   }
 
   dropHeld(world: World): Promise<void> {
@@ -124,5 +131,7 @@ function probeSpec(project: string): WorldSpec {
     limits: {},
     seccomp: "enforce",
     strays: "refused",
+    // A host shows only then what it lacks.
+    network: { ports: [443], ranges: [] },
   };
 }

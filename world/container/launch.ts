@@ -38,6 +38,7 @@ export class ContainerLauncher implements Launcher {
   readonly name: string;
   /** Root keeps its uid without one, as it does without a container. */
   readonly userNamespace: boolean;
+  readonly networkRefusal = "worlds in a container have their own localhost only, in this version";
   readonly cgroupRefusal = "no cgroup is handed into a container, and the runtime's own is not used";
   readonly #options: ContainerLauncherOptions;
   #root: Promise<readonly string[]> | undefined;

@@ -3,6 +3,7 @@ import { cgroupCheck } from "./cgroups.ts";
 import { basicChecks, limitChecks } from "./host.ts";
 import { leftOverChecks } from "./left-overs.ts";
 import { namespaceChecks } from "./namespaces.ts";
+import { networkChecks } from "./networks.ts";
 import { overlayChecks } from "./overlays.ts";
 import { seccompChecks } from "./seccomp.ts";
 import { type Inits, Trials } from "./trials.ts";
@@ -26,6 +27,7 @@ export async function linuxChecks(
     ...namespaceChecks(trials),
     ...overlayChecks(trials, backend, order.overlay, order.required.has("overlay")),
     ...seccompChecks(trials, backend),
+    ...networkChecks(trials, backend, order.required.has("net")),
     cgroupCheck(order.required.has("cgroup"), inits.uid),
     ...limitChecks(trials),
     wholeWorldCheck(backend, order.required),

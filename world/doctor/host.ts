@@ -7,15 +7,6 @@ import { missing, ok, runProgram, type Trials, weaker } from "./trials.ts";
 /** `mount_setattr(2)` came with it, and nothing replaces that. */
 const LEAST_KERNEL = [5, 12] as const;
 
-/** Everything that the tables of a world's network are made of: names to redirect, budgets, and a fast refusal. */
-const NETWORK_TABLE = `table inet substrate {
-  set allowed { type ipv4_addr; flags interval, timeout; elements = { 198.18.0.0/15 timeout 1h } }
-  quota spent { over 1 mbytes }
-  chain names { type nat hook output priority -100; ip daddr @allowed tcp dport 1-65535 redirect to :1; }
-  chain out { type filter hook output priority 0; quota name spent reject with tcp reset; oif != lo reject with icmpx admin-prohibited; }
-}
-`;
-
 export function basicChecks(trials: Trials): readonly HostCheck[] {
   return [
     {
@@ -35,13 +26,6 @@ export function basicChecks(trials: Trials): readonly HostCheck[] {
 
 export function limitChecks(trials: Trials): readonly HostCheck[] {
   return [
-    {
-      name: "nftables",
-      what: "nftables in a network namespace of its own",
-      // No world of this version has a network to rule.
-      needed: false,
-      run: (signal) => nftables(trials, signal),
-    },
     {
       name: "inotify",
       what: "inotify: 8 instances with 1024 watches, beside what is in use",
@@ -70,19 +54,6 @@ async function init({ inits }: Trials, signal: AbortSignal): Promise<HostFinding
     return ok("started, and ended without a broker as it should");
   const noexec = `# '${inits.init}' must lie on a file system without noexec, built for this machine:`;
   return missing(`'${inits.init}': ${ended.unstarted ?? "ended by a signal"}`, noexec, "npm run build");
-}
-
-async function nftables(trials: Trials, signal: AbortSignal): Promise<HostFinding> {
-  const own = await trials.needsUserNamespace(signal);
-  const sudo = trials.inits.uid === 0 ? "" : "sudo ";
-  const enter = ["unshare", "--net", ...(own ? ["--user", "--map-root-user"] : []), "--"];
-  const ended = await runProgram([...enter, "nft", "-f", "-"], signal, NETWORK_TABLE);
-  if (ended.code === 0) return ok("a table with redirect, set, quota and reject was loaded");
-  const said = ended.unstarted ?? ended.stderr.trim().split("\n")[0] ?? "";
-  if (ended.unstarted === "ENOENT" || /failed to execute nft/.test(said))
-    return missing(said, `${sudo}apt-get install -y nftables util-linux`);
-  if (/unshare failed|uid_map/.test(said)) return missing(said, "# The same as for user namespaces, above");
-  return missing(said, `${sudo}modprobe -a nf_tables nft_redir nft_quota nft_reject_inet nft_chain_nat`);
 }
 
 /** Which setting a step of the probe met. */

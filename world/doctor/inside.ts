@@ -1,6 +1,6 @@
 /** Runs a command in a world that is made for it alone. */
 import type { FsDiff, Isolation } from "../../schemas/generated/types.ts";
-import type { ProjectAccess, WorldBackend, WorldSpec } from "../backend.ts";
+import type { NetworkRules, ProjectAccess, World, WorldBackend, WorldSpec } from "../backend.ts";
 
 export type Inside = {
   readonly code: number | undefined;
@@ -20,34 +20,48 @@ export async function runInside(
   signal: AbortSignal,
 ): Promise<Inside> {
   const begun = performance.now();
-  const world = await backend.start("wld_doctor", specOf(project, access), signal);
+  const world = await backend.start("wld_doctor", doctorSpec(project, access), signal);
   const readyMs = performance.now() - begun;
-  const parts: Buffer[] = [];
   // A check whose time is over leaves no world behind.
   const onAbort = (): void => void world.end("the doctor's time is over");
   signal.addEventListener("abort", onAbort, { once: true });
   try {
-    const run = world.exec({
-      argv: ["/bin/sh", "-c", script],
-      cwd: project,
-      env: { PATH: "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", LC_ALL: "C" },
-      stdin: undefined,
-      background: "kill",
-      window: 64 * 1024,
-      onOutput: (_stream, bytes) => parts.push(Buffer.from(bytes)),
-      onViolation: () => undefined,
-    });
-    const ending = await run.ending;
+    const { code, output } = await runIn(world, ["/bin/sh", "-c", script]);
     const diff = access.kind === "overlay" ? await world.fsDiff(signal) : undefined;
-    const code = ending.kind === "exited" ? ending.code : undefined;
-    return { code, output: Buffer.concat(parts).toString("utf8"), isolation: world.isolation, diff, readyMs };
+    return { code, output, isolation: world.isolation, diff, readyMs };
   } finally {
     signal.removeEventListener("abort", onAbort);
     await world.end("the doctor has seen it");
   }
 }
 
-function specOf(project: string, access: ProjectAccess): WorldSpec {
+/** Runs one program in the project of a world, to its end; `code` is undefined when it was not ended by itself. */
+export async function runIn(
+  world: World,
+  argv: readonly string[],
+): Promise<{ readonly code: number | undefined; readonly output: string }> {
+  const parts: Buffer[] = [];
+  const run = world.exec({
+    argv,
+    cwd: world.spec.project,
+    env: { PATH: "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", LC_ALL: "C" },
+    stdin: undefined,
+    background: "kill",
+    window: 64 * 1024,
+    onOutput: (_stream, bytes) => parts.push(Buffer.from(bytes)),
+    onViolation: () => undefined,
+  });
+  const ending = await run.ending;
+  const code = ending.kind === "exited" ? ending.code : undefined;
+  return { code, output: Buffer.concat(parts).toString("utf8") };
+}
+
+/** A world that may write nothing but its project. */
+export function doctorSpec(
+  project: string,
+  access: ProjectAccess,
+  network: NetworkRules = { ports: [], ranges: [] },
+): WorldSpec {
   return {
     project,
     identity: "doctor",
@@ -58,5 +72,6 @@ function specOf(project: string, access: ProjectAccess): WorldSpec {
     limits: {},
     seccomp: "enforce",
     strays: "refused",
+    network,
   };
 }

@@ -45,8 +45,11 @@ export class Trials {
         filter,
         guard: undefined,
         commandFilter: undefined,
+        recordFilter: undefined,
+        recorded: undefined,
         limits: [],
         cgroup: undefined,
+        network: undefined,
       },
       signal,
     );
