@@ -5,12 +5,19 @@
  */
 import { createHash } from "node:crypto";
 
-const HASH_FIELD = /^(.*),"hash":"(sha256:[0-9a-f]{64})"\}$/s;
+const END = /,"seq":(\d{1,16}),"prev":(?:null|"(sha256:[0-9a-f]{64})"),"hash":"(sha256:[0-9a-f]{64})"\}$/;
+
+/** What `END` can match at most, and what of it the hash is not over. */
+const LONGEST_END = 256;
+const HASH_FIELD_LENGTH = `,"hash":"sha256:${"0".repeat(64)}"}`.length;
 
 /** The last line of a chain; before the first one, 0 and no hash. */
 export type Head = { readonly seq: number; readonly hash: string | null };
 
 export const EMPTY_HEAD: Head = { seq: 0, hash: null };
+
+/** A line as it says itself where it stands; `prev` is the hash of the one before. */
+export type Link = { readonly seq: number; readonly prev: string | null; readonly hash: string };
 
 /** The next line after `head`, without its newline, and the head it makes. */
 export function linkLine(
@@ -24,20 +31,27 @@ export function linkLine(
   return { line: `${body},"hash":"${hash}"}`, head: { seq, hash } };
 }
 
-/** Checks a line against the head before it: the new head, or what is wrong in words. */
-export function checkLine(line: string, head: Head): { readonly head: Head } | { readonly wrong: string } {
-  const match = HASH_FIELD.exec(line);
-  const body = match?.[1];
-  const hash = match?.[2];
-  if (body === undefined || hash === undefined) return { wrong: "it is no span with a hash" };
-  if (hashOf(body) !== hash) return { wrong: "its content does not have the hash it states: it was edited" };
-  const { seq, prev } = JSON.parse(line) as { seq?: unknown; prev?: unknown };
-  if (prev !== head.hash || seq !== head.seq + 1) {
-    return { wrong: `it does not follow span ${head.seq}: a line before it was removed, added or moved` };
-  }
-  return { head: { seq: head.seq + 1, hash } };
+/** Reads the end of a line, given as its bytes, and checks that its content is what it states. */
+export function readLink(line: Buffer): Link | { readonly wrong: string } {
+  const match = END.exec(line.subarray(-LONGEST_END).toString("latin1"));
+  const [, seq, prev = null, hash] = match ?? [];
+  if (seq === undefined || hash === undefined) return { wrong: "it is no span with a hash" };
+  if (hashOf(line.subarray(0, -HASH_FIELD_LENGTH)) !== hash)
+    return { wrong: "its content does not have the hash it states: it was edited" };
+  return { seq: Number(seq), prev, hash };
 }
 
-function hashOf(body: string): string {
+/** Checks a line, given as its bytes, against the head before it: the new head, or what is wrong in words. */
+export function checkLine(line: Buffer, before: Head): { readonly head: Head } | { readonly wrong: string } {
+  const link = readLink(line);
+  if ("wrong" in link) return link;
+  const { seq, prev, hash } = link;
+  if (prev !== before.hash || seq !== before.seq + 1) {
+    return { wrong: `it does not follow span ${before.seq}: a line before it was removed, added or moved` };
+  }
+  return { head: { seq, hash } };
+}
+
+function hashOf(body: string | Buffer): string {
   return `sha256:${createHash("sha256").update(body).digest("hex")}`;
 }

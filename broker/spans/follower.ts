@@ -13,6 +13,8 @@ export type Follower = {
   readonly note: (line: SpanRecord) => void;
   /** What is not committed yet, as of now. */
   readonly changes: () => Changes;
+  /** Lines from this time on (milliseconds since 1970) it would need again if the database were lost: they are not dropped. */
+  readonly needs: () => number;
 };
 
 export type Changes = {

@@ -1,22 +1,33 @@
 import { createReadStream } from "node:fs";
 
-export type Line = { readonly offset: number; readonly length: number; readonly text: string };
+/** A line's place and its bytes, without the newline. */
+export type Line = { readonly offset: number; readonly length: number; readonly bytes: Buffer };
 
 const NEWLINE = 0x0a;
+const CHUNK = 1024 * 1024;
 
-/** The complete lines of a file from a byte offset on, with their places. Memory stays at one line and one chunk. */
+/** The complete lines of a file from a byte offset on, with their places. Memory stays at one chunk, or one longer line. */
 export async function* readLines(path: string, from = 0): AsyncGenerator<Line> {
+  for await (const lines of readBatches(path, from)) yield* lines;
+}
+
+/** The same, a chunk at a time, for whoever reads millions: a promise for each line costs more than the line. */
+export async function* readBatches(path: string, from = 0): AsyncGenerator<readonly Line[]> {
   let offset = from;
   let parts: Buffer[] = [];
-  for await (const chunk of createReadStream(path, { start: from }) as AsyncIterable<Buffer>) {
+  const chunks = createReadStream(path, { start: from, highWaterMark: CHUNK }) as AsyncIterable<Buffer>;
+  for await (const chunk of chunks) {
+    const lines: Line[] = [];
     let at = 0;
     for (let end = chunk.indexOf(NEWLINE, at); end !== -1; end = chunk.indexOf(NEWLINE, at)) {
-      const line = Buffer.concat([...parts, chunk.subarray(at, end)]);
+      const rest = chunk.subarray(at, end);
+      const bytes = parts.length === 0 ? rest : Buffer.concat([...parts, rest]);
       parts = [];
-      yield { offset, length: line.length, text: line.toString("utf8") };
-      offset += line.length + 1;
+      lines.push({ offset, length: bytes.length, bytes });
+      offset += bytes.length + 1;
       at = end + 1;
     }
     if (at < chunk.length) parts.push(chunk.subarray(at));
+    if (lines.length > 0) yield lines;
   }
 }

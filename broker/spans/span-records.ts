@@ -1,14 +1,16 @@
 /** The lines that one call leaves in the trace. */
-import type { DecisionRule, FsDiff } from "../../schemas/generated/types.ts";
+import type { FsDiff } from "../../schemas/generated/types.ts";
 import type { World, WorldViolation } from "../../world/backend.ts";
 import { environmentHash } from "../environment.ts";
 import { newId } from "../ids.ts";
-import { type Job, scopesOfJob } from "../job.ts";
+import { type Job, scopesOfJob, secretsOfJob } from "../job.ts";
 import type { Outcome } from "../outcome.ts";
 import type { Refusal } from "../refusal.ts";
 import { scopesOf, usageOf } from "../reply-of.ts";
 import type { Ran } from "../run.ts";
-import { redact, redactWords } from "./redact.ts";
+import type { CommandNetwork } from "../network/command-network.ts";
+import { givenOf, isKept, isRepeatable } from "./given.ts";
+import { redact, redactRule, redactWords } from "./redact.ts";
 import type { SpanRecord } from "./trace.ts";
 
 /** The line that stands before the command has any effect. */
@@ -16,7 +18,21 @@ export function startedSpan(job: Job, world: World): SpanRecord {
   const identity = job.idempotency === undefined ? {} : { idempotency: job.idempotency };
   const { id: world_id, isolation } = world;
   const scopes_used = [...(scopesOfJob(job)?.texts ?? [])];
-  return { ...common(job), ...identity, event_type: "command_start", world_id, isolation, scopes_used };
+  const overlay = overlayOf(job, world);
+  return {
+    ...common(job),
+    ...identity,
+    ...overlay,
+    event_type: "command_start",
+    world_id,
+    isolation,
+    scopes_used,
+  };
+}
+
+/** What is needed to find its held changes again, whichever broker is asked for them. */
+function overlayOf({ place: { project, identity } }: Job, { mountedAt }: World): Pick<SpanRecord, "overlay"> {
+  return mountedAt === null ? {} : { overlay: { project, identity, mounted_at: String(mountedAt) } };
 }
 
 /** All that is known of a command once it is over. */
@@ -25,28 +41,31 @@ export type Completion = {
   readonly outcome: Outcome;
   readonly changes: FsDiff;
   readonly violations: readonly WorldViolation[];
+  /** Undefined: its world has none. */
+  readonly network: CommandNetwork | undefined;
 };
 
 /** The line that closes a command: ended, ended by us, lost with its world, or never started. */
 export function completedSpan(started: SpanRecord, job: Job, completion: Completion): SpanRecord {
-  const { ran, outcome, changes } = completion;
+  const { ran, outcome, changes, network } = completion;
   const reply = outcome.kind === "ran" ? outcome.reply : undefined;
   return {
     ...started,
     ts: new Date().toISOString(),
     event_type: "command_complete",
     outcome: outcomeWord(ran, outcome),
+    replayable: started.replayable && isRepeatable(outcomeWord(ran, outcome)),
     exit: reply?.exit ?? null,
     signal: reply?.signal ?? null,
     timed_out: ran.timedOut,
     duration_ms: Math.round(ran.durationMs * 1000) / 1000,
-    scopes_used: scopesOf(job, changes),
+    scopes_used: scopesOf(job, changes, network),
     fs_diff: changes,
-    usage: usageOf(ran.ending),
+    usage: usageOf(ran.ending, network),
     stdout_sha256: ran.stdout.sha256(),
     stderr_sha256: ran.stderr.sha256(),
     ...limitFields(completion.violations),
-    ...(outcome.kind === "refused" ? refusalFields(outcome.error) : {}),
+    ...(outcome.kind === "refused" ? refusalFields(job, outcome.error) : {}),
   };
 }
 
@@ -59,7 +78,7 @@ export function refusedSpan(job: Job, error: Refusal): SpanRecord {
     outcome: "refused",
     exit: error.exit ?? null,
     replayable: false,
-    ...refusalFields(error),
+    ...refusalFields(job, error),
   };
 }
 
@@ -77,7 +96,11 @@ export function warningSpans(job: Job, started: SpanRecord): readonly SpanRecord
     parent_span: job.span,
     event_type: "violation" as const,
     component: "broker" as const,
-    decision: { verdict: job.decision.verdict, mode: job.decision.mode, rule: cleanRule(rule) },
+    decision: {
+      verdict: job.decision.verdict,
+      mode: job.decision.mode,
+      rule: redactRule(rule, secretsOfJob(job)),
+    },
     replayable: false,
   }));
 }
@@ -87,7 +110,7 @@ export function builtinSpans(job: Job, started: SpanRecord): readonly SpanRecord
   const { verdict, mode, builtins } = job.decision;
   const { fragments, more } = builtins;
   return fragments.map((fragment, index) => {
-    const { text, redacted } = redact(fragment, "cmd");
+    const { text, redacted } = redact(fragment, "cmd", secretsOfJob(job));
     const rest = more > 0 && index === fragments.length - 1;
     return {
       ...started,
@@ -106,6 +129,7 @@ export function builtinSpans(job: Job, started: SpanRecord): readonly SpanRecord
 
 /** The line of something that the running command did against the rules of its world. */
 export function violationSpan(job: Job, started: SpanRecord, violation: WorldViolation): SpanRecord {
+  const known = secretsOfJob(job);
   return {
     ...started,
     ts: new Date().toISOString(),
@@ -113,19 +137,17 @@ export function violationSpan(job: Job, started: SpanRecord, violation: WorldVio
     parent_span: job.span,
     event_type: "violation",
     component: "world",
-    message: violation.message,
-    violation: { kind: violation.kind, subject: redact(violation.subject, "violation").text },
+    message: redact(violation.message, "message", known).text,
+    violation: { kind: violation.kind, subject: redact(violation.subject, "violation", known).text },
     replayable: false,
   };
 }
 
-function cleanRule(rule: DecisionRule | null): DecisionRule | null {
-  return rule === null ? null : { ...rule, fragment: redact(rule.fragment, "rule").text };
-}
-
 function common(job: Job): SpanRecord {
   const { cmd, argv } = job.request;
-  const { text, redacted } = argv === undefined ? redact(cmd ?? "", "cmd") : redactWords(argv, "cmd");
+  const known = secretsOfJob(job);
+  const { text, redacted } =
+    argv === undefined ? redact(cmd ?? "", "cmd", known) : redactWords(argv, "cmd", known);
   const { verdict, mode, rule } = job.decision;
   return {
     ts: new Date().toISOString(),
@@ -150,24 +172,20 @@ function common(job: Job): SpanRecord {
     fs_diff: null,
     usage: null,
     isolation: null,
-    decision: { verdict, mode, rule: cleanRule(rule) },
+    decision: { verdict, mode, rule: redactRule(rule, known) },
     ...approvalOf(job),
     stdout_sha256: null,
     stderr_sha256: null,
     redacted: [...redacted],
-    replayable: redacted.length === 0 && !hasUnkept(job.request),
+    replayable: redacted.length === 0 && isKept(job),
     replay_context: replayContext(job),
+    given: givenOf(job),
   };
 }
 
 /** Whatever the caller says it is: a token in the wrong field is a token all the same. */
 function parentOf({ request: { parent_span: parent } }: Job): string | null {
   return parent === undefined ? null : redact(parent, "parent_span").text;
-}
-
-/** What a command was given that no span keeps. */
-function hasUnkept({ env, stdin_b64, scope_token }: Job["request"]): boolean {
-  return env !== undefined || stdin_b64 !== undefined || scope_token !== undefined;
 }
 
 /** The command's own approval before that of its scopes, which has spans of its own. */
@@ -190,7 +208,7 @@ function replayContext(job: Job): SpanRecord["replay_context"] {
     policy_commit: job.effective.commit,
     world_image: job.worldImage,
     project_commit: job.projectCommit,
-    dirty_hash: null,
+    dirty_hash: job.dirtyHash,
   };
 }
 
@@ -209,11 +227,14 @@ function outcomeWord(ran: Ran, outcome: Outcome): SpanRecord["outcome"] {
   return ran.cancelled ? "cancelled" : "ended";
 }
 
-function refusalFields(error: Refusal): Pick<SpanRecord, "code" | "message" | "hint" | "approval_id"> {
-  const { code, message, hint, approval_id } = error;
+/** The message may name the fragment that a rule met: what is secret there is secret here. */
+function refusalFields(
+  job: Job,
+  { code, message, hint, approval_id }: Refusal,
+): Pick<SpanRecord, "code" | "message" | "hint" | "approval_id"> {
   return {
     code,
-    message: redact(message, "message").text,
+    message: redact(message, "message", secretsOfJob(job)).text,
     hint,
     ...(approval_id === undefined ? {} : { approval_id }),
   };

@@ -1,15 +1,23 @@
 /**
- * The record of what was asked and what happened: the trace file (the truth) and its index.
+ * The record of what was asked and what happened: the trace's files (the truth) and their index.
  * A span is started before its command has any effect and closed when it has ended; a broker that died between
  * the two finds the span again when it starts and closes it as `lost`.
  */
 import type { Span } from "../../schemas/generated/types.ts";
-import { redact } from "./redact.ts";
-import { checkLine, EMPTY_HEAD, type Head } from "./chain.ts";
-import { catchUp } from "./catch-up.ts";
+import { indexBacklog } from "./backlog.ts";
+import { type Backlog, catchUp } from "./catch-up.ts";
+import type { Head } from "./chain.ts";
 import type { Follower } from "./follower.ts";
-import { type OnFault, SpanIndex, type SpanQuery } from "./span-index.ts";
-import { TraceFile } from "./trace-file.ts";
+import { LateLines } from "./late-lines.ts";
+import { readSpan } from "./read-span.ts";
+import { type InUse, traceLimits } from "./retention.ts";
+import { type OnFault, SpanIndex } from "./span-index.ts";
+import type { SpanQuery } from "./span-order.ts";
+import { type Extent, TraceLog } from "./trace-log.ts";
+import { failedEnd, lostEnd } from "./unseen-end.ts";
+import type { TraceOptions } from "./trace-options.ts";
+import { isOpening } from "./two-lines.ts";
+import { Upkeep } from "./upkeep.ts";
 
 /** A span as its owner hands it in: what the chain adds is missing. */
 export type SpanRecord = Omit<Span, "seq" | "prev" | "hash">;
@@ -19,21 +27,55 @@ export type SpanPage = { readonly spans: readonly Span[]; readonly next: number 
 /** How far the database's copy of the chain's head may be behind the file, in milliseconds. */
 const MARK_DELAY_MS = 500;
 
+/** How often old files are looked for when nothing else makes the trace look. */
+const RETAIN_MS = 60 * 60 * 1000;
+
 /** No id is longer; LMDB throws at keys of more than 1,978 bytes. */
 const MAX_ID = 128;
 
 export class Trace {
-  readonly #file: TraceFile;
+  readonly #log: TraceLog;
   readonly #index: SpanIndex;
   readonly #sync: boolean;
   readonly #followers: readonly Follower[];
+  readonly #onFault: OnFault;
+  readonly #options: TraceOptions;
+  readonly #upkeep: Upkeep;
+  readonly #late: LateLines;
+  /** Commands that run now, and the file of their first line. */
+  readonly #running = new Map<string, number>();
+  readonly #ending = new AbortController();
+  #indexing = Promise.resolve();
+  #progress: { readonly read: number; readonly all: number } | null = null;
   #marking: NodeJS.Timeout | undefined;
+  #retaining: NodeJS.Timeout | undefined;
 
-  private constructor(file: TraceFile, index: SpanIndex, sync: boolean, followers: readonly Follower[]) {
-    this.#file = file;
+  private constructor(
+    log: TraceLog,
+    index: SpanIndex,
+    sync: boolean,
+    onFault: OnFault,
+    followers: readonly Follower[],
+    options: TraceOptions,
+  ) {
+    this.#log = log;
     this.#index = index;
     this.#sync = sync;
     this.#followers = followers;
+    this.#onFault = onFault;
+    this.#options = options;
+    this.#late = new LateLines((line) => this.#writeEnd(line), onFault);
+    this.#upkeep = new Upkeep({
+      log,
+      index,
+      limits: options.limits ?? (() => traceLimits({})),
+      inUse: () => this.#inUse(),
+      record: (line) => {
+        this.event(line);
+        return this.#mark();
+      },
+      onFault,
+    });
   }
 
   /**
@@ -46,14 +88,18 @@ export class Trace {
     sync: boolean,
     onFault: OnFault,
     followers: readonly Follower[] = [],
+    options: TraceOptions = {},
   ): Promise<Trace> {
-    const file = new TraceFile(path, headOfLastLine);
+    const log = new TraceLog(path);
     const index = new SpanIndex(database, { onFault });
     for (const follower of followers) follower.open(index.root);
-    await catchUp(file, index, followers, onFault);
-    const trace = new Trace(file, index, sync, followers);
+    const backlog = await catchUp(log, index, followers, onFault, options.onProgress ?? (() => {}));
+    const trace = new Trace(log, index, sync, onFault, followers, options);
     trace.#closeLost();
     await trace.#mark();
+    await trace.#upkeep.finish();
+    trace.#indexing = trace.#indexOlder(backlog);
+    trace.#retaining = setInterval(() => trace.#upkeep.retain(), RETAIN_MS).unref();
     return trace;
   }
 
@@ -63,13 +109,18 @@ export class Trace {
   }
 
   get head(): Head {
-    return this.#file.head;
+    return this.#log.head;
+  }
+
+  /** How far the index is made again, in bytes: older spans are not found until then. Null when it is whole. */
+  get indexing(): { readonly read: number; readonly all: number } | null {
+    return this.#progress;
   }
 
   /** Writes a span's first line. When it settles, the line survives this process (and a power cut with `sync`). */
   async start(record: SpanRecord): Promise<void> {
-    this.#add(record, false);
-    if (this.#sync) await this.#file.settle();
+    this.#running.set(record.span_id, this.#add(record, false).file);
+    if (this.#sync) await this.#log.settle();
   }
 
   /** Writes a span that has one line only: a violation, a refusal, an event. */
@@ -77,29 +128,16 @@ export class Trace {
     this.#add(record, true);
   }
 
-  /** Writes a span's last line. */
+  /** Writes a span's last line, now or as soon as the disk has room again. */
   close(record: SpanRecord): void {
-    const extent = this.#file.append(record);
-    this.#index.addEnd(record.span_id, extent);
-    this.#tell(record);
-    this.#scheduleMark();
+    this.#late.add(record);
   }
 
   /** Closes a span whose command broke for a reason that is a bug, if it was opened; the reason goes to the caller. */
   closeFailed(started: SpanRecord, error: unknown): void {
     if (this.#index.find(started.span_id) === undefined) return;
-    const message = error instanceof Error ? error.message : String(error);
     try {
-      this.close({
-        ...started,
-        ts: new Date().toISOString(),
-        event_type: "command_complete",
-        outcome: "failed",
-        code: "internal",
-        message: redact(message, "message").text,
-        replayable: false,
-        ...unseenEnd(started),
-      });
+      this.close(failedEnd(started, error));
     } catch {
       // The trace cannot be written, ignoring: the caller throws the first error, and the next broker closes the span.
     }
@@ -108,36 +146,45 @@ export class Trace {
   find(span: string): Span | undefined {
     if (span.length > MAX_ID) return undefined;
     const entry = this.#index.find(span);
-    return entry === undefined ? undefined : this.#read(entry.end ?? entry.start);
+    return entry && readSpan(this.#log, span, entry.end ?? entry.start, this.#onFault);
   }
 
   childrenOf(span: string): readonly Span[] {
-    return this.#index.childrenOf(span).flatMap((child) => this.find(child) ?? []);
+    const children = span.length > MAX_ID ? [] : this.#index.childrenOf(span);
+    return children.flatMap((child) => this.find(child) ?? []);
   }
 
-  /** A page of spans, newest first, at most `limit`. `since` is an ISO time; spans whose last
-   * line is older are left out. */
-  list(query: SpanQuery, since: string | undefined): SpanPage {
-    const rows = this.#index.list(query);
-    const spans = rows.flatMap((row) => this.find(row.span) ?? []);
-    const recent = since === undefined ? spans : spans.filter((span) => span.ts >= since);
-    const last = rows.at(-1);
-    const more = rows.length === query.limit;
-    return { spans: recent, next: more && last !== undefined ? last.seq : null };
+  /** A page of spans, newest first, at most `limit`. It may hold fewer although there are more: `next` leads on. */
+  list(query: SpanQuery): SpanPage {
+    const { rows, next } = this.#index.list(query);
+    return { spans: rows.flatMap((row) => this.find(row.span) ?? []), next };
   }
 
   async end(): Promise<void> {
     clearTimeout(this.#marking);
+    clearInterval(this.#retaining);
+    this.#ending.abort();
+    await this.#indexing;
+    await this.#upkeep.end();
+    this.#late.end();
     await this.#mark();
-    await this.#file.settle();
+    await this.#log.settle();
     await this.#index.close();
-    this.#file.close();
+    this.#log.close();
   }
 
-  #add(record: SpanRecord, ends: boolean): void {
-    const start = this.#file.append(record);
-    const entry = { agent: record.agent_id, session: record.session_id, start };
-    this.#index.addStart(record.span_id, entry, record.parent_span, this.#file.head.seq, ends);
+  #add(record: SpanRecord, ends: boolean): Extent {
+    const start = this.#log.append(record);
+    this.#index.addStart(record, this.#log.head.seq, start, ends);
+    this.#tell(record);
+    this.#scheduleMark();
+    return start;
+  }
+
+  #writeEnd(record: SpanRecord): void {
+    const extent = this.#log.append(record);
+    this.#index.addEnd(record, extent);
+    this.#running.delete(record.span_id);
     this.#tell(record);
     this.#scheduleMark();
   }
@@ -148,51 +195,50 @@ export class Trace {
 
   #closeLost(): void {
     for (const id of this.#index.stillOpen()) {
-      const span = this.find(id);
-      if (span === undefined) continue;
-      const { seq: _seq, prev: _prev, hash: _hash, ...record } = span;
-      this.close({
-        ...record,
-        ts: new Date().toISOString(),
-        event_type: "command_complete",
-        outcome: "lost",
-        replayable: false,
-        ...unseenEnd(record),
-      });
+      const span = this.#running.has(id) ? undefined : this.find(id);
+      if (span === undefined || !isOpening(span)) continue;
+      this.close(lostEnd(span));
     }
   }
 
-  #read(extent: { readonly offset: number; readonly length: number }): Span {
-    return JSON.parse(this.#file.read(extent)) as Span;
+  async #indexOlder(backlog: Backlog): Promise<void> {
+    try {
+      const onProgress = (read: number, all: number): void => {
+        this.#progress = { read, all };
+        this.#options.onProgress?.(read, all);
+      };
+      if (backlog.length > 0) onProgress(0, 1);
+      await indexBacklog(this.#log, this.#index, backlog, onProgress, this.#ending.signal);
+      if (this.#ending.signal.aborted) return;
+      this.#progress = null;
+      if (backlog.length > 0) this.#closeLost();
+      this.#upkeep.retain();
+    } catch (error) {
+      this.#onFault("Older spans are not found until the next start: their index cannot be made", error);
+    }
+  }
+
+  #inUse(): InUse {
+    const held = (this.#options.held?.() ?? []).flatMap((span) => this.#index.find(span) ?? []);
+    const files = held.map(({ start, end }) => (end ?? start).file);
+    return {
+      file: Math.min(...this.#running.values(), ...files),
+      since: Math.min(...this.#followers.map((follower) => follower.needs())),
+    };
   }
 
   /** One watermark for all lines of the next moments: LMDB commits them together. */
   #scheduleMark(): void {
+    if (this.#ending.signal.aborted) return;
     this.#marking ??= setTimeout(() => {
       this.#marking = undefined;
+      this.#upkeep.rotateIfLarge();
       void this.#mark();
     }, MARK_DELAY_MS);
   }
 
-  #mark(): Promise<void> {
+  #mark(): Promise<boolean> {
     const followed = this.#followers.map((follower) => follower.changes());
-    return this.#index.flush({ size: this.#file.size, head: this.#file.head }, followed);
+    return this.#index.flush({ end: this.#log.end, head: this.#log.head }, followed);
   }
-}
-
-/** Nobody saw the end of this command: the most that it can have run is until now, or until its time was over. */
-function unseenEnd({ ts, timeout_ms: timeout }: SpanRecord): Pick<SpanRecord, "charged_ms"> {
-  const since = Math.max(0, Date.now() - Date.parse(ts));
-  return { charged_ms: timeout === undefined ? since : Math.min(since, timeout) };
-}
-
-/** The head that the last line makes. A last line that is no span breaks the chain: said, never guessed. */
-function headOfLastLine(line: string | undefined): Head {
-  if (line === undefined) return EMPTY_HEAD;
-  const { seq, prev } = JSON.parse(line) as { seq: number; prev: string | null };
-  const checked = checkLine(line, { seq: seq - 1, hash: prev });
-  if ("head" in checked) return checked.head;
-  throw new Error(
-    `The last line of the trace cannot be continued: ${checked.wrong}. Move the file away to start a new one`,
-  );
 }

@@ -1,0 +1,69 @@
+/** The first and the last line of a file of lines, without reading what is between. */
+import { appendFileSync, closeSync, fstatSync, ftruncateSync, openSync, readSync } from "node:fs";
+
+const NEWLINE = 0x0a;
+const CHUNK = 64 * 1024;
+
+/** Moves a last line that has no end to `<path>.torn`; returns the size of what stays. It was never acted on. */
+export function dropTornLine(file: number, path: string): number {
+  const size = fstatSync(file).size;
+  const end = lastNewline(file, size) + 1;
+  if (end === size) return size;
+  const torn = Buffer.alloc(size - end);
+  readSync(file, torn, 0, torn.length, end);
+  appendFileSync(`${path}.torn`, Buffer.concat([torn, Buffer.from("\n")]), { mode: 0o600 });
+  ftruncateSync(file, end);
+  return end;
+}
+
+export function lastLine(file: number, size: number): string | undefined {
+  if (size === 0) return undefined;
+  const start = lastNewline(file, size - 1) + 1;
+  const bytes = Buffer.alloc(size - 1 - start);
+  readSync(file, bytes, 0, bytes.length, start);
+  return bytes.toString("utf8");
+}
+
+/** The last complete line of a file that nobody writes. */
+export function lastLineOf(path: string): string | undefined {
+  return withFile(path, (file) => lastLine(file, lastNewline(file, fstatSync(file).size) + 1));
+}
+
+export function firstLine(file: number, size: number): string | undefined {
+  const parts: Buffer[] = [];
+  for (let from = 0; from < size; from += CHUNK) {
+    const chunk = Buffer.alloc(Math.min(CHUNK, size - from));
+    readSync(file, chunk, 0, chunk.length, from);
+    const end = chunk.indexOf(NEWLINE);
+    parts.push(end === -1 ? chunk : chunk.subarray(0, end));
+    if (end !== -1) return Buffer.concat(parts).toString("utf8");
+  }
+  return undefined;
+}
+
+/** The first line of a file that nobody writes. */
+export function firstLineOf(path: string): string | undefined {
+  return withFile(path, (file) => firstLine(file, fstatSync(file).size));
+}
+
+function withFile<Result>(path: string, use: (file: number) => Result): Result {
+  const file = openSync(path, "r");
+  try {
+    return use(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** The offset of the last newline before `end`; -1 when there is none. */
+function lastNewline(file: number, end: number): number {
+  const chunk = Buffer.alloc(CHUNK);
+  for (let to = end; to > 0; ) {
+    const from = Math.max(0, to - CHUNK);
+    readSync(file, chunk, 0, to - from, from);
+    const found = chunk.subarray(0, to - from).lastIndexOf(NEWLINE);
+    if (found !== -1) return from + found;
+    to = from;
+  }
+  return -1;
+}

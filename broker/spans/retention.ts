@@ -1,0 +1,103 @@
+/** Which files of a trace may go, and what is left of them: a line that names what was dropped. */
+import { basename } from "node:path";
+import type { DroppedFile, Span, TraceDropped } from "../../schemas/generated/types.ts";
+import { readLink } from "./chain.ts";
+import { firstLineOf, lastLineOf } from "./file-ends.ts";
+import type { TracePart } from "./trace-parts.ts";
+
+export type TraceLimits = {
+  /** Bytes of the live file from which on a new one is begun. */
+  readonly fileBytes: number;
+  /** Milliseconds since its last line after which a file goes; infinite keeps all. */
+  readonly maxAgeMs: number;
+  /** Bytes of all files together; the oldest go first. */
+  readonly maxBytes: number;
+};
+
+const MIB = 1024 * 1024;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** What the settings say, with what holds when they say nothing. */
+export function traceLimits(settings: {
+  readonly file_mib?: number;
+  readonly max_age_days?: number;
+  readonly max_mib?: number;
+}): TraceLimits {
+  return {
+    fileBytes: (settings.file_mib ?? 128) * MIB,
+    maxAgeMs: (settings.max_age_days ?? Number.POSITIVE_INFINITY) * DAY_MS,
+    maxBytes: (settings.max_mib ?? 16_384) * MIB,
+  };
+}
+
+/** What is still in use. */
+export type InUse = {
+  /** The oldest file that somebody needs a line of, by its first line's number. */
+  readonly file: number;
+  /** Lines from this time on are needed, in milliseconds since 1970. */
+  readonly since: number;
+};
+
+/** The oldest files as far as they are past a limit and not in use; undefined when none is. Throws for a file whose ends are no spans. */
+export function toDrop(
+  parts: readonly TracePart[],
+  liveBytes: number,
+  limits: TraceLimits,
+  inUse: InUse,
+  now: number,
+): TraceDropped | undefined {
+  const reasons = new Set<TraceDropped["reason"]>();
+  const files: DroppedFile[] = [];
+  let left = parts.reduce((sum, { size }) => sum + size, liveBytes);
+  for (const part of parts) {
+    const isLarge = left > limits.maxBytes;
+    if (part.first >= inUse.file) break;
+    const { last, at } = lastOf(part);
+    const isOld = now - at > limits.maxAgeMs;
+    if ((!isLarge && !isOld) || at >= inUse.since) break;
+    reasons.add(isOld ? "age" : "size");
+    files.push({
+      file: basename(part.path),
+      first_seq: part.first,
+      last_seq: last.seq,
+      last_hash: last.hash,
+      bytes: part.size,
+    });
+    left -= part.size;
+  }
+  const [oldest] = parts;
+  const newest = files.at(-1);
+  if (oldest === undefined || newest === undefined) return undefined;
+  const { seq, prev } = linkOf(oldest.path, firstLineOf(oldest.path));
+  return {
+    reason: reasons.has("age") ? "age" : "size",
+    first_seq: seq,
+    last_seq: newest.last_seq,
+    lines: newest.last_seq - seq + 1,
+    bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+    prev,
+    last_hash: newest.last_hash,
+    files,
+  };
+}
+
+/** Whether a file is the one that the line meant: another trace may have been put here since. */
+export function isDropped(part: TracePart, dropped: TraceDropped): boolean {
+  const file = dropped.files.find(({ first_seq: first }) => first === part.first);
+  if (file === undefined) return false;
+  const link = readLink(Buffer.from(lastLineOf(part.path) ?? "", "utf8"));
+  return "hash" in link && link.hash === file.last_hash;
+}
+
+function lastOf(part: TracePart): { readonly last: ReturnType<typeof linkOf>; readonly at: number } {
+  const line = lastLineOf(part.path);
+  return { last: linkOf(part.path, line), at: Date.parse((JSON.parse(line ?? "") as Span).ts) };
+}
+
+function linkOf(path: string, line: string | undefined): { seq: number; prev: string | null; hash: string } {
+  const link = readLink(Buffer.from(line ?? "", "utf8"));
+  if ("hash" in link) return link;
+  throw new Error(
+    `Cannot drop '${path}': ${link.wrong}. 'substrate trace verify' says what is wrong with it`,
+  );
+}

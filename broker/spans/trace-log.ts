@@ -1,0 +1,241 @@
+/**
+ * The append-only record: one span a line, in files whose chain goes on from each to the next. A line is written with
+ * one `write` before anybody acts on it, so it survives the broker's death at any instant; `settle` makes it survive a
+ * power cut too.
+ */
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
+import { EMPTY_HEAD, type Head, linkLine, readLink } from "./chain.ts";
+import { dropTornLine, firstLine, lastLine, lastLineOf } from "./file-ends.ts";
+import { type Line, readBatches } from "./lines.ts";
+import { PartReader } from "./part-reader.ts";
+import { syncAll } from "./sync-files.ts";
+import { partPath, rotatedParts, type TracePart } from "./trace-parts.ts";
+
+/** Where a line lies, in bytes, without its newline. `file` is the number of that file's first line. */
+export type Extent = { readonly file: number; readonly offset: number; readonly length: number };
+
+/** A place behind a line. */
+export type Position = { readonly file: number; readonly offset: number };
+
+/** The trace is not one that can be gone on with; shown without a stack trace. */
+export class TraceRefused extends Error {
+  override readonly name = "TraceRefused";
+}
+
+export class TraceLog {
+  readonly path: string;
+  readonly #parts: PartReader;
+  #live: number;
+  /** The number of the live file's first line, also while it has none. */
+  #first: number;
+  #size: number;
+  #closed = false;
+  #head: Head;
+  #end: Position;
+  #sync: Promise<void> | undefined;
+  #nextSync: Promise<void> | undefined;
+  /** Files that were rotated since the last sync: what is in them need not be on the disk yet. */
+  #unsynced: number[] = [];
+
+  /** Opens or makes the trace, and finishes or takes back a rotation that a crash cut off. */
+  constructor(path: string) {
+    this.path = path;
+    rmSync(nextPath(path), { force: true });
+    this.#live = openSync(path, "a+", 0o600);
+    this.#parts = new PartReader(path);
+    this.#size = dropTornLine(this.#live, path);
+    const before = rotatedParts(path).at(-1);
+    const last =
+      this.#size > 0 || before === undefined ? lastLine(this.#live, this.#size) : lastLineOf(before.path);
+    this.#head = headOfLastLine(last, this.#size > 0 || before === undefined ? path : before.path);
+    this.#first = firstOf(this.#live, this.#size) ?? this.#head.seq + 1;
+    this.#end =
+      this.#size > 0 || before === undefined
+        ? { file: this.#first, offset: this.#size }
+        : { file: before.first, offset: before.size };
+  }
+
+  get head(): Head {
+    return this.#head;
+  }
+
+  /** Of the live file, in bytes. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Behind the last line. */
+  get end(): Position {
+    return this.#end;
+  }
+
+  /** Writes one line. Throws the kernel's error (a full disk) with nothing half-written left behind. */
+  append(record: Readonly<Record<string, unknown>>): Extent {
+    if (this.#closed) throw new Error(`The trace '${this.path}' is closed`);
+    const { line, head } = linkLine(record, this.#head);
+    const bytes = Buffer.from(`${line}\n`, "utf8");
+    this.#write(bytes);
+    const extent = { file: this.#first, offset: this.#size, length: bytes.length - 1 };
+    this.#size += bytes.length;
+    this.#head = head;
+    this.#end = { file: this.#first, offset: this.#size };
+    return extent;
+  }
+
+  /**
+   * Gives the live file its number for a name and begins a new one. The new one is made first, so that a full disk
+   * stops it before anything is moved. Killed between the two renames, there is no live file, and the next broker makes
+   * one; its chain goes on from the last line of the newest file. Throws the kernel's error, with the old one still live.
+   */
+  rotate(): void {
+    if (this.#closed || this.#size === 0) return;
+    const next = nextPath(this.path);
+    const moved = partPath(this.path, this.#first);
+    if (existsSync(moved)) throw new Error(`Cannot rotate the trace: '${moved}' is there already`);
+    rmSync(next, { force: true });
+    const live = openSync(next, "ax+", 0o600);
+    try {
+      renameSync(this.path, moved);
+      this.#replaceBy(next, moved);
+    } catch (error) {
+      closeSync(live);
+      rmSync(next, { force: true });
+      throw error;
+    }
+    this.#parts.keep(this.#first, this.#live);
+    this.#unsynced.push(this.#first);
+    this.#live = live;
+    this.#first = this.#head.seq + 1;
+    this.#size = 0;
+  }
+
+  /** Settles when every line written before the call is on the disk. All who wait meanwhile share one fdatasync. */
+  settle(): Promise<void> {
+    if (this.#sync === undefined) return this.#startSync();
+    this.#nextSync ??= this.#sync.then(() => this.#startSync());
+    return this.#nextSync;
+  }
+
+  /** Whether the line that ends there is the one that made this head. */
+  endsWith(head: Head, { file, offset }: Position): boolean {
+    if (head.hash === null) return offset === 0;
+    const tail = `,"hash":"${head.hash}"}\n`;
+    if (offset < tail.length) return false;
+    return this.read({ file, offset: offset - tail.length, length: tail.length }) === tail;
+  }
+
+  /** Undefined when the file is gone or ends before. */
+  read(extent: Extent): string | undefined {
+    if (extent.file !== this.#first) return this.#parts.read(extent);
+    if (extent.offset + extent.length > this.#size) return undefined;
+    return this.#parts.readFrom(this.#live, extent);
+  }
+
+  /** The lines from a place on, a chunk at a time, over all files that follow. */
+  async *lines(from: Position): AsyncGenerator<{ readonly file: number; readonly lines: readonly Line[] }> {
+    const parts = this.parts().filter(({ first }) => first >= from.file);
+    const files = [...parts, { first: this.#first, path: this.path }];
+    for (const { first, path } of files) {
+      const offset = first === from.file ? from.offset : 0;
+      for await (const lines of readBatches(path, offset)) yield { file: first, lines };
+    }
+  }
+
+  /** How much stands behind a place, in bytes. */
+  bytesFrom({ file, offset }: Position): number {
+    const parts = this.parts().filter(({ first }) => first >= file);
+    return parts.reduce((sum, { size }) => sum + size, this.#size) - offset;
+  }
+
+  /** The numbers of all files' first lines, oldest first. */
+  files(): readonly number[] {
+    return [...this.parts().map(({ first }) => first), this.#first];
+  }
+
+  /** The files that are written no more, oldest first. */
+  parts(): readonly TracePart[] {
+    return rotatedParts(this.path);
+  }
+
+  /** Removes a file that is written no more. */
+  drop(first: number): void {
+    this.#parts.forget(first);
+    this.#unsynced = this.#unsynced.filter((one) => one !== first);
+    rmSync(partPath(this.path, first), { force: true });
+  }
+
+  close(): void {
+    this.#closed = true;
+    closeSync(this.#live);
+    this.#parts.close();
+  }
+
+  #replaceBy(next: string, moved: string): void {
+    try {
+      renameSync(next, this.path);
+    } catch (error) {
+      renameSync(moved, this.path);
+      throw error;
+    }
+  }
+
+  #write(bytes: Buffer): void {
+    let done = 0;
+    try {
+      while (done < bytes.length) done += writeSync(this.#live, bytes, done);
+    } catch (error) {
+      ftruncateSync(this.#live, this.#size);
+      throw error;
+    }
+  }
+
+  #startSync(): Promise<void> {
+    this.#nextSync = undefined;
+    const rotated = this.#unsynced;
+    const older = rotated.flatMap((first) => this.#parts.handleOf(first) ?? []);
+    this.#sync = syncAll([...older, this.#live], rotated.length === 0 ? undefined : this.path)
+      .then(() => {
+        this.#unsynced = this.#unsynced.filter((first) => !rotated.includes(first));
+      })
+      .finally(() => {
+        this.#sync = undefined;
+      });
+    return this.#sync;
+  }
+}
+
+/** The file that becomes the live one. */
+function nextPath(path: string): string {
+  return `${path}.next`;
+}
+
+/** The number of a file's first line; undefined when it has none, or one that is no span. */
+function firstOf(file: number, size: number): number | undefined {
+  if (fstatSync(file).size === 0) return undefined;
+  try {
+    const { seq } = JSON.parse(firstLine(file, size) ?? "") as { seq?: unknown };
+    return Number.isSafeInteger(seq) ? (seq as number) : undefined;
+  } catch {
+    // Whatever it is, `trace verify` says so, ignoring: the chain goes on from the last line.
+    return undefined;
+  }
+}
+
+/** The head that the last line makes. A last line that is no span breaks the chain: said, never guessed. */
+function headOfLastLine(line: string | undefined, path: string): Head {
+  if (line === undefined) return EMPTY_HEAD;
+  const link = readLink(Buffer.from(line, "utf8"));
+  if ("hash" in link) return { seq: link.seq, hash: link.hash };
+  throw new TraceRefused(
+    `The last line of '${path}' cannot be continued: ${link.wrong}. 'substrate trace verify' says more; move the file away to go on without it`,
+  );
+}

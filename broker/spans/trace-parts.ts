@@ -1,0 +1,44 @@
+/** The files of a trace: the live one, and beside it those it was before, each named by the number of its first line. */
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { readLines } from "./lines.ts";
+
+/** A file that is written no more. */
+export type TracePart = { readonly first: number; readonly path: string; readonly size: number };
+
+/** As many digits as a whole number in JSON can have, so that names sort as numbers do. */
+const DIGITS = 16;
+
+/** `trace-0000000000000001.jsonl` beside `trace.jsonl`. */
+export function partPath(live: string, first: number): string {
+  return `${stemOf(live)}-${String(first).padStart(DIGITS, "0")}.jsonl`;
+}
+
+/** Oldest first. */
+export function rotatedParts(live: string): readonly TracePart[] {
+  const folder = dirname(live);
+  if (!existsSync(folder)) return [];
+  const start = `${basename(stemOf(live))}-`;
+  return readdirSync(folder)
+    .filter((name) => name.startsWith(start) && /^\d{16}\.jsonl$/.test(name.slice(start.length)))
+    .sort()
+    .map((name) => {
+      const path = join(folder, name);
+      return { first: Number(name.slice(start.length, -".jsonl".length)), path, size: statSync(path).size };
+    });
+}
+
+/** Every file of the trace in the order of its lines; the live one last, when it is there. */
+function traceFiles(live: string): readonly string[] {
+  return [...rotatedParts(live).map(({ path }) => path), ...(existsSync(live) ? [live] : [])];
+}
+
+/** The text of every line, from the oldest file to the live one. */
+export async function* readTrace(live: string): AsyncGenerator<string> {
+  for (const file of traceFiles(live))
+    for await (const { bytes } of readLines(file)) yield bytes.toString("utf8");
+}
+
+function stemOf(live: string): string {
+  return live.replace(/\.jsonl$/, "");
+}
