@@ -1,0 +1,136 @@
+import type { Socket } from "node:net";
+import type { Captured } from "../../world/backend.ts";
+import type { Traffic } from "./command-network.ts";
+import type { Allowance } from "./allowance.ts";
+import { dial } from "./dial.ts";
+import { FirstBytesReader } from "./first-bytes.ts";
+import type { OwnAddresses } from "./internal-addresses.ts";
+import type { Bound } from "./bound.ts";
+import { HOST_INTERNAL, hostName } from "./names.ts";
+import { Pump, type PumpEnd } from "./pump.ts";
+import type { Reach } from "./reach.ts";
+import type { ReadBuffers } from "./read-buffers.ts";
+import { judgeTarget, leadTarget, mayLeadTo, type Target } from "./target.ts";
+import { UpstreamSocket } from "./upstream-socket.ts";
+
+/** What all connections of a broker share. */
+export type Outside = {
+  readonly own: OwnAddresses;
+  readonly buffers: ReadBuffers;
+  /** How many connections there may be. */
+  readonly connections: Bound;
+};
+
+/** What all connections of one world may have at once. */
+export type WorldShare = {
+  /** Of first bytes that are not judged yet. */
+  readonly heldBytes: Bound;
+  /** That are being resolved. */
+  readonly names: Bound;
+};
+
+export type ConnectionEnd = {
+  readonly ended: PumpEnd["ended"] | "failed";
+  /** What it led to; null when nothing was reached. */
+  readonly address: string | null;
+  readonly reason: string | null;
+  /** A sentence, when a rule of ours ended it and not one of its two sides. */
+  readonly refusal: string | null;
+};
+
+/** One connection out of a world, from its capture to its end. It owns both sockets. */
+export class Connection {
+  readonly target: Target;
+  readonly #world: Socket;
+  readonly #outside: Outside;
+  readonly #share: WorldShare;
+  readonly #stop = new AbortController();
+  /** The newest that it was judged by. */
+  #reach: Reach | undefined;
+  #address: string | undefined;
+  #pump: Pump | undefined;
+
+  constructor({ socket }: Captured, target: Target, outside: Outside, share: WorldShare) {
+    this.target = target;
+    this.#world = socket;
+    this.#outside = outside;
+    this.#share = share;
+    // Until the pump listens: a client that is gone while its name is resolved is no fault of ours, ignoring.
+    socket.on("error", () => {});
+  }
+
+  get traffic(): Traffic {
+    return { egress: this.#pump?.egress ?? 0, ingress: this.#pump?.ingress ?? 0 };
+  }
+
+  /** Settles when both sides are closed; never rejects. */
+  async run(reach: Reach, allowance: Allowance): Promise<ConnectionEnd> {
+    const { target } = this;
+    const signal = this.#stop.signal;
+    this.#reach = reach;
+    try {
+      const led = await leadTarget(reach, target, this.#outside.own, signal, this.#share.names);
+      if (led.kind === "nowhere") return this.#fail(led.why, led.refused ? led.why : null);
+      const make = (): UpstreamSocket => new UpstreamSocket(this.#outside.buffers);
+      const upstream = await dial(led.addresses, target.port, { signal, make });
+      const address = upstream.remoteAddress ?? null;
+      this.#address = upstream.remoteAddress;
+      if (!this.#isAllowedBy(this.#reach)) {
+        upstream.resetAndDestroy();
+        return this.#fail(NO_MORE, null);
+      }
+      const firstBytes = firstBytesOf(target);
+      this.#pump = new Pump({
+        world: this.#world,
+        upstream,
+        allowance,
+        firstBytes,
+        held: this.#share.heldBytes,
+      });
+      return endOf(await this.#pump.ended, address, target);
+    } catch (error) {
+      if (!signal.aborted) reach.resolver.forget(target.host);
+      return this.#fail(error instanceof Error ? error.message : String(error), null);
+    }
+  }
+
+  /** The policies have changed: what they allow no more is cut, and so is a name whose address they allow no more. */
+  recheck(reach: Reach): void {
+    this.#reach = reach;
+    if (!this.#isAllowedBy(reach)) this.cut(NO_MORE);
+  }
+
+  /** Resets both sides, whatever it is at. */
+  cut(reason: string): void {
+    this.#stop.abort(new Error(reason));
+    this.#pump?.cut(reason);
+  }
+
+  #isAllowedBy(reach: Reach): boolean {
+    if (judgeTarget(reach, this.target).blocked) return false;
+    return this.#address === undefined || mayLeadTo(reach, this.target, this.#address, this.#outside.own);
+  }
+
+  #fail(reason: string, refusal: string | null): ConnectionEnd {
+    this.#world.resetAndDestroy();
+    return { ended: "failed", address: null, reason, refusal };
+  }
+}
+
+const NO_MORE = "the policy allows it no more";
+
+/** What is dialled by address has no name that a first byte could disagree with, and the host's own services any. */
+function firstBytesOf({ kind, host }: Target): FirstBytesReader | undefined {
+  return kind === "address" || host === HOST_INTERNAL ? undefined : new FirstBytesReader(host, hostName);
+}
+
+function endOf({ ended, reason, refused }: PumpEnd, address: string | null, target: Target): ConnectionEnd {
+  const refusal = refused === undefined ? null : wordsOf(refused, target);
+  return { ended, address, reason: refusal ?? reason ?? null, refusal };
+}
+
+function wordsOf(refused: NonNullable<PumpEnd["refused"]>, { host }: Target): string {
+  return refused.kind === "disagrees"
+    ? `The connection to '${host}' was cut: it asks for '${refused.named}' (${refused.protocol === "tls" ? "TLS server name" : "HTTP Host"})`
+    : `The connection to '${host}' was cut: its first bytes cannot be read (${refused.why})`;
+}

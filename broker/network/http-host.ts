@@ -1,0 +1,167 @@
+/** The hosts that the first HTTP/1 request of a connection names (RFC 9112 §2.2, §3.2 and §5, RFC 9110 §7.2). */
+import { isBlank, showAbsolute, showAuthority, withoutBlanks } from "./authority.ts";
+import { Gathered } from "./gathered.ts";
+import type { ProtocolReader, Reading, ReadingEnd } from "./first-bytes.ts";
+
+const CR = 13;
+const LF = 10;
+
+/** RFC 9110 §5.6.2. */
+const METHOD_BYTE = /[!#$%&'*+.^_`|~0-9A-Za-z-]/;
+const MAX_METHOD = 64;
+
+const VERSION = /^HTTP\/\d/i;
+/** HTTP/2 with prior knowledge begins so (RFC 9113 §3.4), and has a reader of its own. */
+const HTTP2_METHOD = "PRI";
+
+const MORE: Reading = { kind: "more" };
+
+/**
+ * Reads a request line and its headers, and shows each host named in them: an absolute target, the target of CONNECT,
+ * every `Host`. Servers differ in what they forgive, so whatever some server takes for a host counts as one: a folded
+ * line, blanks around the name, a line that is no continuation to all. Line ends that only some servers take for one
+ * are refused: a bare CR, and a bare LF after a line with CR LF.
+ */
+export class HttpHostReader implements ProtocolReader {
+  readonly protocol = "http";
+  readonly isBounded = false;
+  #stage: "blank" | "method" | "target" | "headers" = "blank";
+  #method = "";
+  /** The line that has begun, without its method. */
+  readonly #line = new Gathered();
+  /** What the last `Host` line says, kept back because the next line may continue it. */
+  #host: string | undefined;
+  #hasCrLf = false;
+
+  /** Of a method, or a blank or line end that servers skip before it. */
+  static mayBeginWith(byte: number): boolean {
+    return isBlank(byte) || byte === LF || isMethodByte(byte);
+  }
+
+  /** As long as it is one word at most, no host can have been meant. */
+  get isHarmless(): boolean {
+    return this.#stage === "blank" || this.#stage === "method";
+  }
+
+  push(bytes: Uint8Array, see: (name: string) => void): Reading {
+    let at = 0;
+    while (at < bytes.length && (this.#stage === "blank" || this.#stage === "method")) {
+      if (!this.#readMethod(bytes[at] ?? LF)) return { kind: "opaque" };
+      at += 1;
+    }
+    while (at < bytes.length) {
+      const end = bytes.indexOf(LF, at);
+      const part = bytes.subarray(at, end === -1 ? bytes.length : end);
+      this.#line.add(part);
+      if (this.#stage === "target" && part.includes(0)) return this.#readNul();
+      if (end === -1) return MORE;
+      at = end + 1;
+      const reading = this.#readLine(see);
+      if (reading.kind !== "more") return reading;
+    }
+    return MORE;
+  }
+
+  /** Some servers answer a request that was cut off, so what came of it counts. */
+  finish(see: (name: string) => void): ReadingEnd {
+    if (this.isHarmless) return { kind: "opaque" };
+    const reading = this.#readLine(see, true);
+    this.#showHost(see);
+    return reading.kind === "more" || reading.kind === "pass" ? { kind: "end" } : reading;
+  }
+
+  /** False when the first word is no method, or the only one of its line. */
+  #readMethod(byte: number): boolean {
+    if (this.#stage === "blank") {
+      if (isBlank(byte) || byte === LF) return true;
+      this.#stage = "method";
+    }
+    if (isBlank(byte)) {
+      this.#stage = "target";
+      // It may belong to the end of the line.
+      if (byte === CR) this.#line.add(Uint8Array.of(CR));
+      return true;
+    }
+    this.#method += String.fromCharCode(byte);
+    return isMethodByte(byte) && this.#method.length <= MAX_METHOD;
+  }
+
+  #readLine(see: (name: string) => void, isLast = false): Reading {
+    const whole = textOf(this.#line.take());
+    const hasCr = whole.endsWith("\r");
+    const line = hasCr ? whole.slice(0, -1) : whole;
+    if (this.#stage === "target") {
+      const reading = this.#readTarget(line, see);
+      if (reading.kind !== "more") return reading;
+      this.#stage = "headers";
+    } else {
+      if (!isLast && !hasCr && this.#hasCrLf) return broken("a line of its header ends with a bare LF");
+      if (!isLast && line === "") return this.#endHeaders(see);
+      this.#readHeader(line, see);
+    }
+    if (line.includes("\r")) return broken("a bare CR stands in its header");
+    this.#hasCrLf ||= hasCr;
+    return MORE;
+  }
+
+  /** A word, a blank and text with a NUL is what git's own protocol begins with; HTTP servers refuse it. */
+  #readNul(): Reading {
+    return /^[A-Za-z]+$/.test(this.#method) ? broken("a NUL stands in its request line") : { kind: "opaque" };
+  }
+
+  /** Without a version it is not HTTP, or HTTP/0.9, which knows GET alone and can name a host in its target only. */
+  #readTarget(line: string, see: (name: string) => void): Reading {
+    const words = line.split(/[ \t\v\f\r]+/);
+    const isHttp = words.some((word) => VERSION.test(word));
+    // Not byte for byte what HTTP/2 begins with: some servers take it for that, and others for HTTP/1.
+    if (isHttp && this.#method.toUpperCase() === HTTP2_METHOD)
+      return broken("it begins like HTTP/2, and is not");
+    if (isHttp || this.#method === "GET")
+      for (const word of words) if (!VERSION.test(word)) this.#readTargetWord(word, see);
+    return isHttp ? MORE : { kind: "opaque" };
+  }
+
+  #readTargetWord(word: string, see: (name: string) => void): void {
+    if (!showAbsolute(word, see) && this.#method.toUpperCase() === "CONNECT") showAuthority(word, see);
+  }
+
+  #readHeader(line: string, see: (name: string) => void): void {
+    const isFolded = line.startsWith(" ") || line.startsWith("\t");
+    if (isFolded && this.#host !== undefined) this.#host += ` ${withoutBlanks(line)}`;
+    else this.#showHost(see);
+    const value = hostValue(line);
+    if (value === undefined) return;
+    if (isFolded) showAuthority(value, see);
+    else this.#host = value;
+  }
+
+  #endHeaders(see: (name: string) => void): Reading {
+    this.#showHost(see);
+    return { kind: "end" };
+  }
+
+  #showHost(see: (name: string) => void): void {
+    if (this.#host !== undefined) showAuthority(this.#host, see);
+    this.#host = undefined;
+  }
+}
+
+/** The value of a `Host` line; some servers overlook blanks and control characters around its name. */
+function hostValue(line: string): string | undefined {
+  const colon = line.indexOf(":");
+  if (colon === -1) return undefined;
+  const name = line.slice(0, colon).replaceAll(/[^\x21-\x7e]/g, "");
+  return name.toLowerCase() === "host" ? line.slice(colon + 1) : undefined;
+}
+
+function textOf({ buffer, byteOffset, length }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, length).toString("latin1");
+}
+
+function broken(why: string): Reading {
+  return { kind: "broken", why };
+}
+
+function isMethodByte(byte: number): boolean {
+  return METHOD_BYTE.test(String.fromCharCode(byte));
+}

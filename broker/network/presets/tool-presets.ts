@@ -1,0 +1,93 @@
+/** The presets that stand for what a tool is set to: where its settings lie, and how it is asked. */
+import { join } from "node:path";
+import type { PresetName } from "../entries.ts";
+import { askCargo, cargoSettings } from "./cargo.ts";
+import type { HostTools } from "./host-tools.ts";
+import { askPip, pipSettings } from "./pip.ts";
+import type { PresetHost, ToolPreset, Urls } from "./preset.ts";
+
+/** All but `@git`, whose settings are the project's. */
+export const TOOL_PRESETS: Readonly<Record<Exclude<PresetName, "@git">, ToolPreset>> = {
+  "@npm": { settings: npmSettings, ask: askNpm },
+  "@pip": { settings: pipSettings, ask: askPip },
+  "@cargo": { settings: cargoSettings, ask: askCargo },
+  "@go": { settings: goSettings, ask: askGo },
+  "@gem": { settings: gemSettings, ask: askGem },
+  "@apt": { settings: () => ["/etc/apt/sources.list", "/etc/apt/sources.list.d"], ask: askApt },
+};
+
+function npmSettings({ home, environment }: PresetHost): readonly string[] {
+  const own = environment["npm_config_userconfig"] ?? environment["NPM_CONFIG_USERCONFIG"];
+  return [own ?? join(home, ".npmrc"), "/etc/npmrc", "/usr/local/etc/npmrc"];
+}
+
+/** Its log and its cache, which it makes when they are missing, and a look at the registry for a newer npm. */
+const LEAVES_NOTHING = ["--logs-max=0", "--cache=/dev/null/none", "--no-update-notifier"];
+
+/** docs.npmjs.com/cli/commands/npm-config: `registry`, and one for each scope (`@scope:registry`). */
+async function askNpm(tools: HostTools): Promise<Urls | string> {
+  const said = await tools.ask("npm", ["config", "list", "--json", ...LEAVES_NOTHING]);
+  if (typeof said === "string") return said;
+  const settings = said.ok ? jsonObject(said.out) : undefined;
+  if (settings === undefined) return "npm does not say what it is set to";
+  const urls = Object.entries(settings)
+    .filter(([key]) => key === "registry" || /^@[^:]+:registry$/.test(key))
+    .map(([, url]) => textOf(url));
+  return { urls };
+}
+
+function goSettings({ home, environment }: PresetHost): readonly string[] {
+  const folder = environment["XDG_CONFIG_HOME"] ?? join(home, ".config");
+  return [environment["GOENV"] ?? join(folder, "go/env")];
+}
+
+/** go.dev/ref/mod: GOPROXY is a list of URLs, `direct` and `off`; GOSUMDB a name or key, and a URL where it is another's. */
+async function askGo(tools: HostTools): Promise<Urls | string> {
+  const said = await tools.ask("go", ["env", "-json", "GOPROXY", "GOSUMDB"], { GOTOOLCHAIN: "local" });
+  if (typeof said === "string") return said;
+  const settings = said.ok ? jsonObject(said.out) : undefined;
+  if (settings === undefined) return "go does not say what it is set to";
+  const proxies = textOf(settings["GOPROXY"]).split(/[,|]/);
+  const [database = "", url] = textOf(settings["GOSUMDB"]).split(/\s+/);
+  const sums = database === "off" || database === "" ? [] : [url ?? `https://${database.split("+")[0]}`];
+  return { urls: [...proxies, ...sums] };
+}
+
+function gemSettings({ home, environment }: PresetHost): readonly string[] {
+  return [environment["GEMRC"] ?? join(home, ".gemrc"), join(home, ".config/gem/gemrc"), "/etc/gemrc"];
+}
+
+async function askGem(tools: HostTools): Promise<Urls | string> {
+  const said = await tools.ask("gem", ["sources", "--list"]);
+  if (typeof said === "string") return said;
+  return said.ok ? { urls: linesOf(said.out) } : "gem does not say what it is set to";
+}
+
+/**
+ * apt-get(8): what sources.list and its folder come to, in either of their formats. `indextargets` would name only what was
+ * downloaded once.
+ */
+async function askApt(tools: HostTools): Promise<Urls | string> {
+  const said = await tools.ask("apt-get", ["update", "--print-uris"]);
+  if (typeof said === "string") return said;
+  if (!said.ok) return "apt-get does not say what it is set to";
+  return { urls: [...said.out.matchAll(/^'([^'\n]+)'/gm)].map(([, url = ""]) => url) };
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function linesOf(text: string): readonly string[] {
+  return [...new Set(text.split("\n").map((line) => line.trim()))];
+}
+
+function jsonObject(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? { ...value } : undefined;
+  } catch {
+    // Not JSON: a tool too old to know the option, or something else that goes by its name.
+    return undefined;
+  }
+}

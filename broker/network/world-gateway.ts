@@ -1,0 +1,235 @@
+import type { Captured, CommandRun, World, WorldNetwork, WorldViolation } from "../../world/backend.ts";
+import type { SpanRecord } from "../spans/trace.ts";
+import type { Allowance } from "./allowance.ts";
+import { CommandNetwork } from "./command-network.ts";
+import { Connection, type ConnectionEnd, type Outside, type WorldShare } from "./connection.ts";
+import { type ConnectionFacts, newConnectionId, type Resident } from "./connection-span.ts";
+import { Bound } from "./bound.ts";
+import { HOST_INTERNAL, hostName } from "./names.ts";
+import { judgeBy, type Reach } from "./reach.ts";
+import { DnsStub } from "./stub.ts";
+import { SyntheticAddresses } from "./synthetic.ts";
+import { judgeTarget, type Target } from "./target.ts";
+
+/** What a world's gateway needs from its broker. */
+export type GatewayParts = {
+  readonly resident: Resident;
+  readonly outside: Outside;
+  /** What holds now: asked for each name and each connection. */
+  readonly reach: () => Reach;
+  /** What one connection may send. It is reserved until its line is written. */
+  readonly allowance: (id: string) => Allowance;
+  readonly record: (facts: ConnectionFacts) => void;
+  /** A refusal that is no single command's. */
+  readonly onViolation: (violation: WorldViolation) => void;
+  readonly onFault: (what: string, error: unknown) => void;
+};
+
+/** Of one world at once: each is two sockets, and up to 100 KiB where one side does not take what the other sends. */
+const MAX_OPEN = 2048;
+
+/** Of one world: a thousand connections that all begin with a large ClientHello at once. */
+const MAX_HELD_BYTES = 8 * 1024 * 1024;
+
+/** Of one world that are being resolved at once: a quarter of what the resolver asks for all worlds. */
+const MAX_NAMES = 32;
+
+type Open = { readonly connection: Connection; readonly id: string };
+
+/** The names and connections of one world. It ends with the world. */
+export class WorldGateway {
+  readonly #world: World;
+  readonly #network: WorldNetwork;
+  readonly #parts: GatewayParts;
+  readonly #stub: DnsStub;
+  readonly #addresses = new SyntheticAddresses();
+  readonly #commands = new Map<CommandRun, CommandNetwork>();
+  readonly #open = new Set<Open>();
+  readonly #share: WorldShare = { heldBytes: new Bound(MAX_HELD_BYTES), names: new Bound(MAX_NAMES) };
+  #captured: Reach["captured"];
+  /** The last change of the world's rules. */
+  #ruled: Promise<void> = Promise.resolve();
+
+  constructor(world: World, network: WorldNetwork, parts: GatewayParts) {
+    this.#world = world;
+    this.#network = network;
+    this.#parts = parts;
+    this.#captured = parts.reach().captured;
+    this.#stub = new DnsStub(network.takeDns(), {
+      spell: hostName,
+      decide: (name) => this.#isKnown(name),
+      addressOf: (name) => this.#addresses.addressOf(name),
+      onRefused: (name, type) => this.#refuseName(name, type),
+      onFault: (error) => parts.onFault("dns", error),
+    });
+    network.onConnection((captured) => this.#take(captured));
+    void world.ended.then(() => this.#close());
+  }
+
+  /** From now on what this command does is told of it. Whoever calls this calls `forget`. */
+  register(
+    run: CommandRun,
+    started: SpanRecord,
+    onViolation: (violation: WorldViolation) => void,
+  ): CommandNetwork {
+    const command = new CommandNetwork(started, onViolation);
+    this.#commands.set(run, command);
+    void run.closed.then(() => this.#commands.delete(run));
+    return command;
+  }
+
+  /** Applies the rules that hold now to the world and to what is open. */
+  refresh(): void {
+    const reach = this.#parts.reach();
+    if (reach.captured !== this.#captured) {
+      this.#captured = reach.captured;
+      this.#ruled = this.#network.allow(reach.captured);
+      this.#ruled.catch((error: unknown) => this.#parts.onFault("rules", error));
+    }
+    for (const { connection } of this.#open) connection.recheck(reach);
+  }
+
+  /** Settles when the world has the rules of the last `refresh`. Throws `WorldUnavailable`. */
+  ruled(): Promise<void> {
+    return this.#ruled;
+  }
+
+  #isKnown(name: string): boolean {
+    const reach = this.#parts.reach();
+    const { blocked, denied } = judgeBy(reach, (rules) => rules.name(name));
+    return name === HOST_INTERNAL ? !denied : !blocked;
+  }
+
+  #take(captured: Captured): void {
+    const target = this.#targetOf(captured);
+    if (target === undefined || this.#open.size >= MAX_OPEN) return refuseNow(captured);
+    const reach = this.#parts.reach();
+    const { blocked, denied, verdict } = judgeTarget(reach, target);
+    const owner = this.#ownerOf(captured);
+    if (blocked) {
+      const message = `A connection to ${target.host}:${target.port} was refused: net.allowed (${verdict.source}) does not allow it`;
+      void owner.then(({ command }) =>
+        this.#tell(command, { kind: "connection", subject: wordOf(target), message }),
+      );
+      return refuseNow(captured);
+    }
+    if (!this.#parts.outside.connections.take(1)) return refuseNow(captured);
+    void this.#serve(
+      new Connection(captured, target, this.#parts.outside, this.#share),
+      reach,
+      denied,
+      owner,
+    );
+  }
+
+  async #serve(
+    connection: Connection,
+    reach: Reach,
+    wouldDeny: boolean,
+    asked: Promise<Owned>,
+  ): Promise<void> {
+    const begun = performance.now();
+    const open: Open = { connection, id: newConnectionId() };
+    this.#open.add(open);
+    const added = asked.then(({ command }) =>
+      command?.add(`net:${wordOf(connection.target)}`, () => connection.traffic),
+    );
+    const allowance = this.#parts.allowance(open.id);
+    try {
+      const end = await connection.run(reach, allowance);
+      const { command, pid, program } = await asked;
+      const { ended, address, reason } = end;
+      const { host, port } = connection.target;
+      this.#parts.record({
+        id: open.id,
+        resident: this.#parts.resident,
+        reach,
+        connection: { host, port, address, program, pid, ended, reason },
+        traffic: connection.traffic,
+        durationMs: performance.now() - begun,
+        wouldDeny,
+        started: command?.started,
+      });
+      this.#tellEnd(command, connection.target, end);
+    } catch (error) {
+      this.#parts.onFault("connection", error);
+    } finally {
+      this.#open.delete(open);
+      this.#parts.outside.connections.giveBack(1);
+      (await added)?.();
+    }
+  }
+
+  #tellEnd(
+    command: CommandNetwork | undefined,
+    target: Target,
+    { refusal, ended, reason }: ConnectionEnd,
+  ): void {
+    const subject = wordOf(target);
+    if (refusal !== null) this.#tell(command, { kind: "connection", subject, message: refusal });
+    else if (ended === "failed" && reason !== null) command?.fail(subject, reason);
+    if (ended !== "cut" || reason !== "budget") return;
+    const message = `The connection to ${subject} was cut: the budget of bytes that may be sent is used up`;
+    this.#tell(command, { kind: "limit", subject: "max_egress_bytes", message });
+  }
+
+  #targetOf({ address, port }: Captured): Target | undefined {
+    const name = this.#addresses.nameOf(address);
+    if (name !== undefined) return { kind: "name", host: name, port };
+    return /^198\.1[89]\./.test(address) ? undefined : { kind: "address", host: address, port };
+  }
+
+  /** While one command runs there is no doubt; with more of them, whoever has the socket open. */
+  #ownerOf({ inode }: Captured): Promise<Owned> {
+    const sole = this.#sole();
+    const answer = this.#world.ownerOf(inode).then((owner) => ({
+      command: owner === null ? sole : (this.#commands.get(owner.run) ?? sole),
+      pid: owner?.pid ?? null,
+      program: owner?.program ?? null,
+    }));
+    for (const command of this.#commands.values()) command.expect(answer);
+    return answer;
+  }
+
+  #sole(): CommandNetwork | undefined {
+    const [first, second] = this.#commands.values();
+    return second === undefined ? first : undefined;
+  }
+
+  #refuseName(name: string, type: string): void {
+    const { verdict } = judgeBy(this.#parts.reach(), (rules) => rules.name(name));
+    const message = `The name '${name}' was not looked up (${type}): net.allowed (${verdict.source}) does not allow it`;
+    this.#tell(this.#sole(), { kind: "name", subject: name, message });
+  }
+
+  /** Never throws: a command can fill the disk, and what nobody catches would end the broker with every world. */
+  #tell(command: CommandNetwork | undefined, violation: WorldViolation): void {
+    try {
+      if (command === undefined) this.#parts.onViolation(violation);
+      else command.refuse(violation);
+    } catch (error) {
+      this.#parts.onFault("a refusal's line", error);
+    }
+  }
+
+  #close(): void {
+    this.#stub.close();
+    for (const { connection } of this.#open) connection.cut("its world has ended");
+  }
+}
+
+type Owned = {
+  readonly command: CommandNetwork | undefined;
+  readonly pid: number | null;
+  readonly program: string | null;
+};
+
+function wordOf({ host, port }: Target): string {
+  return `${host}:${port}`;
+}
+
+/** A reset: what was dialled is not there. */
+function refuseNow({ socket }: Captured): void {
+  socket.on("error", () => {});
+  socket.resetAndDestroy();
+}
