@@ -1,0 +1,20 @@
+import type { World } from "../../world/backend.ts";
+import type { Broker } from "../broker.ts";
+import type { Effective } from "../policies.ts";
+import type { Session } from "../sessions.ts";
+
+/** Brings the ports of a session to what its policies publish; `world` is its warm one. Never rejects. */
+export function followPolicy(
+  { publisher }: Broker,
+  { id }: Session,
+  world: World,
+  { hash, policies }: Effective,
+): Promise<void> {
+  return publisher.follow(id, world, hash, publishedBy(policies));
+}
+
+/** Of two policies, what both name. */
+export function publishedBy(policies: Effective["policies"]): readonly number[] {
+  const [first = [], ...others] = policies.map(({ document }) => document.world?.publish ?? []);
+  return [...new Set(first)].filter((port) => others.every((ports) => ports.includes(port)));
+}
