@@ -1,20 +1,14 @@
 import type { FsDiff, Span } from "../schemas/generated/types.ts";
-import type { World } from "../world/backend.ts";
-import { isIsolated, type Job } from "./job.ts";
+import { NO_CHANGES, type World } from "../world/backend.ts";
+import { holdsChanges, isIsolated, type Job } from "./job.ts";
 import type { Ran } from "./run.ts";
 
-/** Writes that go straight to the project are not listed in this version: the diff says so instead of being empty. */
-const NOT_LISTED: FsDiff = {
-  writes: [],
-  mods: [],
-  deletes: [],
-  dirs: [],
-  autorun: [],
-  world_only: [],
-  held: false,
+/** It may have changed anything: all of it is kept. */
+const UNLISTED: FsDiff = {
+  ...NO_CHANGES,
+  held: true,
   truncated: true,
-  summary: "not measured: this version lists the changes of isolated commands only",
-  tree_hash: null,
+  summary: "not measured: looking at what it wrote took too long, and was given up",
 };
 
 /** A diff of the largest listing takes a second or two. */
@@ -22,17 +16,26 @@ const DIFF_PATIENCE_MS = 30_000;
 
 /** What a command changed, as far as it was seen. */
 export async function changesOf(job: Job, world: World, ran: Ran): Promise<FsDiff> {
-  if (ran.ending.kind === "not_started") return NOT_LISTED;
-  if (!isIsolated(job)) return { ...NOT_LISTED, world_only: [...(await world.strays())] };
-  return await world.fsDiff(AbortSignal.timeout(DIFF_PATIENCE_MS));
+  if (ran.ending.kind === "not_started") return NO_CHANGES;
+  const patience = AbortSignal.timeout(DIFF_PATIENCE_MS);
+  if (!isIsolated(job))
+    return { ...(await ran.run.changes(patience)), world_only: [...(await world.strays())] };
+  const changes = await world.fsDiff(patience).catch((error: unknown) => {
+    if (!patience.aborted) throw error;
+    return UNLISTED;
+  });
+  return holdsChanges(job) ? changes : { ...changes, held: false };
 }
 
 /**
- * Whether a span that an earlier broker wrote may hold changes. A command that was lost with its broker has no listing,
- * so nothing of it can be shown or applied; one whose listing failed may hold some, and so may one that this trace does
- * not know, because somebody began a new trace.
+ * Whether a span that an earlier broker wrote may hold changes, or what is needed to take back those that were applied;
+ * `children` are the spans below it. A command that was lost with its broker is dropped: how far it came nobody knows. One
+ * whose listing failed may hold some, and so may one that this trace does not know, because somebody began a new trace.
+ * A replay never holds any.
  */
-export function mayHold(span: Span | undefined): boolean {
+export function mayHold(span: Span | undefined, children: () => readonly Span[]): boolean {
   if (span === undefined || span.fs_diff?.held === true) return true;
-  return span.event_type === "command_complete" && span.outcome === "failed";
+  if (span.given?.replays !== undefined) return false;
+  if (span.event_type === "command_complete" && span.outcome === "failed") return true;
+  return span.overlay !== undefined && children().some((child) => child.held_changes !== undefined);
 }

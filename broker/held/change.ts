@@ -1,0 +1,240 @@
+/** Applying, discarding and taking back, step by step. The engine is dumb about policies; here they hold. */
+import { setImmediate as turn } from "node:timers/promises";
+import type { ChangesReply } from "../../schemas/generated/types.ts";
+import type { ApplyEnding, HeldChange } from "../../world/backend.ts";
+import type { Broker } from "../broker.ts";
+import { quoted, type Refusal, refusal } from "../refusal.ts";
+import type { SpanRecord } from "../spans/trace.ts";
+import { changePath } from "./change-path.ts";
+import {
+  type Action,
+  type Asker,
+  changeDenied,
+  changeDone,
+  changeRefused,
+  changeStarted,
+} from "./change-spans.ts";
+import { chosenOf } from "./choose.ts";
+import { type Denials, denialsFor } from "./denied-paths.ts";
+import { findHeld, type FoundChanges } from "./find-held.ts";
+import { listingOf } from "./listing.ts";
+import { groundOfChanges, notByAgents, notUndoneByAgents, specOfChanges } from "./may-change.ts";
+import { pastWords } from "./past.ts";
+import { listed, type Reason, reasonWords } from "./reasons.ts";
+
+/** `paths`: byte paths, null for all. */
+export type ChangeOrder = {
+  readonly span: SpanRecord;
+  readonly action: Action;
+  readonly by: Asker;
+  readonly paths: readonly string[] | null;
+};
+
+/** For 30,000 files on a slow disk; whoever asked may be gone by then, and it is done all the same. */
+const PATIENCE_MS = 600_000;
+
+/** Paths that are compared with the policy's lists before another call has its turn. */
+const PATHS_A_TURN = 1000;
+
+/** What a call on the API does: found, allowed, and then in its turn. */
+export async function changeHeld(broker: Broker, order: ChangeOrder): Promise<ChangesReply | Refusal> {
+  const found = await findHeld(broker, order.span, order.action === "discard" ? "layers" : "project");
+  if ("code" in found) return found;
+  const denied = order.by === "agent" ? deniedToAgents(broker, order, found) : undefined;
+  if (denied !== undefined) return recordDenial(broker, order, denied);
+  return await changeFound(broker, order, found);
+}
+
+function deniedToAgents(
+  broker: Broker,
+  { span: { span_id: id }, action }: ChangeOrder,
+  found: FoundChanges,
+): Refusal | undefined {
+  const ground = groundOfChanges(broker, found);
+  if ("code" in ground) return ground;
+  return notByAgents(ground, id) ?? (action === "undo" ? notUndoneByAgents(broker, id) : undefined);
+}
+
+/** The same when all that is settled: one at a time in each project. */
+export async function changeFound(
+  broker: Broker,
+  order: ChangeOrder,
+  found: FoundChanges,
+): Promise<ChangesReply | Refusal> {
+  const { project } = found.held;
+  return await broker.heldTurns.of(project, async () => {
+    broker.dirtyFiles.began(project);
+    try {
+      return await inTurn(broker, order, found);
+    } finally {
+      broker.dirtyFiles.ended(project);
+    }
+  });
+}
+
+async function inTurn(
+  broker: Broker,
+  order: ChangeOrder,
+  found: FoundChanges,
+): Promise<ChangesReply | Refusal> {
+  const signal = AbortSignal.timeout(PATIENCE_MS);
+  const before = await found.store.list(found.held, signal);
+  const unfit = order.action === "undo" ? undefined : nothingToDo(broker, order, before);
+  if (unfit !== undefined) return unfit;
+  const denials = order.action === "apply" ? await denialsOf(broker, order, found, before) : undefined;
+  if (denials !== undefined && "code" in denials) return recordDenial(broker, order, denials);
+  const started = changeStarted(order.span, order.action, order.by, order.paths);
+  const began = performance.now();
+  try {
+    await broker.trace.start(started);
+  } catch (error) {
+    broker.trace.closeFailed(started, error);
+    return cannotRecord(error);
+  }
+  try {
+    const ending = await carryOut(order, found, denials?.denials ?? (() => undefined), signal);
+    return await close(broker, order, found, { ending, before, started, began }, signal);
+  } catch (error) {
+    broker.trace.closeFailed(started, error);
+    throw error;
+  }
+}
+
+function nothingToDo(
+  broker: Broker,
+  { span, paths }: ChangeOrder,
+  all: readonly HeldChange[],
+): Refusal | undefined {
+  if (all.length === 0)
+    return refusal(
+      "not_found",
+      `Span ${quoted(span.span_id)} holds no changes: ${pastWords(broker, span)}`,
+      "There is nothing left to do; 'substrate undo' takes applied changes back",
+    );
+  const chosen = chosenOf(all, paths);
+  return "code" in chosen ? chosen : undefined;
+}
+
+/** What the policy denies is found before anything begins, so that its rule can be named. */
+async function denialsOf(
+  broker: Broker,
+  { paths }: ChangeOrder,
+  found: FoundChanges,
+  all: readonly HeldChange[],
+): Promise<{ readonly denials: Denials } | Refusal> {
+  const ground = groundOfChanges(broker, found);
+  if ("code" in ground) return ground;
+  const chosen = chosenOf(all, paths);
+  if ("code" in chosen) return chosen;
+  const denials = await denialsFor(specOfChanges(broker, ground), chosen.changes);
+  const denied = await deniedAmong(chosen.changes, denials);
+  if (denied.length === 0) return { denials };
+  const { id } = ground.effective;
+  return refusal(
+    "policy_denied",
+    `Nothing was applied: policy '${id}' lets nobody write ${reasonWords(denied)}`,
+    "Apply the other changes by path, or let the operator take the name off the policy's list first",
+    { exit: 126, policy_id: id, rule: null, conflicts: listed(denied) },
+  );
+}
+
+/** Between other calls: 30,000 paths and a long deny list are half a second. */
+async function deniedAmong(changes: readonly HeldChange[], denials: Denials): Promise<readonly Reason[]> {
+  const denied: Reason[] = [];
+  for (const [index, { path }] of changes.entries()) {
+    if (index % PATHS_A_TURN === PATHS_A_TURN - 1) await turn();
+    const reason = denials(path);
+    if (reason !== undefined) denied.push({ path, reason });
+  }
+  return denied;
+}
+
+function carryOut(
+  { action, paths }: ChangeOrder,
+  { store, held }: FoundChanges,
+  denials: Denials,
+  signal: AbortSignal,
+): Promise<ApplyEnding> {
+  switch (action) {
+    case "apply":
+      return store.apply(held, paths, (path) => denials(path) !== undefined, signal);
+    case "discard":
+      return store.discard(held, paths);
+    case "undo":
+      return store.undo(held, paths, signal);
+  }
+}
+
+type Carried = {
+  readonly ending: ApplyEnding;
+  readonly before: readonly HeldChange[];
+  readonly started: SpanRecord;
+  readonly began: number;
+};
+
+async function close(
+  broker: Broker,
+  { action }: ChangeOrder,
+  { store, held }: FoundChanges,
+  { ending, before, started, began }: Carried,
+  signal: AbortSignal,
+): Promise<ChangesReply | Refusal> {
+  if (ending.kind !== "done") {
+    const error = { ...refusalOf(action, ending), span_id: started.span_id };
+    broker.trace.close(changeRefused(started, began, error));
+    return error;
+  }
+  const { done, left } = ending;
+  // What an undo took back is held again, and only then listed.
+  const after = action === "undo" ? await store.list(held, signal).catch(() => []) : [];
+  const changes = listingOf([...before, ...after], done, action === "undo" || left.length > 0);
+  broker.trace.close(changeDone(started, began, { done: done.length, left: left.length }, changes));
+  return { done: done.map(changePath), left: left.map(changePath), change_span_id: started.span_id };
+}
+
+const VERBS = { apply: "applied", discard: "discarded", undo: "taken back" } as const;
+
+function refusalOf(action: Action, ending: Exclude<ApplyEnding, { readonly kind: "done" }>): Refusal {
+  const nothing = `Nothing was ${VERBS[action]}`;
+  if (ending.kind === "failed")
+    return refusal(
+      "busy",
+      `${nothing}, and all is as it was: ${ending.message}`,
+      "Mend that (free space, or permissions), then try again",
+    );
+  if (ending.kind === "conflict")
+    return refusal(
+      "apply_conflict",
+      `${nothing}: ${reasonWords(ending.conflicts)}`,
+      action === "undo"
+        ? "Look at what changed since; name paths to take back the others"
+        : "Look at the diff again; apply the other paths by name, or run the command again on the project as it is now",
+      { conflicts: listed(ending.conflicts) },
+    );
+  return refusal(
+    "apply_conflict",
+    `${nothing}: ${reasonWords(ending.refusals)}`,
+    "Name the paths of the diff that are meant, without these",
+    { conflicts: listed(ending.refusals) },
+  );
+}
+
+function recordDenial(broker: Broker, { span, action, by, paths }: ChangeOrder, error: Refusal): Refusal {
+  const line = changeDenied(span, action, by, paths, error);
+  try {
+    broker.trace.event(line);
+    return { ...error, span_id: line.span_id };
+  } catch {
+    // It cannot be recorded, ignoring: nothing happened, and the caller is told no all the same.
+    return error;
+  }
+}
+
+function cannotRecord(error: unknown): Refusal {
+  const why = error instanceof Error ? error.message : String(error);
+  return refusal(
+    "busy",
+    `Nothing was changed: it cannot be recorded (${why})`,
+    "Free space where SUBSTRATE_HOME lies, then try again",
+  );
+}

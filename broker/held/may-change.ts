@@ -1,0 +1,39 @@
+/** Who may apply, discard and take back, and what the policy lets nobody write: as the policies are now. */
+import type { Broker } from "../broker.ts";
+import { groundOf, type Ground } from "../judge.ts";
+import { type Refusal, refusal } from "../refusal.ts";
+import { type SpecOfFiles, worldSpec } from "../world-spec.ts";
+import type { FoundChanges } from "./find-held.ts";
+import { wasAppliedByOperator } from "./past.ts";
+
+/** Under which policies a call about held changes is judged: those of the agent whose command it was. */
+export function groundOfChanges(broker: Broker, { agent, place }: FoundChanges): Ground | Refusal {
+  return groundOf(broker, agent, place, undefined);
+}
+
+/** Why an agent may not; undefined when every policy that holds lets it. */
+export function notByAgents({ effective }: Ground, span: string): Refusal | undefined {
+  const strict = effective.policies.find(({ document }) => document.changes?.apply !== "agent");
+  if (strict === undefined) return undefined;
+  return refusal(
+    "policy_denied",
+    `Policy '${strict.id}' lets agents look at held changes and not apply, discard or undo them`,
+    `Ask the operator to look at 'substrate diff ${span}' and to run 'substrate apply ${span}' or 'discard'; 'changes: { apply: agent }' in the policy would let you`,
+    { exit: 126, policy_id: strict.id, rule: null },
+  );
+}
+
+/** Why an agent may not take it back; what a person put into the project may be what keeps the agent in its bounds. */
+export function notUndoneByAgents(broker: Broker, span: string): Refusal | undefined {
+  if (!wasAppliedByOperator(broker, span)) return undefined;
+  return refusal(
+    "policy_denied",
+    "The operator applied changes of this span, and only the operator takes them back",
+    `Ask the operator to run 'substrate undo ${span}'`,
+    { exit: 126, rule: null },
+  );
+}
+
+export function specOfChanges(broker: Broker, { effective, site }: Ground): SpecOfFiles {
+  return worldSpec(effective.policies, site, { kind: "direct" }, broker.around);
+}

@@ -1,0 +1,141 @@
+/** The patches of one diff after the other, until its room or its time is used up. */
+import { setImmediate as turn } from "node:timers/promises";
+import type { HeldChange, HeldSide, HeldSides } from "../../world/backend.ts";
+import { type FilePatch, filePatch, type PatchSide } from "./patch.ts";
+
+export type Counts = Omit<FilePatch, "text">;
+
+/** Bounds of one answer. */
+const MAX_PATCH = 4 * 1024 * 1024;
+const MAX_FILE = 512 * 1024;
+const MAX_MS = 4000;
+/** Files of a folder that was removed whole. */
+const MAX_BELOW = 2000;
+
+/** What the patch does not show, counted by why. */
+type Gaps = { large: number; binary: number; hidden: number; late: number; below: number };
+
+const NONE: HeldSide = { kind: "none" };
+
+export class PatchWriter {
+  readonly #sides: HeldSides;
+  readonly #isHidden: (path: string) => boolean;
+  readonly #signal: AbortSignal;
+  readonly #until = performance.now() + MAX_MS;
+  readonly #texts: string[] = [];
+  readonly #gaps: Gaps = { large: 0, binary: 0, hidden: 0, late: 0, below: 0 };
+  #length = 0;
+
+  /** `isHidden` says of a byte path that nothing of it may be shown. */
+  constructor(sides: HeldSides, isHidden: (path: string) => boolean, signal: AbortSignal) {
+    this.#sides = sides;
+    this.#isHidden = isHidden;
+    this.#signal = signal;
+  }
+
+  /** Undefined: there is nothing to compare, it may not be shown, or there is no time to. */
+  async add(change: HeldChange): Promise<Counts | undefined> {
+    this.#signal.throwIfAborted();
+    if (change.kind === "dir") return undefined;
+    if (this.#isFull()) {
+      this.#gaps.late += 1;
+      return undefined;
+    }
+    const [before, after] = [await this.#sides.before(change.path), await this.#sides.after(change)];
+    if (before.kind !== "folder" || change.kind === "mode")
+      return await this.#one(change.path, before, after);
+    // A folder that went has no line of its own in a patch: its files have.
+    const gone = await this.#removed(change.path);
+    const own = await this.#one(change.path, NONE, after);
+    return gone === undefined || own === undefined ? (own ?? gone) : sumOf(gone, own);
+  }
+
+  text(): string {
+    return this.#texts.join("");
+  }
+
+  isShort(): boolean {
+    return Object.values(this.#gaps).some((count) => count > 0);
+  }
+
+  /** What is left out, a sentence for each reason. */
+  gaps(): readonly string[] {
+    const { large, binary, hidden, late, below } = this.#gaps;
+    return [
+      ...(binary > 0 ? [`${files(binary)} no text and not shown`] : []),
+      ...(large > 0
+        ? [`${files(large)} larger than ${MAX_FILE / 1024} KiB, or cannot be read, and not shown`]
+        : []),
+      ...(hidden > 0 ? [`${files(hidden)} hidden by fs.deny_read of the policy and not shown`] : []),
+      ...(below > 0 ? ["not every file of a removed folder is shown"] : []),
+      ...(late > 0
+        ? [`the patch ends before ${late} more of the listed paths: name some of them to see theirs`]
+        : []),
+    ];
+  }
+
+  /** Undefined where not all of them are counted: half a count would be taken for the whole. */
+  async #removed(folder: string): Promise<Counts | undefined> {
+    const { paths, more } = await this.#sides.filesBelow(folder, MAX_BELOW);
+    let sum: Counts | undefined;
+    let isWhole = !more;
+    for (const path of paths) {
+      if (this.#isFull()) {
+        isWhole = false;
+        break;
+      }
+      const one = await this.#one(path, await this.#sides.before(path), NONE);
+      sum = sum === undefined || one === undefined ? (one ?? sum) : sumOf(sum, one);
+    }
+    if (isWhole) return sum;
+    this.#gaps.below += 1;
+    return undefined;
+  }
+
+  async #one(path: string, before: HeldSide, after: HeldSide): Promise<Counts | undefined> {
+    if (isNothing(before) && isNothing(after)) return undefined;
+    if (this.#isHidden(path)) {
+      this.#gaps.hidden += 1;
+      return undefined;
+    }
+    const old = await this.#sideOf("before", path, before);
+    const { text, ...counts } = filePatch(path, old, await this.#sideOf("after", path, after));
+    if (counts.left !== null) this.#gaps[counts.left] += 1;
+    this.#texts.push(text);
+    this.#length += text.length;
+    // One file at a time: commands are answered between two.
+    await turn();
+    return counts;
+  }
+
+  async #sideOf(which: "before" | "after", path: string, side: HeldSide): Promise<PatchSide | undefined> {
+    if (side.kind === "link") return { kind: "link", target: side.target };
+    if (side.kind !== "file") return undefined;
+    const { mode, size } = side;
+    const bytes = size > MAX_FILE ? null : await this.#sides.content(which, path, MAX_FILE);
+    return { kind: "file", mode, bytes };
+  }
+
+  #isFull(): boolean {
+    return this.#length > MAX_PATCH || performance.now() > this.#until;
+  }
+}
+
+function files(count: number): string {
+  return count === 1 ? "1 file is" : `${count} files are`;
+}
+
+function sumOf(one: Counts, other: Counts): Counts {
+  const sum = (a: number | null, b: number | null): number | null =>
+    a === null || b === null ? null : a + b;
+  return {
+    binary: one.binary === true || other.binary === true,
+    added: sum(one.added, other.added),
+    removed: sum(one.removed, other.removed),
+    left: one.left ?? other.left,
+  };
+}
+
+function isNothing(side: HeldSide): boolean {
+  return side.kind !== "file" && side.kind !== "link";
+}

@@ -1,0 +1,155 @@
+/** One change as git shows it. Pure, and bounded in time: two texts that differ everywhere are shown as two wholes. */
+import { isUtf8 } from "node:buffer";
+import { structuredPatch } from "diff";
+import { patchPath } from "./change-path.ts";
+
+/** One side of a change. `bytes` null: too large to be shown. */
+export type PatchSide =
+  | { readonly kind: "file"; readonly mode: number; readonly bytes: Uint8Array | null }
+  | { readonly kind: "link"; readonly target: Uint8Array };
+
+/** `added` and `removed` count lines, and are null when nobody looked; `left` says what the text does not show. */
+export type FilePatch = {
+  readonly text: string;
+  readonly binary: boolean | null;
+  readonly added: number | null;
+  readonly removed: number | null;
+  readonly left: "binary" | "large" | null;
+};
+
+type Hunk = {
+  readonly oldStart: number;
+  readonly oldLines: number;
+  readonly newStart: number;
+  readonly newLines: number;
+  readonly lines: readonly string[];
+};
+
+/** How long one text is compared at most: the event loop waits for it. */
+const COMPARE_MS = 40;
+
+/** Git looks for a NUL in as many bytes (xdiff-interface.c). */
+const LOOKED_AT = 8000;
+
+/** The patch that makes `after` of `before`; undefined is a side where nothing stands. */
+export function filePatch(
+  path: string,
+  before: PatchSide | undefined,
+  after: PatchSide | undefined,
+): FilePatch {
+  if (before === undefined || after === undefined || before.kind === after.kind)
+    return onePatch(path, before, after);
+  // A link never becomes a file in git: one goes and the other comes.
+  return joined(onePatch(path, before, undefined), onePatch(path, undefined, after));
+}
+
+function onePatch(path: string, before: PatchSide | undefined, after: PatchSide | undefined): FilePatch {
+  if (before?.kind === "link" && after?.kind === "link")
+    return joined(onePatch(path, before, undefined), onePatch(path, undefined, after));
+  const head = headOf(path, before, after);
+  const [old, now] = [bytesOf(before), bytesOf(after)];
+  if (old === null || now === null)
+    return { text: head, binary: null, added: null, removed: null, left: "large" };
+  if (old.equals(now)) return { text: head, binary: isBinary(old), added: 0, removed: 0, left: null };
+  const names = [sideName("a/", path, before), sideName("b/", path, after)] as const;
+  if (isBinary(old) || isBinary(now)) {
+    const text = `${head}Binary files ${names[0]} and ${names[1]} differ\n`;
+    return { text, binary: true, added: null, removed: null, left: "binary" };
+  }
+  return { ...hunksText(head, names, old.toString("utf8"), now.toString("utf8")), binary: false, left: null };
+}
+
+function joined(first: FilePatch, second: FilePatch): FilePatch {
+  const sum = (one: number | null, other: number | null): number | null =>
+    one === null || other === null ? null : one + other;
+  return {
+    text: first.text + second.text,
+    binary: first.binary === true || second.binary === true ? true : (first.binary ?? second.binary),
+    added: sum(first.added, second.added),
+    removed: sum(first.removed, second.removed),
+    left: first.left ?? second.left,
+  };
+}
+
+function headOf(path: string, before: PatchSide | undefined, after: PatchSide | undefined): string {
+  const head = `diff --git ${patchPath("a/", path)} ${patchPath("b/", path)}\n`;
+  if (before === undefined) return `${head}new file mode ${modeOf(after)}\n`;
+  if (after === undefined) return `${head}deleted file mode ${modeOf(before)}\n`;
+  const [old, now] = [modeOf(before), modeOf(after)];
+  return old === now ? head : `${head}old mode ${old}\nnew mode ${now}\n`;
+}
+
+/** All the permission bits, where git has two modes: a setuid bit must be seen. */
+function modeOf(side: PatchSide | undefined): string {
+  return side?.kind === "file" ? (0o100000 | (side.mode & 0o7777)).toString(8) : "120000";
+}
+
+/** A name with a space ends with a tab, as git ends it: what follows a space there could be a date. */
+function sideName(prefix: string, path: string, side: PatchSide | undefined): string {
+  return side === undefined ? "/dev/null" : patchPath(prefix, path);
+}
+
+function hunksText(
+  head: string,
+  [from, to]: readonly [string, string],
+  old: string,
+  now: string,
+): { readonly text: string; readonly added: number; readonly removed: number } {
+  const hunks = hunksOf(old, now);
+  const count = (mark: string): number =>
+    hunks.reduce((sum, { lines }) => sum + lines.filter((line) => line.startsWith(mark)).length, 0);
+  const body = hunks.map((hunk) => `${rangesOf(hunk)}\n${hunk.lines.join("\n")}\n`).join("");
+  return {
+    text: `${head}--- ${tabbed(from)}\n+++ ${tabbed(to)}\n${body}`,
+    added: count("+"),
+    removed: count("-"),
+  };
+}
+
+function tabbed(name: string): string {
+  return name.includes(" ") ? `${name}\t` : name;
+}
+
+function hunksOf(old: string, now: string): readonly Hunk[] {
+  if (old === "" || now === "") return [wholeHunk(old, now)];
+  const patch = structuredPatch("", "", old, now, "", "", { context: 3, timeout: COMPARE_MS });
+  return patch?.hunks ?? [wholeHunk(old, now)];
+}
+
+function wholeHunk(old: string, now: string): Hunk {
+  const [before, after] = [linesOf(old), linesOf(now)];
+  return {
+    oldStart: 1,
+    oldLines: before.length,
+    newStart: 1,
+    newLines: after.length,
+    lines: [...marked("-", before), ...marked("+", after)],
+  };
+}
+
+function marked(mark: string, lines: readonly string[]): readonly string[] {
+  return lines.flatMap((line) =>
+    line.endsWith("\n") ? [mark + line.slice(0, -1)] : [mark + line, "\\ No newline at end of file"],
+  );
+}
+
+/** diff(1): a range of no lines names the line before it. */
+function rangesOf({ oldStart, oldLines, newStart, newLines }: Hunk): string {
+  const range = (start: number, lines: number): string => `${lines === 0 ? start - 1 : start},${lines}`;
+  return `@@ -${range(oldStart, oldLines)} +${range(newStart, newLines)} @@`;
+}
+
+function linesOf(text: string): readonly string[] {
+  return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
+}
+
+function bytesOf(side: PatchSide | undefined): Buffer | null {
+  if (side === undefined) return Buffer.alloc(0);
+  const bytes = side.kind === "link" ? side.target : side.bytes;
+  return bytes === null ? null : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+/** What is no UTF-8 cannot stand in a JSON string as it is, so it is no text here. */
+function isBinary(bytes: Buffer): boolean {
+  return bytes.subarray(0, LOOKED_AT).includes(0) || !isUtf8(bytes);
+}

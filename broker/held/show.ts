@@ -1,0 +1,67 @@
+/** `GET /v1/diff/:span_id`: what is held, and a patch of it, with its bounds said. */
+import type { DiffChange, DiffReply } from "../../schemas/generated/types.ts";
+import { type HeldChange, HeldSides } from "../../world/backend.ts";
+import type { Broker } from "../broker.ts";
+import type { Refusal } from "../refusal.ts";
+import { changePath } from "./change-path.ts";
+import { chosenOf } from "./choose.ts";
+import { unreadable } from "./denied-paths.ts";
+import { anotherProject, type FoundChanges } from "./find-held.ts";
+import { groundOfChanges, specOfChanges } from "./may-change.ts";
+import { pastWords } from "./past.ts";
+import { type Counts, PatchWriter } from "./patch-writer.ts";
+
+/** What is beyond is counted, and `paths` lead to it. */
+const MAX_LISTED = 10_000;
+
+/** All that is held, or what `paths` name of it. */
+export async function showHeld(
+  broker: Broker,
+  found: FoundChanges,
+  paths: readonly string[] | null,
+  signal: AbortSignal,
+): Promise<DiffReply | Refusal> {
+  const all = await found.store.list(found.held, signal);
+  const chosen = chosenOf(all, paths);
+  if ("code" in chosen) return chosen;
+  const ground = groundOfChanges(broker, found);
+  if ("code" in ground) return ground;
+  const isHidden = unreadable(specOfChanges(broker, ground));
+  const sides = await HeldSides.open(found.held);
+  try {
+    // What is open now stays what it is, whatever takes its name.
+    if ((await sides.identity()) !== found.place.identity) return anotherProject(found.held.project);
+    const writer = new PatchWriter(sides, isHidden, signal);
+    return await replyOf(chosen.changes, writer, all.length === 0 ? pastWords(broker, found.span) : null);
+  } finally {
+    await sides.close();
+  }
+}
+
+/** `past`: why nothing is held any more. */
+async function replyOf(
+  changes: readonly HeldChange[],
+  writer: PatchWriter,
+  past: string | null,
+): Promise<DiffReply> {
+  const sorted = [...changes].sort((one, other) => (one.path < other.path ? -1 : 1));
+  const rows: DiffChange[] = [];
+  for (const change of sorted.slice(0, MAX_LISTED)) rows.push(rowOf(change, await writer.add(change)));
+  const isCut = changes.length > MAX_LISTED;
+  const gaps = [
+    ...(past === null ? [] : [`Nothing is held: ${past}`]),
+    ...(isCut ? [`${changes.length} paths changed and the first ${MAX_LISTED} are listed`] : []),
+    ...writer.gaps(),
+  ];
+  return {
+    changes: rows,
+    patch: writer.text(),
+    truncated: isCut || writer.isShort(),
+    summary: gaps.length === 0 ? null : gaps.join("; "),
+  };
+}
+
+function rowOf({ path, kind, autorun }: HeldChange, counts: Counts | undefined): DiffChange {
+  const { binary = null, added = null, removed = null } = counts ?? {};
+  return { path: changePath(path), kind, autorun, binary, added, removed };
+}
