@@ -1,0 +1,52 @@
+import type { Span } from "../../schemas/generated/types.ts";
+import type { OutputSample, OutputSamples } from "./output-samples.ts";
+import { textDiff } from "./text-diff.ts";
+
+type Stream = "stdout" | "stderr";
+
+export type OutputCompared = {
+  readonly matches: boolean | null;
+  /** Null when they match, or nothing is kept to be shown. */
+  readonly diff: string | null;
+};
+
+export type OutputsCompared = {
+  readonly stdout: OutputCompared;
+  readonly stderr: OutputCompared;
+  readonly notes: readonly string[];
+};
+
+type Noted = OutputCompared & { readonly note: string | undefined };
+
+/** By the hashes of the whole streams; samples only show how they differ. */
+export async function compareOutputs(samples: OutputSamples, was: Span, is: Span): Promise<OutputsCompared> {
+  const kept = await Promise.all([samples.find(was.span_id), samples.find(is.span_id)]);
+  const stdout = compared("stdout", [was, is], kept);
+  const stderr = compared("stderr", [was, is], kept);
+  return { stdout, stderr, notes: [stdout.note, stderr.note].filter((note) => note !== undefined) };
+}
+
+function compared(
+  stream: Stream,
+  [was, is]: readonly [Span, Span],
+  [old, fresh]: readonly [OutputSample | undefined, OutputSample | undefined],
+): Noted {
+  const [then, now] = [was[`${stream}_sha256`], is[`${stream}_sha256`]];
+  if (then === null || now === null)
+    return { matches: null, diff: null, note: `${stream} was not hashed, so it is not compared` };
+  if (then === now) return { matches: true, diff: null, note: undefined };
+  const texts = [textOf(stream, then, old), textOf(stream, now, fresh)] as const;
+  if (texts[0] === undefined || texts[1] === undefined)
+    return { matches: false, diff: null, note: `${stream} differs; no text of it is kept to show how` };
+  const diff = textDiff(texts[0], texts[1]);
+  if (diff === undefined)
+    return { matches: false, diff: null, note: `${stream} differs in what its sample does not show` };
+  return { matches: false, diff, note: undefined };
+}
+
+/** SHA-256 of nothing: no sample is kept of that. */
+const EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+function textOf(stream: Stream, hash: string, sample: OutputSample | undefined): string | undefined {
+  return hash === EMPTY ? "" : (sample?.[stream] ?? undefined);
+}

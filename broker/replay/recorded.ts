@@ -1,0 +1,97 @@
+/** What of a span a replay needs, or exactly what is missing. Pure. */
+import type { ExecuteRequest, ReplayContext, ReplayRequest, Span } from "../../schemas/generated/types.ts";
+import { type Refusal, refusal } from "../refusal.ts";
+import { redact, redactWords, secretsIn } from "../spans/redact.ts";
+
+type Command = Pick<ExecuteRequest, "cmd" | "argv" | "shell">;
+type Given = NonNullable<Span["given"]>;
+
+/** A command as it can be run once more. */
+export type Recorded = {
+  readonly span: Span;
+  readonly context: ReplayContext;
+  readonly given: Given;
+  readonly agent: string;
+  readonly cwd: string;
+  readonly command: Command;
+  readonly env: ExecuteRequest["env"];
+  readonly stdin: string | undefined;
+};
+
+/** From a span and what its replay's caller supplies, to all that is needed. */
+export function recordedOf(span: Span, supplied: ReplayRequest): Recorded | Refusal {
+  const { replay_context: context, given, agent_id: agent, cwd } = span;
+  const reason = noCommand(span);
+  if (reason !== undefined) return notReplayable(span, [reason]);
+  if (context === null || agent === null || cwd === null || given === undefined) {
+    return notReplayable(span, ["it does not say how its command was given: an earlier version recorded it"]);
+  }
+  const command = commandOf(span, given, supplied);
+  const missing = [
+    ...(typeof command === "string" ? [command] : []),
+    ...notSupplied(given, supplied),
+    ...(given.keeps_background === true ? ["it kept processes running in the world of its session"] : []),
+  ];
+  if (missing.length > 0 || typeof command === "string") return notReplayable(span, missing);
+  return { span, context, given, agent, cwd, command, env: supplied.env, stdin: supplied.stdin_b64 };
+}
+
+/** Why there is nothing to be compared with; undefined for a command that ran to its end. */
+function noCommand({ event_type: type, outcome, code }: Span): string | undefined {
+  if (type === "command_start") return "its command is still running";
+  if (type !== "command_complete" && code !== undefined && code !== null)
+    return `its command never ran (${code})`;
+  if (type !== "command_complete") return `it is the record of something else than a command (${type})`;
+  if (outcome === "lost") return "nobody saw its end: its world, or the broker, was lost";
+  if (outcome === "failed") return `its command could not be started (${code ?? "unknown"})`;
+  if (outcome === "cancelled") return "its client went away, so it was ended before its time";
+  return undefined;
+}
+
+/** What a redacted or cut command was is for the caller to say; that it is the same one shows in what was recorded. */
+function commandOf(span: Span, given: Given, { cmd, argv, env = {} }: ReplayRequest): Command | string {
+  const shell = given.form === "argv" ? {} : { shell: given.form };
+  if (cmd !== undefined || argv !== undefined) {
+    const known = secretsIn(env);
+    const { text } = argv === undefined ? redact(cmd ?? "", "cmd", known) : redactWords(argv, "cmd", known);
+    if ((argv === undefined) === (given.form === "argv"))
+      return `its command was given as ${given.form === "argv" ? "'argv'" : "'cmd'"}, and you send the other`;
+    if (text !== span.cmd) return "the command that you send is not the one that is recorded";
+    return argv === undefined ? { cmd: cmd ?? "", ...shell } : { argv };
+  }
+  const replaced = span.redacted.filter(({ place }) => place === "cmd");
+  if (replaced.length > 0) {
+    const kinds = [...new Set(replaced.map(({ kind }) => kind))].join(", ");
+    return `its command was not kept as it was (${kinds}): send it as '${given.form === "argv" ? "argv" : "cmd"}'`;
+  }
+  const recorded = span.cmd ?? "";
+  return given.form === "argv" ? wordsOf(recorded) : { cmd: recorded, ...shell };
+}
+
+function wordsOf(text: string): Command | string {
+  const words: unknown = JSON.parse(text);
+  return Array.isArray(words) && words.length > 0 && words.every((word) => typeof word === "string")
+    ? { argv: words as unknown as NonNullable<Command["argv"]> }
+    : "its command is no list of words";
+}
+
+const HOW_TO_SUPPLY = {
+  env: { field: "env", words: "its variables were not kept: send them as 'env'" },
+  stdin: { field: "stdin_b64", words: "its input was not kept: send it as 'stdin_b64'" },
+} as const;
+
+function notSupplied({ not_kept: missing = [] }: Given, supplied: ReplayRequest): readonly string[] {
+  return missing.flatMap((part) => {
+    if (part === "scope_token") return ["it used a scope_token, which is good for one command only"];
+    const { field, words } = HOW_TO_SUPPLY[part];
+    return supplied[field] === undefined ? [words] : [];
+  });
+}
+
+export function notReplayable(span: Span, reasons: readonly string[]): Refusal {
+  return refusal(
+    "not_replayable",
+    `Span ${span.span_id} cannot be replayed: ${reasons.join("; ")}`,
+    "Send what is missing with the replay where that is possible, or run the command again with POST /v1/execute",
+  );
+}

@@ -1,0 +1,116 @@
+/** From a recorded command to a job: today's rules, the recorded surroundings. Nothing runs, nothing is charged. */
+import type { ExecuteRequest } from "../../schemas/generated/types.ts";
+import type { Broker } from "../broker.ts";
+import { environmentHash, type Variables } from "../environment.ts";
+import type { Job, Replayed } from "../job.ts";
+import { judge } from "../judge.ts";
+import type { Effective } from "../policies.ts";
+import { prepareJob } from "../prepare-job.ts";
+import { secretsIn } from "../spans/redact.ts";
+import { type Refusal, refusal } from "../refusal.ts";
+import { notReplayable, type Recorded } from "./recorded.ts";
+
+/** Under which policy: today's, or one that is named: instead of it, or narrowing it. */
+export type Under =
+  | { readonly kind: "today" }
+  | { readonly kind: "instead" | "narrowed"; readonly policy: string };
+
+export function replayJob(broker: Broker, recorded: Recorded, under: Under): Job | Refusal {
+  const request = requestOf(broker, recorded, under);
+  const job = prepareJob(broker, recorded.agent, request);
+  if ("code" in job) return job.code === "invalid_request" ? gone(recorded, job) : job;
+  const strange = otherProject(broker, recorded, job);
+  if (strange !== undefined) return strange;
+  const placed = under.kind === "instead" ? underPolicy(broker, job, under.policy) : job;
+  if ("code" in placed) return placed;
+  return { ...surrounded(placed, recorded), replays: replayed(broker, recorded, under, placed) };
+}
+
+function replayed({ policies }: Broker, { span }: Recorded, under: Under, { environment }: Job): Replayed {
+  const follow = (name: string): Effective | undefined => {
+    const now = policies.named(name);
+    return "code" in now ? undefined : now;
+  };
+  return {
+    span: span.span_id,
+    under: under.kind === "today" ? undefined : under.policy,
+    follow: under.kind === "instead" ? () => follow(under.policy) : undefined,
+    today: environment.variables,
+  };
+}
+
+/** As it was asked for, but for who waits and what is charged: the policy of today says that. */
+function requestOf(broker: Broker, recorded: Recorded, under: Under): ExecuteRequest {
+  const { span, given, agent, cwd, command, stdin } = recorded;
+  const profile = under.kind === "narrowed" ? under.policy : given.profile;
+  const env = { ...restored(broker, recorded), ...recorded.env };
+  return {
+    agent_id: agent,
+    ...command,
+    cwd,
+    ...(Object.keys(env).length === 0 ? {} : { env }),
+    ...(stdin === undefined ? {} : { stdin_b64: stdin }),
+    ...(profile === undefined || under.kind === "instead" ? {} : { profile }),
+    parent_span: span.span_id,
+    ...(span.timeout_ms === undefined ? {} : { timeout_ms: span.timeout_ms }),
+  };
+}
+
+/** The recorded PATH, where today's is another. It is judged as strictly as one that a request brings. */
+function restored({ environments }: Broker, { context, env = {} }: Recorded): Variables {
+  const { path } = context;
+  const isOther = path !== null && path !== environments.path && env["PATH"] === undefined;
+  return isOther ? { PATH: path } : {};
+}
+
+/** What was restored is on record, so it is no variable of the request; and a locale that was not there then is not now. */
+function surrounded(job: Job, { context, env }: Recorded): Job {
+  const { LANG: lang, LC_ALL: all, ...base } = job.environment.variables;
+  const isSupplied = env?.["LANG"] !== undefined || env?.["LC_ALL"] !== undefined;
+  const locale = localeOf(isSupplied ? (all ?? lang ?? null) : context.locale, { lang, all });
+  const path = context.path === null || env?.["PATH"] !== undefined ? {} : { PATH: context.path };
+  const variables = { ...base, ...locale, ...path };
+  const { env: _env, ...asked } = job.request;
+  return {
+    ...job,
+    request: { ...asked, ...(env === undefined ? {} : { env }) },
+    environment: { variables, hash: environmentHash(variables), secrets: secretsIn(variables) },
+  };
+}
+
+function localeOf(
+  recorded: string | null,
+  { lang, all }: { readonly lang: string | undefined; readonly all: string | undefined },
+): Variables {
+  if (recorded === null) return {};
+  if (all === recorded) return { LC_ALL: all, ...(lang === undefined ? {} : { LANG: lang }) };
+  return { LANG: recorded };
+}
+
+/** Another policy in the place of the assigned one: what a person wants to know before it is in force. */
+function underPolicy(broker: Broker, job: Job, policy: string): Job | Refusal {
+  const effective = broker.policies.named(policy);
+  if ("code" in effective) return effective;
+  const decision = judge(broker, job.request, job.place, effective);
+  const environment = broker.environments.of(effective.hash, () => passedBy(effective.policies));
+  return { ...job, effective, decision, environment };
+}
+
+function passedBy([{ document }]: Job["effective"]["policies"]): readonly string[] | undefined {
+  return document.world?.env;
+}
+
+function gone({ span, cwd }: Recorded, { message }: Refusal): Refusal {
+  return notReplayable(span, [`its folder '${cwd}' cannot be used any more (${message})`]);
+}
+
+/** A folder that lies in another project now is another place, whatever it is called. */
+function otherProject(broker: Broker, { span }: Recorded, job: Job): Refusal | undefined {
+  const was = span.session_id === null ? undefined : broker.sessions.find(span.session_id)?.project;
+  if (was === undefined || was === job.place.project) return undefined;
+  return refusal(
+    "not_replayable",
+    `Span ${span.span_id} cannot be replayed: its folder belonged to the project '${was}', and belongs to '${job.place.project}' now`,
+    "Restore the project, or run the command again with POST /v1/execute",
+  );
+}

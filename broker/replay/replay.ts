@@ -1,0 +1,157 @@
+/**
+ * A recorded command once more: in a fresh world, on an overlay of the project that is dropped, under the rules of today; and what
+ * it does now beside what is on record. It takes the journey of every other command, so all that holds for those holds for it.
+ */
+import type { ReplayReply, ReplayRequest, Span } from "../../schemas/generated/types.ts";
+import type { Broker } from "../broker.ts";
+import { proceed } from "../execute.ts";
+import type { Job } from "../job.ts";
+import { type Refusal, refusal } from "../refusal.ts";
+import { type ChangedFiles, changedFiles, Patience } from "./changed-files.ts";
+import { compareChanges } from "./compare-changes.ts";
+import { driftOf, type Found } from "./drift.ts";
+import { filesDrift, sinceWhen, unseenFiles } from "./files-drift.ts";
+import { compareOutputs } from "./compare-outputs.ts";
+import { recordedOf } from "./recorded.ts";
+import { replayJob, type Under } from "./replay-job.ts";
+import { tellable } from "./tellable.ts";
+
+/**
+ * How long files are looked at when the command has ended, in milliseconds: next to nothing where all is the same, and longer
+ * where something is to be explained.
+ */
+const LATE_MS = 5;
+const EXPLAIN_MS = 1000;
+
+/** `isOperator`: may name any policy, instead of the one that is assigned. */
+export async function replay(
+  broker: Broker,
+  span: Span,
+  request: ReplayRequest,
+  isOperator: boolean,
+  signal: AbortSignal,
+): Promise<ReplayReply | Refusal> {
+  const recorded = recordedOf(span, request);
+  if ("code" in recorded) return recorded;
+  const job = replayJob(broker, recorded, underOf(request.policy, isOperator));
+  if ("code" in job) return job;
+  const patience = new Patience();
+  const { project } = job.place;
+  const mayTell = tellable(job.effective, project, broker.around.home);
+  const looking = changedFiles({ project, since: sinceWhen(span), mayTell }, patience);
+  const ran = await runAgain(broker, span, job, signal).finally(() => patience.for(LATE_MS));
+  if ("code" in ran) return ran;
+  if (!isSame(ran.compared)) patience.for(EXPLAIN_MS);
+  const changed = await looking;
+  return {
+    ...ran.compared,
+    drift: [...driftOf(span, ran.now, foundBy(job, stateNow(span, changed))), ...filesDrift(span, changed)],
+    notes: [...ran.compared.notes, ...unseenFiles(changed)],
+  };
+}
+
+type Compared = Omit<ReplayReply, "drift">;
+
+async function runAgain(
+  broker: Broker,
+  span: Span,
+  job: Job,
+  signal: AbortSignal,
+): Promise<{ readonly now: Span; readonly compared: Compared } | Refusal> {
+  const outcome = await proceed(broker, job, signal);
+  if (outcome.kind === "refused") return outcome.error;
+  const now = broker.trace.find(job.span);
+  if (now === undefined || now.event_type !== "command_complete") return lost(job);
+  return { now, compared: await comparison(broker, span, now) };
+}
+
+function isSame({ matches }: Compared): boolean {
+  return !Object.values(matches).includes(false);
+}
+
+function underOf(policy: string | undefined, isOperator: boolean): Under {
+  if (policy === undefined) return { kind: "today" };
+  return { kind: isOperator ? "instead" : "narrowed", policy };
+}
+
+/**
+ * A span's state is that of some moment before its command. Where all files were looked at and none was changed since it began, they
+ * are what it found, whatever was edited between that moment and its beginning.
+ */
+function stateNow(
+  { replay_context: context }: Span,
+  { complete, unread, paths, state }: ChangedFiles,
+): string | null {
+  return complete && unread === 0 && paths.length === 0 ? (context?.dirty_hash ?? null) : state;
+}
+
+/** What a command that is no replay would have got. */
+function foundBy({ replays }: Job, dirtyHash: string | null): Found {
+  const { today = {} } = replays ?? {};
+  return {
+    path: today["PATH"] ?? null,
+    locale: today["LC_ALL"] ?? today["LANG"] ?? null,
+    dirty_hash: dirtyHash,
+  };
+}
+
+async function comparison(broker: Broker, was: Span, is: Span): Promise<Compared> {
+  const outputs = await compareOutputs(broker.outputSamples, was, is);
+  const wroteItself = was.overlay === undefined;
+  const changes = compareChanges(was.fs_diff, is.fs_diff, wroteItself);
+  return {
+    span_id: was.span_id,
+    replay_span_id: is.span_id,
+    matches: {
+      exit: endOf(was) === endOf(is),
+      stdout: outputs.stdout.matches,
+      stderr: outputs.stderr.matches,
+      fs_diff: changes.matches,
+    },
+    verdicts: { recorded: was.decision?.verdict ?? null, now: decisionOf(is).verdict },
+    decisions: { recorded: was.decision, now: decisionOf(is) },
+    results: { recorded: resultOf(was), now: resultOf(is) },
+    differences: { stdout: outputs.stdout.diff, stderr: outputs.stderr.diff, fs_diff: changes.apart },
+    notes: [
+      ...outputs.notes,
+      ...changes.notes,
+      ...(changes.matches === false && wroteItself ? [WROTE_ITSELF] : []),
+    ],
+  };
+}
+
+const WROTE_ITSELF =
+  "The command wrote to the project itself, so its replay began with what it left there, and what it wrote again with the same bytes is no change";
+
+function endOf({ exit, signal, timed_out: timedOut }: Span): string {
+  return JSON.stringify([exit, signal ?? null, timedOut === true]);
+}
+
+/** Every command that ran has one. */
+function decisionOf({ decision, span_id: id }: Span): NonNullable<Span["decision"]> {
+  if (decision === null) throw new Error(`Span ${id} of a command has no decision`);
+  return decision;
+}
+
+function resultOf(span: Span): ReplayReply["results"]["now"] {
+  return {
+    policy_id: span.policy_id,
+    policy_hash: span.policy_hash,
+    exit: span.exit,
+    signal: span.signal ?? null,
+    timed_out: span.timed_out === true,
+    duration_ms: span.duration_ms,
+    stdout_sha256: span.stdout_sha256,
+    stderr_sha256: span.stderr_sha256,
+    fs_diff: span.fs_diff,
+  };
+}
+
+function lost({ span }: Job): Refusal {
+  return refusal(
+    "internal",
+    `The replay ran, and its span ${span} cannot be read again`,
+    "Look into the broker's log",
+    { span_id: span },
+  );
+}
