@@ -1,9 +1,13 @@
 /** From the path of a scope to the place that it is now. Looks at the host. */
 import { type BigIntStats, lstatSync, realpathSync } from "node:fs";
 import { quoted, type Refusal, refusal } from "../refusal.ts";
+import { type NetScope, netText } from "./net-scope.ts";
 import type { FileScopeKind, NamedScope } from "./read-scope.ts";
 
-/** A scope and the place that it stands for. */
+/** What can be granted. */
+export type Scope = PlacedScope | NetScope;
+
+/** A scope of files and the place that it stands for. */
 export type PlacedScope = {
   /** As it was asked for: where to look again. */
   readonly named: NamedScope;
@@ -28,9 +32,14 @@ export function placeScope(named: NamedScope): PlacedScope | Refusal {
   return { named, kind: named.kind, path, type, identity, owner: Number(stat.uid) };
 }
 
-/** The words for people and records: `fs.write:/real/path`, with `/**` when it was asked so. */
-export function scopeText({ kind, path, named }: PlacedScope): string {
-  return `${kind}:${path}${named.below ? "/**" : ""}`;
+/** The words for people and records: `fs.write:/real/path`, with `/**` when it was asked so, or `net:host:port`. */
+export function scopeText(scope: Scope): string {
+  if (scope.kind === "net") return netText(scope);
+  return `${scope.kind}:${scope.path}${scope.named.below ? "/**" : ""}`;
+}
+
+export function filesOf(scopes: readonly Scope[]): readonly PlacedScope[] {
+  return scopes.filter((scope) => scope.kind !== "net");
 }
 
 /** The same as an entry of `fs.read` or `fs.write`, where a folder's bare name gives nothing below it. */

@@ -1,5 +1,7 @@
 /** From the text of a scope to what it names. Pure. */
 import { quoted, type Refusal, refusal } from "../refusal.ts";
+import { malformed } from "./malformed-scope.ts";
+import { type NetScope, readNetScope } from "./net-scope.ts";
 
 export type FileScopeKind = "fs.read" | "fs.write";
 
@@ -14,11 +16,9 @@ export type NamedScope = {
 /** What `$PROJECT`, `$HOME` and `~` stand for. */
 export type Folders = { readonly project: string; readonly home: string };
 
-const NET = /^net:(\[[0-9a-f:.]+\]|[^\s:/]+):([0-9]{1,5})$/i;
-
 /** What a scope names, or why it is none that could be granted. */
-export function readScope(text: string, folders: Folders): NamedScope | Refusal {
-  if (text.startsWith("net:")) return NET.test(text) ? noNetwork(text) : malformed(text, "net:host:port");
+export function readScope(text: string, folders: Folders): NamedScope | NetScope | Refusal {
+  if (text.startsWith("net:")) return readNetScope(text);
   const kind = text.startsWith("fs.read:") ? "fs.read" : "fs.write";
   const written = text.slice(kind.length + 1);
   const below = written.endsWith("/**");
@@ -37,27 +37,11 @@ function absolute(path: string, { project, home }: Folders): string | undefined 
   return `${variable.includes("PROJECT") ? project : home}${path.slice(variable.length)}`;
 }
 
-function malformed(text: string, wanted: string): Refusal {
-  return refusal(
-    "invalid_request",
-    `Cannot read the scope ${quoted(text)}: wanted ${wanted}`,
-    "Write fs.read:/path, fs.write:/path or net:host:port",
-  );
-}
-
 /** Where `..` leads depends on the links before it: a person could not see what they grant. */
 function climbs(text: string): Refusal {
   return refusal(
     "scope_denied",
     `Cannot grant ${quoted(text)}: it holds '..', which can lead anywhere`,
     "Write the path without '..'",
-  );
-}
-
-function noNetwork(text: string): Refusal {
-  return refusal(
-    "scope_denied",
-    `Cannot grant ${quoted(text)}: this version has no network in a world`,
-    "Ask for files alone, or do what needs the network outside of Substrate",
   );
 }

@@ -1,5 +1,6 @@
 /** What no grant ever gives, whoever says yes. Pure: the places are found already. */
-import { isPrivate, patternCovers, type WorldSpec } from "../../world/backend.ts";
+import { isPrivate, patternCovers } from "../../world/backend.ts";
+import type { SpecOfFiles } from "../world-spec.ts";
 import { isWithin, type ProjectRules, protectedBecause } from "../projects.ts";
 import { quoted, type Refusal, refusal } from "../refusal.ts";
 import type { DeniedPlaces } from "./denied-places.ts";
@@ -14,7 +15,7 @@ const KERNEL = ["/proc", "/sys", "/dev"] as const;
  */
 export function neverGranted(
   scope: PlacedScope,
-  spec: WorldSpec,
+  spec: SpecOfFiles,
   places: DeniedPlaces,
   rules: ProjectRules,
 ): Refusal | undefined {
@@ -26,7 +27,7 @@ export function neverGranted(
   return why === undefined ? undefined : never(scope, why);
 }
 
-function ownFolder({ path }: PlacedScope, { project }: WorldSpec): string | undefined {
+function ownFolder({ path }: PlacedScope, { project }: SpecOfFiles): string | undefined {
   if (isWithin(path, project)) return undefined;
   if (KERNEL.some((folder) => isWithin(path, folder)))
     return "it is the kernel's own, and each world has its own";
@@ -41,7 +42,7 @@ function hidden({ path }: PlacedScope, rules: ProjectRules): string | undefined 
 /** Both the place and what it was called: a denied link is denied as well as where it leads. */
 function denied(
   { kind, path, named }: PlacedScope,
-  { files }: WorldSpec,
+  { files }: SpecOfFiles,
   places: DeniedPlaces,
 ): string | undefined {
   const names = [path, named.path];
@@ -59,7 +60,7 @@ function mayCover(pattern: string, path: string): boolean {
   return patternCovers(pattern.replace(/(?<!\\)\[[^\]]*\]/g, "?"), path);
 }
 
-function unwritable(scope: PlacedScope, spec: WorldSpec, rules: ProjectRules): string | undefined {
+function unwritable(scope: PlacedScope, spec: SpecOfFiles, rules: ProjectRules): string | undefined {
   const { path, owner } = scope;
   const sealed = spec.sealed.find((folder) => isWithin(path, folder));
   if (sealed !== undefined) return `it belongs to the running installation ('${sealed}')`;

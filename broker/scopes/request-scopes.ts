@@ -3,15 +3,18 @@ import type { RequestScopesReply, RequestScopesRequest } from "../../schemas/gen
 import type { Granted } from "../approvals/question.ts";
 import { askPerson } from "../approvals/ask-person.ts";
 import type { Broker } from "../broker.ts";
+import { cannotRecord } from "../cannot-record.ts";
+import { type NetRules, netRules } from "../network/rules.ts";
 import { newId } from "../ids.ts";
 import { groundOf } from "../judge.ts";
 import { type Refusal, refusal } from "../refusal.ts";
 import { placeOf } from "../request.ts";
-import { covers, worldSpec } from "../world-spec.ts";
-import type { WorldSpec } from "../../world/backend.ts";
+import { covers, type SpecOfFiles, worldSpec } from "../world-spec.ts";
+import type { NetScope } from "./net-scope.ts";
 import { deniedPlaces } from "./denied-places.ts";
-import { type PlacedScope, scopeEntry, scopeText } from "./place-scope.ts";
+import { type Scope, scopeEntry, scopeText } from "./place-scope.ts";
 import { type NamedScope, readScope } from "./read-scope.ts";
+import { isNetGiven, netNeverGranted } from "./refuse-net-scope.ts";
 import { neverGranted } from "./refuse-scope.ts";
 import { placeAll, type ScopeCall } from "./scope-call.ts";
 import { scopeQuestion, timeoutMs } from "./scope-question.ts";
@@ -20,6 +23,8 @@ import type { ScopeGrant } from "./tokens.ts";
 
 /** However long a policy lets people take, a token is worth nothing after an hour. */
 const MAX_TOKEN_MS = 3_600_000;
+
+type Named = NamedScope | NetScope;
 
 /** A token for scopes, or why there is none. `signal` aborts when nobody waits for the answer any more. */
 export async function requestScopes(
@@ -31,10 +36,13 @@ export async function requestScopes(
   const call = prepareCall(broker, agent, request);
   if ("code" in call) return call;
 
-  const scopes = placedScopes(broker, call);
+  const named = namedScopes(broker, call);
+  if ("code" in named) return recordRefusal(broker, call, named);
+  const rules = await netRulesOf(broker, call, named);
+  const scopes = placedScopes(broker, call, named, rules);
   if ("code" in scopes) return recordRefusal(broker, call, scopes);
 
-  const missing = scopes.filter((scope) => !isGiven(scope, specOf(broker, call)));
+  const missing = scopes.filter((scope) => !isGiven(scope, specOf(broker, call), rules));
   if (missing.length === 0) return issue(broker, call, scopes, undefined);
 
   const silent = silentPolicy(call);
@@ -55,22 +63,38 @@ function prepareCall(broker: Broker, agent: string, request: RequestScopesReques
   return { span: newId("spn"), agent, request, place, session, ground };
 }
 
-function placedScopes(broker: Broker, call: ScopeCall): readonly PlacedScope[] | Refusal {
-  const named = namedScopes(broker, call);
-  if ("code" in named) return named;
+/** What the policies allow of the network; asked for only when it matters, because presets ask tools of the host. */
+async function netRulesOf(
+  broker: Broker,
+  { place, ground: { effective } }: ScopeCall,
+  named: readonly Named[],
+): Promise<NetRules> {
+  if (named.every(({ kind }) => kind !== "net")) return netRules([]);
+  return (await broker.gateway.reach(effective, place.project)).all;
+}
+
+function placedScopes(
+  broker: Broker,
+  call: ScopeCall,
+  named: readonly Named[],
+  rules: NetRules,
+): readonly Scope[] | Refusal {
   const placed = placeAll(named);
   if ("code" in placed) return placed;
   const spec = specOf(broker, call);
   const places = deniedPlaces(spec.files);
   for (const scope of placed) {
-    const never = neverGranted(scope, spec, places, broker.projectRules());
+    const never =
+      scope.kind === "net"
+        ? netNeverGranted(scope, rules)
+        : neverGranted(scope, spec, places, broker.projectRules());
     if (never !== undefined) return never;
   }
   return placed;
 }
 
-function namedScopes(broker: Broker, { request, place }: ScopeCall): readonly NamedScope[] | Refusal {
-  const named: NamedScope[] = [];
+function namedScopes(broker: Broker, { request, place }: ScopeCall): readonly Named[] | Refusal {
+  const named: Named[] = [];
   for (const text of new Set(request.scopes)) {
     const scope = readScope(text, { project: place.project, home: broker.around.home });
     if ("code" in scope) return scope;
@@ -79,12 +103,13 @@ function namedScopes(broker: Broker, { request, place }: ScopeCall): readonly Na
   return named;
 }
 
-function specOf(broker: Broker, { ground: { effective, site } }: ScopeCall): WorldSpec {
+function specOf(broker: Broker, { ground: { effective, site } }: ScopeCall): SpecOfFiles {
   return worldSpec(effective.policies, site, { kind: "direct" }, broker.around);
 }
 
 /** Whether the policy gives it already; what is denied was refused before. */
-function isGiven(scope: PlacedScope, { files }: WorldSpec): boolean {
+function isGiven(scope: Scope, { files }: SpecOfFiles, rules: NetRules): boolean {
+  if (scope.kind === "net") return isNetGiven(scope, rules);
   const lists = scope.kind === "fs.write" ? files.write : [...files.read, ...files.write];
   return covers(lists, scopeEntry(scope));
 }
@@ -92,15 +117,18 @@ function isGiven(scope: PlacedScope, { files }: WorldSpec): boolean {
 function issue(
   broker: Broker,
   call: ScopeCall,
-  scopes: readonly PlacedScope[],
+  scopes: readonly Scope[],
   granted: Granted | undefined,
-): RequestScopesReply {
+): RequestScopesReply | Refusal {
   const forMs = Math.min(timeoutMs(call), MAX_TOKEN_MS);
   const grant = grantOf(call, scopes, granted);
-  const token = broker.scopeTokens.issue(grant, forMs);
-  broker.trace.event(issuedSpan(call, grant));
+  try {
+    broker.trace.event(issuedSpan(call, grant));
+  } catch (error) {
+    return cannotRecord("No token was given", error);
+  }
   return {
-    scope_token: token,
+    scope_token: broker.scopeTokens.issue(grant, forMs),
     scopes: scopes.map(scopeText),
     expires_at: new Date(Date.now() + forMs).toISOString(),
   };
@@ -108,7 +136,7 @@ function issue(
 
 function grantOf(
   { agent, place, ground: { effective } }: ScopeCall,
-  scopes: readonly PlacedScope[],
+  scopes: readonly Scope[],
   granted: Granted | undefined,
 ): ScopeGrant {
   return {
@@ -127,7 +155,7 @@ function silentPolicy({ ground: { effective } }: ScopeCall): string | undefined 
   return effective.policies.find(({ document }) => document.approval?.interactive === false)?.id;
 }
 
-function nobodyMayBeAsked(policy: string, missing: readonly PlacedScope[]): Refusal {
+function nobodyMayBeAsked(policy: string, missing: readonly Scope[]): Refusal {
   const texts = missing.map((scope) => `'${scopeText(scope)}'`).join(", ");
   return refusal(
     "scope_denied",
@@ -140,6 +168,10 @@ function nobodyMayBeAsked(policy: string, missing: readonly PlacedScope[]): Refu
 /** A call that could have been granted and was refused leaves a span; one that cannot be read leaves none. */
 function recordRefusal(broker: Broker, call: ScopeCall, error: Refusal): Refusal {
   if (error.code === "invalid_request") return error;
-  broker.trace.event(refusedScopesSpan(call, error));
+  try {
+    broker.trace.event(refusedScopesSpan(call, error));
+  } catch (fault) {
+    return cannotRecord("No token was given", fault);
+  }
   return { ...error, span_id: call.span };
 }

@@ -3,7 +3,8 @@ import type { Ground } from "../judge.ts";
 import type { Place } from "../projects.ts";
 import { type Refusal, refusal } from "../refusal.ts";
 import type { Session } from "../sessions.ts";
-import { type PlacedScope, placeScope, scopeText } from "./place-scope.ts";
+import type { NetScope } from "./net-scope.ts";
+import { filesOf, placeScope, type Scope, scopeText } from "./place-scope.ts";
 import type { NamedScope } from "./read-scope.ts";
 
 /** A call for scopes that makes sense: where, and under which rules. Nobody was asked. */
@@ -16,11 +17,11 @@ export type ScopeCall = {
   readonly ground: Ground;
 };
 
-/** The places of scopes in their order, or the first reason why one has none. */
-export function placeAll(named: readonly NamedScope[]): readonly PlacedScope[] | Refusal {
-  const placed: PlacedScope[] = [];
+/** The places of scopes in their order, or the first reason why one has none. Names and addresses have none to look for. */
+export function placeAll(named: readonly (NamedScope | NetScope)[]): readonly Scope[] | Refusal {
+  const placed: Scope[] = [];
   for (const scope of named) {
-    const found = placeScope(scope);
+    const found = scope.kind === "net" ? scope : placeScope(scope);
     if ("code" in found) return found;
     placed.push(found);
   }
@@ -28,10 +29,12 @@ export function placeAll(named: readonly NamedScope[]): readonly PlacedScope[] |
 }
 
 /** Another place under the same name was never granted: its name may be a link by now. Undefined when all are the same. */
-export function movedSince(scopes: readonly PlacedScope[]): Refusal | undefined {
-  const now = placeAll(scopes.map(({ named }) => named));
-  if ("code" in now) return now;
-  const other = scopes.find(
+export function movedSince(scopes: readonly Scope[]): Refusal | undefined {
+  const files = filesOf(scopes);
+  const placed = placeAll(files.map(({ named }) => named));
+  if ("code" in placed) return placed;
+  const now = filesOf(placed);
+  const other = files.find(
     ({ path, identity }, at) => now[at]?.path !== path || now[at].identity !== identity,
   );
   if (other === undefined) return undefined;

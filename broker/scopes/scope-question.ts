@@ -9,7 +9,8 @@ import { isBelowSettings } from "../projects.ts";
 import type { Refusal } from "../refusal.ts";
 import { placeOf } from "../request.ts";
 import { redact } from "../spans/redact.ts";
-import { type PlacedScope, scopeText } from "./place-scope.ts";
+import { netNotes } from "./net-scope.ts";
+import { type Scope, scopeText } from "./place-scope.ts";
 import { movedSince, type ScopeCall } from "./scope-call.ts";
 
 const DEFAULT_TIMEOUT_SECS = 300;
@@ -18,7 +19,7 @@ const DEFAULT_TIMEOUT_SECS = 300;
 export function scopeQuestion(
   broker: Broker,
   call: ScopeCall,
-  missing: readonly PlacedScope[],
+  missing: readonly Scope[],
 ): Question | Refusal {
   const over = outdatedBecause(broker, call, missing);
   if (over !== undefined) return over;
@@ -40,6 +41,7 @@ export function scopeQuestion(
     profile: narrowing?.id ?? null,
     mode: effective.policies.some(({ mode }) => mode === "enforce") ? "enforce" : "observe",
     rule: null,
+    recordedRule: null,
     reason: call.request.reason ?? null,
     subject: { scopes: texts },
     recorded: redact(texts.join(" "), "scopes").text,
@@ -60,11 +62,7 @@ export function timeoutMs({ ground: { effective } }: Pick<ScopeCall, "ground">):
 }
 
 /** Why no answer counts any more: another policy holds, or another place is there. */
-function outdatedBecause(
-  broker: Broker,
-  call: ScopeCall,
-  missing: readonly PlacedScope[],
-): Refusal | undefined {
+function outdatedBecause(broker: Broker, call: ScopeCall, missing: readonly Scope[]): Refusal | undefined {
   const { agent, place, request, ground } = call;
   const now = placeOf(broker, place.cwd);
   if ("code" in now) return now;
@@ -77,13 +75,20 @@ function outdatedBecause(
 }
 
 /** The reason is not in it: the same scopes for another reason are the same question. */
-function keyOf({ session, place, ground }: ScopeCall, missing: readonly PlacedScope[]): string {
-  const places = missing.map((scope) => `${scopeText(scope)} ${scope.identity}`).sort();
+function keyOf({ session, place, ground }: ScopeCall, missing: readonly Scope[]): string {
+  const places = missing.map((scope) => `${scopeText(scope)} ${identityOf(scope)}`).sort();
   const parts = ["scopes", ground.effective.hash, session.id, place.identity, places];
   return createHash("sha256").update(JSON.stringify(parts)).digest("hex");
 }
 
-function notesOf(broker: Broker, { kind, path, type, named }: PlacedScope): readonly string[] {
+/** A name is the same wherever it leads. */
+function identityOf(scope: Scope): string {
+  return scope.kind === "net" ? "" : scope.identity;
+}
+
+function notesOf(broker: Broker, scope: Scope): readonly string[] {
+  if (scope.kind === "net") return netNotes(scope);
+  const { kind, path, type, named } = scope;
   const where = named.path === path ? [] : [`'${named.path}' leads to '${path}'`];
   const wide = type === "folder" ? [`Everything below '${path}'`] : [];
   const settings =

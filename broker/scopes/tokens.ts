@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { BoundPolicy } from "../approvals/question.ts";
-import type { PlacedScope } from "./place-scope.ts";
+import type { Scope } from "./place-scope.ts";
 
 /** What a token stands for, and all that it is bound to. */
 export type ScopeGrant = {
@@ -10,7 +10,7 @@ export type ScopeGrant = {
   readonly identity: string;
   readonly policyHash: string;
   readonly policies: readonly BoundPolicy[];
-  readonly scopes: readonly PlacedScope[];
+  readonly scopes: readonly Scope[];
   /** `policy`: it gives nothing that the policy does not. */
   readonly how: "once" | "session" | "policy";
   /** The approval that a person gave; null when nobody was asked. */

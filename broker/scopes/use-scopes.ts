@@ -1,17 +1,18 @@
 /** What a command's token stands for, and its being used up. */
+import type { World } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
 import type { Effective } from "../policies.ts";
 import { isWithin, type Place } from "../projects.ts";
 import { type Refusal, refusal } from "../refusal.ts";
 import { movedSince } from "./scope-call.ts";
-import { type PlacedScope, scopeText } from "./place-scope.ts";
+import { filesOf, type Scope, scopeText } from "./place-scope.ts";
 import type { ScopeGrant } from "./tokens.ts";
 import { widened } from "./widen.ts";
 
 /** Scopes that hold for one command. */
 export type UsedScopes = {
   readonly token: string;
-  readonly scopes: readonly PlacedScope[];
+  readonly scopes: readonly Scope[];
   readonly texts: readonly string[];
   /** What holds with them. */
   readonly effective: Effective;
@@ -48,13 +49,26 @@ export function spendScopes(
   return broker.scopeTokens.take(used.token) ?? worthless();
 }
 
+/** Why a world cannot give what these scopes stand for: it has no network, and its command would fail without a reason. */
+export function lacksNetwork(
+  { scopes, texts }: { readonly scopes: readonly Pick<Scope, "kind">[]; readonly texts: readonly string[] },
+  { network, isolation }: Pick<World, "network"> & { readonly isolation: Pick<World["isolation"], "net"> },
+): Refusal | undefined {
+  if (network !== null || scopes.every(({ kind }) => kind !== "net")) return undefined;
+  return refusal(
+    "isolation_unavailable",
+    `Cannot use the scope '${texts.find((text) => text.startsWith("net:"))}' here: the world's network is '${isolation.net}'`,
+    "Run the command without this scope; 'substrate world doctor' says what this host can do and prints the mend",
+  );
+}
+
 function isFor({ agent, project, identity }: ScopeGrant, caller: string, place: Place): boolean {
   return agent === caller && project === place.project && identity === place.identity;
 }
 
 /** An overlay holds what is written in the project; elsewhere it would be there at once. */
 function cannotHold({ project }: Place, { scopes }: UsedScopes): Refusal | undefined {
-  const outside = scopes.find(({ kind, path }) => kind === "fs.write" && !isWithin(path, project));
+  const outside = filesOf(scopes).find(({ kind, path }) => kind === "fs.write" && !isWithin(path, project));
   if (outside === undefined) return undefined;
   return refusal(
     "scope_denied",

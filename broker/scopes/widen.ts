@@ -1,20 +1,25 @@
 import type { Effective } from "../policies.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
 import { fileLists } from "../file-lists.ts";
-import { type PlacedScope, scopeEntry, scopeText } from "./place-scope.ts";
+import { netEntry } from "./net-scope.ts";
+import { filesOf, type PlacedScope, type Scope, scopeEntry, scopeText } from "./place-scope.ts";
 
 /**
- * What holds with these scopes: the same policies with more in `fs.read` and `fs.write`, and the deny lists as they are. Its
- * hash is another one, so that no decision and no world without them is taken for one with them. Pure.
+ * What holds with these scopes: the same policies with more in `fs.read` and `fs.write`, the deny lists as they are, and
+ * names and addresses beside them all. Its hash is another one, so that no decision and no world without them is taken
+ * for one with them. Pure.
  */
 export function widened(
   { policies: [first, ...others], ...named }: Effective,
-  scopes: readonly PlacedScope[],
+  scopes: readonly Scope[],
 ): Effective {
+  const files = filesOf(scopes);
+  const net = scopes.flatMap((scope) => (scope.kind === "net" ? [netEntry(scope)] : []));
   return {
     ...named,
-    policies: [wider(first, scopes), ...others.map((policy) => wider(policy, scopes))],
+    policies: [wider(first, files), ...others.map((policy) => wider(policy, files))],
     hash: [named.hash, ...scopes.map(scopeText)].join("\0"),
+    beyond: { policyHash: named.hash, net },
   };
 }
 

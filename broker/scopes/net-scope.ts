@@ -1,0 +1,65 @@
+/** Scopes of the network: one name, address or range, with one port. Pure. */
+import { type Allowed, type NetEntry, readEntry } from "../network/entries.ts";
+import { rangeText } from "../network/ranges.ts";
+import { quoted, type Refusal, refusal } from "../refusal.ts";
+import { malformed } from "./malformed-scope.ts";
+
+/** What one scope opens: as an entry of `net.allowed` does, and never by a pattern. */
+export type Opened = Extract<Allowed, { kind: "name" | "range" }>;
+
+export type NetScope = {
+  readonly kind: "net";
+  readonly asked: string;
+  readonly opens: Opened;
+  readonly port: number;
+};
+
+/** What `net:host:port` names, read as `host:port` is in `net.allowed`; or why it is none that could be granted. */
+export function readNetScope(asked: string): NetScope | Refusal {
+  const opens = readEntry(asked.slice("net:".length));
+  if (typeof opens === "string") return malformed(asked, `net:host:port, and ${opens}`);
+  if (opens.kind === "preset") return malformed(asked, "a host: presets are for policies");
+  const [port] = opens.ports;
+  if (port === undefined) return malformed(asked, "net:host:port, with its port");
+  if (opens.kind === "below") return notOne(asked);
+  if (opens.kind === "range" && opens.range.family === 6) return noSuchFamily(asked);
+  return { kind: "net", asked, opens, port };
+}
+
+/** The words for people and records: `net:name:443`, `net:10.0.0.0/8:5432`; one address without its `/32`. */
+export function netText(scope: Pick<NetScope, "opens" | "port">): string {
+  return `net:${hostText(scope)}:${scope.port}`;
+}
+
+/** The name in the spelling that is compared, the address, or the range. */
+export function hostText({ opens }: Pick<NetScope, "opens">): string {
+  return opens.kind === "name" ? opens.name : rangeText(opens.range).replace(/\/32$/, "");
+}
+
+export function netEntry(scope: NetScope): NetEntry {
+  return { written: netText(scope), source: "scope_token", allows: scope.opens };
+}
+
+/** What a person could overlook. */
+export function netNotes({ asked, opens, port }: NetScope): readonly string[] {
+  const text = netText({ opens, port });
+  const spelled = asked === text ? [] : [`${quoted(asked)} is '${text}'`];
+  if (opens.kind === "name" || opens.range.prefix === 32) return spelled;
+  return [...spelled, `Each of ${2 ** (32 - opens.range.prefix)} addresses`];
+}
+
+function notOne(asked: string): Refusal {
+  return refusal(
+    "scope_denied",
+    `Cannot grant ${quoted(asked)}: it stands for any number of hosts, and nobody could see which`,
+    "Ask for the one host that the command needs",
+  );
+}
+
+function noSuchFamily(asked: string): Refusal {
+  return refusal(
+    "scope_denied",
+    `Cannot grant ${quoted(asked)}: a world has no IPv6`,
+    "Ask for the host by its name: the broker reaches it over IPv6 where it must",
+  );
+}

@@ -1,0 +1,44 @@
+/** What no grant of the network ever gives, and what needs none. Pure: no name is looked up before it is granted. */
+import { HOST_INTERNAL, isLocalhost } from "../network/names.ts";
+import { internalPart } from "../network/internal-addresses.ts";
+import { isWithin, rangeText, readRange } from "../network/ranges.ts";
+import type { NetRules } from "../network/rules.ts";
+import { quoted, type Refusal, refusal } from "../refusal.ts";
+import { hostText, type NetScope } from "./net-scope.ts";
+
+/** Why a scope can never be granted; undefined when a person may be asked. `rules`: of the policies, no token among them. */
+export function netNeverGranted(scope: NetScope, rules: NetRules): Refusal | undefined {
+  const why = scope.opens.kind === "name" ? closedName(scope, rules) : closedRange(scope, rules);
+  if (why === undefined) return undefined;
+  return refusal(
+    "scope_denied",
+    `Cannot grant ${quoted(scope.asked)}: ${why}`,
+    "No grant lifts this: ask for a host outside, or ask the operator to change net.allowed",
+  );
+}
+
+/** Whether the policies allow it already. */
+export function isNetGiven({ opens, port }: NetScope, rules: NetRules): boolean {
+  if (opens.kind === "name") return rules.connection(opens.name, port).allowed;
+  return rules.ranges.some(({ cidr, ports }) => {
+    const allowed = readRange(cidr);
+    return allowed !== null && isWithin(opens.range, allowed) && ports.includes(port);
+  });
+}
+
+function closedName(scope: NetScope, rules: NetRules): string | undefined {
+  const name = hostText(scope);
+  if (isLocalhost(name)) return "a world's localhost is its own, and needs no grant";
+  if (name !== HOST_INTERNAL || isNetGiven(scope, rules)) return undefined;
+  return `the host's own localhost opens by an entry of net.allowed alone, such as '${HOST_INTERNAL}:${scope.port}'`;
+}
+
+/** A grant lifts the refusal of no internal address at the gateway either: this says so before a person is asked. */
+function closedRange({ opens, port }: NetScope, rules: NetRules): string | undefined {
+  if (opens.kind === "name" || rules.coversRange(opens.range, port)) return undefined;
+  const internal = internalPart(opens.range);
+  if (internal === null) return undefined;
+  const what =
+    opens.range.prefix === 32 ? `is internal (${internal})` : `has internal addresses (${internal})`;
+  return `'${rangeText(opens.range)}' ${what}, and no CIDR entry of net.allowed covers it`;
+}
