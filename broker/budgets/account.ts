@@ -117,6 +117,6 @@ function runs({ begunAt, lengthMs }: Meter, at: number): boolean {
   return Math.abs(at - begunAt) < lengthMs;
 }
 
-function nothing(): Counts {
+export function nothing(): Counts {
   return { max_execs: 0, max_runtime_ms: 0, max_egress_bytes: 0 };
 }

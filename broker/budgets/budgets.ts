@@ -3,9 +3,9 @@ import type { RootDatabase } from "lmdb";
 import type { BudgetLimits, BudgetName, SpentBudget } from "../../schemas/generated/types.ts";
 import type { Changes, Follower } from "../spans/follower.ts";
 import type { SpanRecord } from "../spans/trace.ts";
-import type { Account, Gate } from "./account.ts";
+import { type Account, type Gate, nothing } from "./account.ts";
 import { type Clock, Ledger } from "./ledger.ts";
-import { type Allowance, lowest, USUAL_WINDOW_MS } from "./limits.ts";
+import { type Allowance, BUDGET_NAMES, lowest, USUAL_WINDOW_MS } from "./limits.ts";
 
 /** Each name costs a kilobyte until its windows end. */
 const MAX_ACCOUNTS = 100_000;
@@ -47,26 +47,24 @@ type Limited = { readonly account: Account; readonly gate: Gate; readonly shared
 export const SOON_MS = 1000;
 
 export class Budgets implements Follower {
-  readonly #ledger: Ledger;
+  readonly ledger: Ledger;
   readonly #now: Clock;
   readonly #held = new Map<string, Held>();
 
   constructor(isLabel: (agent: string) => boolean, now: Clock = Date.now) {
-    this.#ledger = new Ledger(isLabel, now);
+    this.ledger = new Ledger(isLabel, now);
     this.#now = now;
-  }
-
-  get ledger(): Ledger {
-    return this.#ledger;
   }
 
   /** Holds one execution and run time until its time-out, or as much of it as is left. Binds to the limits it names. */
   reserve(order: Order): Reserved {
-    if (!this.#hasRoomFor(order.agent)) return { kind: "crowded", names: this.#ledger.size };
+    if (!this.#hasRoomFor(order.agent)) return { kind: "crowded", names: this.ledger.size };
     const now = this.#now();
-    this.#ledger.lower(order.agent, termsOf(order), now);
+    this.ledger.lower(order.agent, termsOf(order), now);
     const limited = this.#limits(order, now);
-    const short = spentOf(limited, "max_execs", now) ?? spentOf(limited, "max_runtime_ms", now);
+    const short = BUDGET_NAMES.map((name) => spentOf(limited, name, now)).find(
+      (spent) => spent !== undefined,
+    );
     if (short !== undefined) return { kind: "short", shortage: short };
     const tightest = narrowest(limited, "max_runtime_ms");
     const left = Math.floor(roomOf(tightest, "max_runtime_ms"));
@@ -80,6 +78,20 @@ export class Budgets implements Follower {
     };
   }
 
+  /** For a connection: from now on bytes can be reserved for it, until it is given back, by the limits of that moment. */
+  openConnection(id: string, agent: string, allowances: () => readonly Allowance[]): void {
+    const order = {
+      span: id,
+      agent,
+      get allowances() {
+        return allowances();
+      },
+      named: undefined,
+      timeoutMs: 0,
+    };
+    this.#held.set(id, { order, accounts: this.ledger.accountsOf(agent), amounts: nothing() });
+  }
+
   /** Gives back all that is still held for a call; nothing happens when nothing is. */
   giveBack(span: string): void {
     const held = this.#held.get(span);
@@ -91,11 +103,11 @@ export class Budgets implements Follower {
   }
 
   /**
-   * Takes at most `wanted` bytes of what a running command may still send, before they are sent: how many it got; 0
-   * when none is left, or when no such command runs.
+   * Takes at most `wanted` bytes of what may still be sent, before they are sent: how many the connection got; 0 when none
+   * is left, or when no such connection is open.
    */
-  reserveBytes(span: string, wanted: number): number {
-    const held = this.#held.get(span);
+  reserveBytes(id: string, wanted: number): number {
+    const held = this.#held.get(id);
     if (held === undefined) return 0;
     const tightest = narrowest(this.#limits(held.order, this.#now()), "max_egress_bytes");
     const granted = Math.floor(Math.min(wanted, roomOf(tightest, "max_egress_bytes")));
@@ -103,47 +115,51 @@ export class Budgets implements Follower {
     return granted;
   }
 
-  /** Gives back what was reserved and not sent. What was sent is held until the line that closes the span states it. */
-  settleBytes(span: string, granted: number, sent: number): void {
-    const held = this.#held.get(span);
+  /** Gives back what was reserved and not sent. What was sent is held until the connection's line states it. */
+  settleBytes(id: string, granted: number, sent: number): void {
+    const held = this.#held.get(id);
     if (held !== undefined) add(held, "max_egress_bytes", sent - granted);
   }
 
   open(database: RootDatabase): void {
-    this.#ledger.open(database);
+    this.ledger.open(database);
   }
 
   /** What a line states is no longer held: within one turn, so that nothing counts twice or not at all. */
   note(line: SpanRecord): void {
-    this.#ledger.note(line);
-    if (line.event_type === "command_complete") this.giveBack(line.span_id);
+    this.ledger.note(line);
+    if (line.event_type === "command_complete" || line.event_type === "connection")
+      this.giveBack(line.span_id);
     if (line.event_type !== "command_start") return;
     const held = this.#held.get(line.span_id);
     if (held !== undefined) add(held, "max_execs", -held.amounts.max_execs);
   }
 
   changes(): Changes {
-    return this.#ledger.changes();
+    return this.ledger.changes();
+  }
+
+  needs(): number {
+    return this.ledger.needs();
   }
 
   #hasRoomFor(agent: string): boolean {
     // Settings name agents with a socket, so they are few; names that anybody makes up must not crowd them out.
-    if (!this.#ledger.isLabel(agent) || this.#ledger.find(agent) !== undefined) return true;
-    if (this.#ledger.size < MAX_ACCOUNTS) return true;
-    this.#ledger.sweep();
-    return this.#ledger.size < MAX_ACCOUNTS;
+    if (!this.ledger.isLabel(agent) || this.ledger.find(agent) !== undefined) return true;
+    if (this.ledger.size < MAX_ACCOUNTS) return true;
+    this.ledger.sweep();
+    return this.ledger.size < MAX_ACCOUNTS;
   }
 
   #hold(order: Order, timeoutMs: number): void {
-    const amounts = { max_execs: 0, max_runtime_ms: 0, max_egress_bytes: 0 };
-    const held = { order, accounts: this.#ledger.accountsOf(order.agent), amounts };
+    const held = { order, accounts: this.ledger.accountsOf(order.agent), amounts: nothing() };
     this.#held.set(order.span, held);
     add(held, "max_execs", 1);
     add(held, "max_runtime_ms", timeoutMs);
   }
 
   #limits({ agent, allowances }: Order, now: number): readonly Limited[] {
-    const [own, all] = this.#ledger.accountsOf(agent);
+    const [own, all] = this.ledger.accountsOf(agent);
     return [
       ...limitedBy(own, givenBy(allowances, "own"), now, false),
       ...limitedBy(all, givenBy(allowances, "shared"), now, true),
@@ -195,9 +211,16 @@ function roomOf(limited: Limited | undefined, name: BudgetName): number {
   return limited === undefined ? Number.POSITIVE_INFINITY : limited.account.room(limited.gate, name);
 }
 
+/** Nothing may be sent, which is a rule for connections and stops no command; a limit that is used up stops the next. */
+function isNoneAtAll({ limits }: Gate, name: BudgetName): boolean {
+  return name === "max_egress_bytes" && limits[name] === 0;
+}
+
 /** Of all that do not reach the one that lasts longest: who waits for another one only meets this one then. */
 function spentOf(limited: readonly Limited[], name: BudgetName, now: number): Shortage | undefined {
-  const spent = limited.filter(({ account, gate }) => account.room(gate, name) < 1);
+  const spent = limited.filter(
+    ({ account, gate }) => account.room(gate, name) < 1 && !isNoneAtAll(gate, name),
+  );
   const shortages = spent.map((each) => shortage(each, name, now));
   const lasts = ({ retryAfterMs }: Shortage): number => retryAfterMs ?? Number.MAX_VALUE;
   return shortages.sort((one, other) => lasts(other) - lasts(one))[0];

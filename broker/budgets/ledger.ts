@@ -46,6 +46,7 @@ export class Ledger implements Follower {
     if (line.agent_id === null) return;
     if (line.event_type === "command_start") this.#began(line, line.agent_id);
     else if (line.event_type === "command_complete") this.#ended(line, line.agent_id);
+    else if (line.event_type === "connection") this.#sent(line, line.agent_id);
     else if (line.event_type === "rate_limit") this.#lowered(line, line.agent_id);
   }
 
@@ -63,6 +64,16 @@ export class Ledger implements Follower {
           if (this.#changed.get(name) === change) this.#changed.delete(name);
       },
     };
+  }
+
+  /** A window that runs is counted anew from its first use. */
+  needs(): number {
+    const now = this.#now();
+    let first = now - USUAL_WINDOW_MS;
+    for (const account of this.#accounts.values())
+      for (const { begunAt, lengthMs } of account.meters())
+        if (begunAt + lengthMs > now) first = Math.min(first, begunAt);
+    return first;
   }
 
   isLabel(agent: string): boolean {
@@ -128,10 +139,18 @@ export class Ledger implements Follower {
     const lengths = windowsOf(line.budget?.windows_ms);
     for (const account of this.accountsOf(agent)) {
       account.charge("max_runtime_ms", line.duration_ms ?? line.charged_ms ?? 0, at, lengths);
-      account.charge("max_egress_bytes", line.usage?.egress_bytes ?? 0, at, lengths);
       // Refused at the last step, by the kernel: nothing ran.
       if (neverStarted(line)) account.refund("max_execs", 1, begun);
     }
+    this.#touchOf(agent);
+  }
+
+  /** Bytes are counted by connection: one may outlive the command that made it, whose own line says them once more. */
+  #sent(line: SpanRecord, agent: string): void {
+    const at = Date.parse(line.ts);
+    const lengths = windowsOf(line.budget?.windows_ms);
+    for (const account of this.accountsOf(agent))
+      account.charge("max_egress_bytes", line.usage?.egress_bytes ?? 0, at, lengths);
     this.#touchOf(agent);
   }
 

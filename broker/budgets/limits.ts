@@ -17,9 +17,12 @@ export type Allowance = {
   readonly shared: BudgetLimits;
 };
 
-export function allowanceOf({ budgets }: PolicyDocument): Allowance {
+/** `net.egress_budget.total_bytes` limits an agent as `max_egress_bytes` does, in the same window: so also each of its worlds. */
+export function allowanceOf({ budgets, net }: PolicyDocument): Allowance {
   const windowMs = budgets?.window === undefined ? USUAL_WINDOW_MS : durationMs(budgets.window);
-  return { windowMs, own: budgets?.default ?? {}, shared: budgets?.shared ?? {} };
+  const total = net?.egress_budget?.total_bytes;
+  const own = lowest(budgets?.default ?? {}, total === undefined ? {} : { max_egress_bytes: total });
+  return { windowMs, own, shared: budgets?.shared ?? {} };
 }
 
 /** The lower of each limit; an absent one is no limit. */

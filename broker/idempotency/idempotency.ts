@@ -70,6 +70,10 @@ export class Idempotency implements Follower {
     };
   }
 
+  needs(): number {
+    return this.#calls.needs();
+  }
+
   /** In one turn of the event loop with {@link #first}: of two calls at once only one is the first. */
   #answer(call: KeyedCall): Answer {
     const { key, body } = call.identity;

@@ -93,6 +93,10 @@ export class KnownCalls implements Follower {
     };
   }
 
+  needs(): number {
+    return this.#now() - KEPT_MS;
+  }
+
   #ended(key: string, line: SpanRecord): void {
     const call = this.#calls.get(key);
     if (call?.span !== line.span_id) return;
