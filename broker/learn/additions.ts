@@ -4,7 +4,7 @@ import { fileLists } from "../file-lists.ts";
 import type { Seen } from "./seen.ts";
 
 /** The lists that an item can be added to so that more is allowed and nothing else changes. */
-export type LearnedList = "commands.allowed" | "approval.auto_approve" | "fs.write";
+export type LearnedList = "commands.allowed" | "approval.auto_approve" | "fs.write" | "net.allowed";
 
 /** One line of the proposal. */
 export type Addition = { readonly list: LearnedList; readonly value: string; readonly seen: Seen };
@@ -16,7 +16,8 @@ export function withAdditions(document: PolicyDocument, additions: readonly Item
   const of = (list: LearnedList): string[] =>
     additions.filter((addition) => addition.list === list).map(({ value }) => value);
   const [allowed, approved, writes] = [of("commands.allowed"), of("approval.auto_approve"), of("fs.write")];
-  const { commands, approval, fs } = document;
+  const names = of("net.allowed");
+  const { commands, approval, fs, net } = document;
   return {
     ...document,
     ...(allowed.length === 0
@@ -26,6 +27,7 @@ export function withAdditions(document: PolicyDocument, additions: readonly Item
       ? {}
       : { approval: { ...approval, auto_approve: [...(approval?.auto_approve ?? []), ...approved] } }),
     ...(writes.length === 0 ? {} : { fs: { ...fs, write: [...fileLists(document).write, ...writes] } }),
+    ...(names.length === 0 ? {} : { net: { ...net, allowed: [...(net?.allowed ?? []), ...names] } }),
   };
 }
 

@@ -14,6 +14,18 @@ export type ObservedCommand = {
 /** A write outside `fs.write` that stayed in the world, by a command that ran in `cwd`. */
 export type ObservedWrite = { readonly path: string; readonly cwd: string; readonly seen: Seen };
 
+/** A connection that was made, or tried, although the policy's lists do not allow it. */
+export type ObservedConnection = {
+  /** A name, or the address where none was dialled. */
+  readonly host: string;
+  readonly port: number;
+  /** At least once a server took it. */
+  readonly reached: boolean;
+  /** Why it ended, the last time it was seen; null when both sides were done. */
+  readonly reason: string | null;
+  readonly seen: Seen;
+};
+
 /** What a running command did against the rules of its world. */
 export type ObservedViolation = { readonly kind: string; readonly subject: string; readonly seen: Seen };
 
@@ -30,6 +42,7 @@ export type Observed = {
   readonly spans: number;
   readonly commands: readonly ObservedCommand[];
   readonly writes: readonly ObservedWrite[];
+  readonly connections: readonly ObservedConnection[];
   readonly violations: readonly ObservedViolation[];
   readonly skipped: Skipped;
 };
@@ -50,6 +63,12 @@ const STOPPED: ReadonlySet<Verdict> = new Set<Verdict>([
   "would_isolate",
 ]);
 
+const COUNTED: ReadonlySet<Span["event_type"]> = new Set<Span["event_type"]>([
+  "command_complete",
+  "violation",
+  "connection",
+]);
+
 /** More than a person reviews. */
 const MAX_DISTINCT = 2000;
 
@@ -58,6 +77,7 @@ export class Observations {
   readonly #wanted: Wanted;
   readonly #commands = new Map<string, ObservedCommand>();
   readonly #writes = new Map<string, ObservedWrite>();
+  readonly #connections = new Map<string, ObservedConnection>();
   readonly #violations = new Map<string, ObservedViolation>();
   #spans = 0;
   #redacted = 0;
@@ -74,7 +94,8 @@ export class Observations {
     const seen: Seen = { count: 1, last: span.ts, spans: [span.span_id] };
     for (const path of span.fs_diff?.world_only ?? [])
       this.#keep(this.#writes, path, { path, cwd: span.cwd ?? "/", seen });
-    if (span.event_type === "violation" && span.outcome !== "refused") return this.#addViolation(span, seen);
+    if (span.event_type === "connection") return this.#addConnection(span, seen);
+    if (isOfWorld(span)) return this.#addViolation(span, seen);
     if (span.decision !== null && STOPPED.has(span.decision.verdict)) this.#addCommand(span, seen);
   }
 
@@ -83,6 +104,7 @@ export class Observations {
       spans: this.#spans,
       commands: [...this.#commands.values()],
       writes: [...this.#writes.values()],
+      connections: [...this.#connections.values()],
       violations: [...this.#violations.values()],
       skipped: { redacted: this.#redacted, beyond: this.#beyond },
     };
@@ -91,11 +113,19 @@ export class Observations {
   #counts(span: Span): boolean {
     const { policyId, agent, since } = this.#wanted;
     return (
-      (span.event_type === "command_complete" || span.event_type === "violation") &&
+      COUNTED.has(span.event_type) &&
       span.policy_id === policyId &&
       (agent === undefined || span.agent_id === agent) &&
       (since === undefined || span.ts >= since)
     );
+  }
+
+  #addConnection({ connection, decision }: Span, seen: Seen): void {
+    if (connection === null || connection === undefined || decision?.verdict !== "would_deny") return;
+    const { host, port, address, reason } = connection;
+    const key = `${host} ${port}`;
+    const reached = address !== null || this.#connections.get(key)?.reached === true;
+    this.#keep(this.#connections, key, { host, port, reached, reason, seen });
   }
 
   #addViolation({ violation }: Span, seen: Seen): void {
@@ -117,6 +147,11 @@ export class Observations {
     if (before === undefined && all.size >= MAX_DISTINCT) this.#beyond += 1;
     else all.set(key, { ...one, seen: seenAlso(before?.seen, one.seen) });
   }
+}
+
+/** A violation that is no call's refusal: the world's own line says what it is about. */
+function isOfWorld({ event_type: type, outcome, violation }: Span): boolean {
+  return type === "violation" && (outcome !== "refused" || (violation !== undefined && violation !== null));
 }
 
 /** A span writes an argv as a JSON array. A shell command that spells one runs nothing else than its words say. */

@@ -65,6 +65,7 @@ function place(file: File, list: LearnedList, lines: readonly Line[], absent: re
     return value.flow === true
       ? inFlow(file, value, lines, parent.flow === true)
       : afterItems(file, value, lines);
+  if (parent.flow === true) return inFlowMap(file, parent, key, all);
   const last = parent.items.at(-1);
   const indent = indentAt(file, startOf(parent.items[0]?.key));
   const end = lineAfter(file, endOf(last));
@@ -90,6 +91,17 @@ function inFlow(file: File, list: YAMLSeq, lines: readonly Line[], deeper: boole
   if (isOwnLine && comma === "") return { at, text: items };
   // After a comment a comma would be part of it, so the comma goes on a line of its own.
   return { at, text: isOwnLine ? `${indent}  ${comma}${eol}${items}` : `${comma}${eol}${items}${indent}` };
+}
+
+/** `{ a: 1 }` gets the list as its last key, over several lines. */
+function inFlowMap(file: File, map: YAMLMap, key: string, lines: readonly Line[]): Insertion {
+  const { eol } = file;
+  const start = map.range?.[0] ?? 0;
+  const indent = `${indentAt(file, start)}  `;
+  const items = lines.map(({ value, note }) => `${indent}  ${value},${note}${eol}`).join("");
+  const last = map.items.at(-1);
+  const [at, comma] = last === undefined ? [start + 1, ""] : [endOf(last), ","];
+  return { at, text: `${comma} ${key}: [${eol}${items}${indent}]` };
 }
 
 function blockLines({ eol }: File, indent: string, lines: readonly Line[]): string {

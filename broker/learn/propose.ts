@@ -4,8 +4,9 @@ import { fileLists } from "../file-lists.ts";
 import type { PolicyCase } from "../policy-cases/parse-case.ts";
 import type { CompiledPolicy, Where } from "../policy/index.ts";
 import { type Addition, compiled, withAdditions } from "./additions.ts";
-import { checkProposal, type Checked } from "./check-proposal.ts";
+import { checkProposal, type Checked, rulesOf } from "./check-proposal.ts";
 import { judgeCommands, type JudgedCommand, type Need } from "./command-fates.ts";
+import { judgeConnections, type StoppedConnection } from "./connection-fates.ts";
 import { exactGroups, type Grouped, starredGroups } from "./generalise.ts";
 import { widenings } from "./neighbours.ts";
 import type { Observed } from "./observations.ts";
@@ -37,6 +38,7 @@ export type Proposal = {
   readonly text: string;
   readonly commands: readonly JudgedCommand[];
   readonly writes: { readonly stopped: readonly StoppedWrite[]; readonly allowed: number };
+  readonly connections: { readonly stopped: readonly StoppedConnection[]; readonly allowed: number };
   readonly checked: Checked;
 };
 
@@ -45,11 +47,23 @@ export function propose(from: LearnFrom): Proposal | { readonly wrong: string } 
   const writes = judgeWrites(document, from.observed.writes, from.whereOf, from.kindOf);
   const { commands: judged, groups, neighbours } = learnCommands(from, writes);
   const commands = withSources(judged, from.text, from.policy);
-  const additions = [...writes.additions, ...groups.map((group) => additionOf(group, commands))];
+  const connections = judgeConnections(rulesOf(from.policy), from.observed.connections);
+  const additions = [
+    ...writes.additions,
+    ...groups.map((group) => additionOf(group, commands)),
+    ...connections.additions,
+  ];
   const insertions = insertionsOf(from.text, document, additions);
   const text = withInsertions(from.text, insertions);
   const wanted = withAdditions(document, additions);
-  const checked = checkProposal({ before: from.policy, text, wanted, commands, cases: from.cases });
+  const checked = checkProposal({
+    before: from.policy,
+    text,
+    wanted,
+    commands,
+    connections: connections.learned,
+    cases: from.cases,
+  });
   if ("wrong" in checked) return checked;
   return {
     additions,
@@ -57,6 +71,7 @@ export function propose(from: LearnFrom): Proposal | { readonly wrong: string } 
     text,
     commands,
     writes,
+    connections,
     checked: { ...checked, neighbours },
   };
 }
@@ -145,5 +160,6 @@ function insertionsOf(
     "commands.allowed": [],
     "approval.auto_approve": [],
     "fs.write": fileLists(document).write,
+    "net.allowed": [],
   });
 }
