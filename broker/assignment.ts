@@ -13,6 +13,12 @@ export function assignedPolicy(config: ConfigDocument, agent: string, project: s
   return around[0]?.[1] ?? config.agents?.[agent]?.policy ?? "default";
 }
 
+/** Every policy that the operator gives to somebody. */
+export function assignedPolicies({ policies, agents = {} }: ConfigDocument): readonly string[] {
+  const toAgents = Object.values(agents).flatMap((agent) => agent?.policy ?? []);
+  return [...new Set(["default", ...Object.values(policies?.projects ?? {}), ...toAgents])];
+}
+
 /** Whether an agent's name is one that its caller chose: whoever has a socket of its own cannot choose. */
 export function isLabel({ agents = {} }: ConfigDocument, agent: string): boolean {
   return !Object.hasOwn(agents, agent);

@@ -1,11 +1,13 @@
 import { join } from "node:path";
-import { type WorldSpec, WorldUnavailable } from "../world/backend.ts";
+import { WorldUnavailable } from "../world/backend.ts";
 import type { Broker } from "./broker.ts";
 import { isIsolated, type Job, scopesOfJob } from "./job.ts";
+import { followPolicies } from "./judge.ts";
 import type { Effective } from "./policies.ts";
+import { leaseWorld } from "./lease-world.ts";
 import { type Refusal, refusal } from "./refusal.ts";
-import { spendScopes, type UsedScopes } from "./scopes/use-scopes.ts";
-import { worldSpec } from "./world-spec.ts";
+import { lacksNetwork, spendScopes, type UsedScopes } from "./scopes/use-scopes.ts";
+import { type SpecOfFiles, worldSpec } from "./world-spec.ts";
 import type { Lease } from "./worlds.ts";
 
 /** A world as the policy wants it, or why there is none. Nothing of the command has run. */
@@ -20,21 +22,40 @@ export async function borrowWorld(broker: Broker, job: Job): Promise<Lease | Ref
 async function borrowWith(broker: Broker, job: Job, scopes: UsedScopes): Promise<Lease | Refusal> {
   const spent = spendScopes(broker, job.place, scopes, isIsolated(job));
   if ("code" in spent) return spent;
-  const lease = await borrow(broker, job, true);
+  const lease = networkedFor(scopes, await borrow(broker, job, true));
   if ("code" in lease) spent.giveBack();
   return lease;
 }
 
+function networkedFor(scopes: UsedScopes, lease: Lease | Refusal): Lease | Refusal {
+  if ("code" in lease) return lease;
+  const lacking = lacksNetwork(scopes, lease.world);
+  if (lacking !== undefined) lease.release(false);
+  return lacking ?? lease;
+}
+
 async function borrow(broker: Broker, job: Job, fresh: boolean): Promise<Lease | Refusal> {
-  const spec = specFor(broker, job);
+  const effective = scopesOfJob(job)?.effective ?? job.effective;
+  const { session } = job;
   try {
-    const lease = fresh
-      ? await broker.worlds.leaseFresh(spec)
-      : await broker.worlds.lease(job.session.id, spec);
-    return asRequired(job.effective, lease);
+    const order = { session, spec: specFor(broker, job), effective, now: asItIs(broker, job), fresh };
+    const lease = asRequired(job.effective, await leaseWorld(broker, order));
+    return job.replays === undefined || "code" in lease ? lease : onOverlay(lease);
   } catch (error) {
     return unavailable(job.effective, error);
   }
+}
+
+/** A replay never writes to the project itself. */
+function onOverlay(lease: Lease): Lease | Refusal {
+  const { overlay } = lease.world.isolation;
+  if (overlay === "on") return lease;
+  lease.release(false);
+  return refusal(
+    "isolation_unavailable",
+    `A replay needs an overlay of the project, and this host gives none: ${overlay}`,
+    "Replay on a host that makes overlays: 'substrate world doctor' says what this one can",
+  );
 }
 
 /** The lease, if its world has all that `world.require` names; else it is given back. */
@@ -60,12 +81,25 @@ export function givesFreshWorlds({ policies }: Effective): boolean {
   return policies.some((policy) => policy.document.world?.reuse_session === false);
 }
 
-function specFor(broker: Broker, job: Job): WorldSpec {
+/** The job's policies as they are whenever it is asked. What a token gives beyond them was given under the words that held then. */
+function asItIs(broker: Broker, job: Job): () => Effective | undefined {
+  if (job.replays?.follow !== undefined) return job.replays.follow;
+  const scopes = scopesOfJob(job);
+  const follow = followPolicies(broker, job.agent, job.place, job.request.profile, job.effective);
+  return () => {
+    const effective = follow();
+    return scopes !== undefined && effective?.hash === job.effective.hash ? scopes.effective : effective;
+  };
+}
+
+function specFor(broker: Broker, job: Job): SpecOfFiles {
   const scopes = scopesOfJob(job);
   const { policies, hash } = scopes?.effective ?? job.effective;
   if (isIsolated(job)) {
-    const access = { kind: "overlay", layers: join(broker.home.overlay, job.span) } as const;
-    return worldSpec(policies, job.site, access, broker.around);
+    const layers = join(broker.home.overlay, job.span);
+    return scopes === undefined
+      ? broker.warmSpecs.isolated(hash, policies, job.site, layers)
+      : worldSpec(policies, job.site, { kind: "overlay", layers }, broker.around);
   }
   return scopes === undefined
     ? broker.warmSpecs.of(hash, policies, job.site)

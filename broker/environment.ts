@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { homedir, userInfo } from "node:os";
+import { type KnownSecrets, secretsIn } from "./spans/redact.ts";
 
 /** Variables of the host that a world sees unless the policy's `world.env` names others. */
 const PASSED_BY_DEFAULT = ["LANG", "TZ", "TERM", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"];
@@ -13,8 +14,12 @@ export type HostEnvironment = Readonly<Record<string, string | undefined>>;
 
 export type Variables = Readonly<Record<string, string>>;
 
-/** Variables and their hash, which every span of a command with just these names. */
-export type BaseEnvironment = { readonly variables: Variables; readonly hash: string };
+/** Variables, their hash, which every span of a command with just these names, and those of them that are secret. */
+export type BaseEnvironment = {
+  readonly variables: Variables;
+  readonly hash: string;
+  readonly secrets: KnownSecrets;
+};
 
 /** Policies whose environments are kept; edits make new ones. */
 const MAX_MADE = 64;
@@ -51,7 +56,7 @@ export class BaseEnvironments {
     if (known !== undefined) return known;
     if (this.#made.size >= MAX_MADE) this.#made.clear();
     const variables = baseVariables(this.#host, passed());
-    const made = { variables, hash: environmentHash(variables) };
+    const made = { variables, hash: environmentHash(variables), secrets: secretsIn(variables) };
     this.#made.set(policy, made);
     return made;
   }

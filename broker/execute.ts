@@ -3,15 +3,20 @@
  * refusal that ends the journey. Nothing throws on the way but a bug.
  */
 import type { ExecuteRequest } from "../schemas/generated/types.ts";
-import type { WorldViolation } from "../world/backend.ts";
+import type { CommandRun, WorldViolation } from "../world/backend.ts";
 import { approved, mustAsk } from "./approve.ts";
 import { borrowWorld } from "./borrow-world.ts";
 import type { Broker } from "./broker.ts";
 import { type Admission, admit } from "./budgets/admit.ts";
 import { recordShortage } from "./budgets/record-shortage.ts";
+import { cannotRecord } from "./cannot-record.ts";
 import { changesOf } from "./changes.ts";
 import { commandEnvironment } from "./environment.ts";
-import { isIsolated, type Job, scopesOfJob } from "./job.ts";
+import { holdsChanges, isIsolated, type Job, scopesOfJob, secretsOfJob } from "./job.ts";
+import { autoApply } from "./held/auto-apply.ts";
+import { lookFirst } from "./held/first-look.ts";
+import { heldHint } from "./held/hint.ts";
+import type { CommandNetwork } from "./network/command-network.ts";
 import type { Outcome } from "./outcome.ts";
 import { prepareJob } from "./prepare-job.ts";
 import { type Refusal, refusal } from "./refusal.ts";
@@ -56,7 +61,8 @@ async function journey(
   return outcome ?? (await journey(broker, agent, request, signal));
 }
 
-async function proceed(broker: Broker, asked: Job, signal: AbortSignal): Promise<Outcome> {
+/** From a job to its end. */
+export async function proceed(broker: Broker, asked: Job, signal: AbortSignal): Promise<Outcome> {
   const denial = refuseByScopes(asked) ?? refuseByDecision(asked);
   if (denial !== undefined) return recordRefusal(broker, asked, denial);
 
@@ -98,6 +104,7 @@ async function runAndRecord(
   const { world } = lease;
   const started = { ...startedSpan(job, world), ...admission.fields };
   let held = false;
+  if (!isIsolated(job)) broker.dirtyFiles.began(job.place.project);
   try {
     const unrecorded = await recordStart(broker, started);
     if (unrecorded !== undefined) return refused(unrecorded);
@@ -105,21 +112,34 @@ async function runAndRecord(
       broker.trace.event(span);
     const violations = new Violations((one) => broker.trace.event(violationSpan(job, started, one)));
     const onViolation = (violation: WorldViolation): void => violations.add(violation);
-    const ran = await runInWorld(world, { ...runRequest(job, admission), onViolation }, signal);
+    let network: CommandNetwork | undefined;
+    const onRun = (run: CommandRun): void => {
+      network = broker.gateway.of(world)?.register(run, started, onViolation);
+    };
+    const ran = await runInWorld(world, { ...runRequest(job, admission), onViolation, onRun }, signal);
+    await network?.settled();
     const cut = ran.timedOut ? admission.cut : undefined;
     if (cut !== undefined) onViolation(cut);
     violations.finish();
     // Until it is known that nothing changed, what may be in the overlay is kept.
-    held = isIsolated(job);
-    const changes = await changesOf(job, world, ran);
-    held = changes.held;
-    const outcome = replyOf(job, world, ran, changes, cut?.message);
-    broker.trace.close(completedSpan(started, job, { ran, outcome, changes, violations: violations.told }));
+    held = holdsChanges(job);
+    const listed = await changesOf(job, world, ran);
+    const auto = listed.held ? await autoApply(broker, job, world, started, ran) : undefined;
+    const changes = auto === undefined ? listed : { ...listed, held: auto.held };
+    // What was applied by itself can be taken back from its layers.
+    held = listed.held;
+    const hint = heldHint(job.span, job.effective, changes, auto, broker.backend.held !== null);
+    const outcome = replyOf(job, world, { ran, changes, hint, cutShort: cut?.message, network });
+    const told = { ran, outcome, changes, network, violations: violations.told };
+    broker.trace.close(completedSpan(started, job, told));
+    if (listed.held && auto === undefined) lookFirst(broker, job, world);
+    broker.outputSamples.keepLater(job.span, ran, job.request.env, secretsOfJob(job));
     return outcome;
   } catch (error) {
     broker.trace.closeFailed(started, error);
     throw error;
   } finally {
+    if (!isIsolated(job)) broker.dirtyFiles.ended(job.place.project);
     lease.release(held);
   }
 }
@@ -132,17 +152,8 @@ async function recordStart(broker: Broker, started: SpanRecord): Promise<Refusal
   } catch (error) {
     // The line may stand there and only not be durable.
     broker.trace.closeFailed(started, error);
-    return cannotRecord(error);
+    return cannotRecord("Nothing ran", error);
   }
-}
-
-function cannotRecord(error: unknown): Refusal {
-  const why = error instanceof Error ? error.message : String(error);
-  return refusal(
-    "busy",
-    `Nothing ran: its span cannot be recorded (${why})`,
-    "Free space where SUBSTRATE_HOME lies, then try again",
-  );
 }
 
 /** A token that is worth nothing is no token left out: whoever sends one wants what it stands for. */
@@ -179,7 +190,7 @@ function recordRefusal(broker: Broker, job: Job, error: Refusal): Outcome {
     broker.trace.event(refusedSpan(job, error));
     return refused({ ...error, span_id: job.span });
   } catch (fault) {
-    return refused(cannotRecord(fault));
+    return refused(cannotRecord("Nothing ran", fault));
   }
 }
 

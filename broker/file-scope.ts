@@ -9,8 +9,7 @@ export function fileScope(document: PolicyDocument, project: string, home: strin
   const files = fileLists(document);
   const paths = (list: readonly string[]): readonly string[] =>
     list.map((path) => plain(absolute(path, project, home, (folder) => folder)));
-  const patterns = (list: readonly string[]): readonly string[] =>
-    list.map((path) => absolute(path, project, home, literalPattern));
+  const patterns = (list: readonly string[]): readonly string[] => pathPatterns(list, project, home);
   return {
     read: paths(files.read),
     denyRead: patterns(files.deny_read),
@@ -18,6 +17,11 @@ export function fileScope(document: PolicyDocument, project: string, home: strin
     denyWrite: patterns(files.deny_write),
     seal: patterns(files.sealed),
   };
+}
+
+/** Patterns of a policy as absolute ones. */
+export function pathPatterns(list: readonly string[], project: string, home: string): readonly string[] {
+  return list.map((path) => absolute(path, project, home, literalPattern));
 }
 
 /** Without `.`, `..`, repeated slashes and one at the end: whoever compares paths compares their letters. */

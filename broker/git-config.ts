@@ -1,6 +1,7 @@
 /**
- * The two settings of a git folder that say where its working tree is. Read as git-config(1) writes its syntax down; what is
- * included from other files is not followed. Git itself is not asked: it would run on the path of a command.
+ * The settings of a git folder, and the two that say where its working tree is. Read as git-config(1) writes its syntax
+ * down; what is included from other files is not followed. Git itself is not asked: it would run on the path of a command,
+ * in a folder whose settings may name programs.
  */
 
 export type TreeSettings = {
@@ -10,14 +11,19 @@ export type TreeSettings = {
   readonly worktreeConfig: boolean;
 };
 
-type Setting = { readonly name: string; readonly value: string };
+/** `[remote "origin"] url = x`: `remote.url`, of the sub-section `origin`. Section and key in lower case. */
+export type GitSetting = {
+  readonly name: string;
+  readonly subsection: string | undefined;
+  readonly value: string;
+};
 
 /** The settings in the text of a config file; undefined when git would refuse the file. */
 export function treeSettings(text: string): TreeSettings | undefined {
-  const settings = readSettings(text);
+  const settings = gitSettings(text);
   if (settings === undefined) return undefined;
   const last = (name: string): string | undefined =>
-    settings.findLast((setting) => setting.name === name)?.value;
+    settings.findLast((setting) => setting.name === name && setting.subsection === undefined)?.value;
   const on = last("extensions.worktreeconfig")?.toLowerCase();
   return {
     worktree: last("core.worktree"),
@@ -25,14 +31,15 @@ export function treeSettings(text: string): TreeSettings | undefined {
   };
 }
 
-/** A sub-section (`[core "x"]`) has other names, which nobody here asks for. */
 const SECTION = /^\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\[^\n])*)")?\]/;
 const NAME = /^([A-Za-z][A-Za-z0-9-]*)[ \t]*/;
 const BLANK = /^(?:[\s\uFEFF]+|[#;][^\n]*)/;
 
-function readSettings(text: string): readonly Setting[] | undefined {
-  const settings: Setting[] = [];
+/** Every setting in the text of a config file, in its order; undefined when git would refuse the file. */
+export function gitSettings(text: string): readonly GitSetting[] | undefined {
+  const settings: GitSetting[] = [];
   let section: string | undefined;
+  let subsection: string | undefined;
   for (let rest = text; rest !== ""; ) {
     const blank = BLANK.exec(rest)?.[0];
     if (blank !== undefined) {
@@ -41,7 +48,8 @@ function readSettings(text: string): readonly Setting[] | undefined {
     }
     const head = SECTION.exec(rest);
     if (head !== null) {
-      section = `${head[1]?.toLowerCase()}.${head[2] === undefined ? "" : `${head[2]}.`}`;
+      section = String(head[1]).toLowerCase();
+      subsection = head[2]?.replace(/\\(.)/gs, "$1");
       rest = rest.slice(head[0].length);
       continue;
     }
@@ -49,7 +57,7 @@ function readSettings(text: string): readonly Setting[] | undefined {
     if (name === null || section === undefined) return undefined;
     const given = readValue(rest.slice(name[0].length));
     if (given === undefined) return undefined;
-    settings.push({ name: section + String(name[1]).toLowerCase(), value: given.value });
+    settings.push({ name: `${section}.${String(name[1]).toLowerCase()}`, subsection, value: given.value });
     rest = given.rest;
   }
   return settings;

@@ -1,7 +1,11 @@
-import type { HealthReply } from "../schemas/generated/types.ts";
+import type { HealthReply, PublishedPort } from "../schemas/generated/types.ts";
 import { WorldUnavailable } from "../world/backend.ts";
 import type { Broker } from "./broker.ts";
 import { type Refusal, refusal } from "./refusal.ts";
+import type { Session } from "./sessions.ts";
+
+/** Whether the caller may see what belongs to an agent; to null belongs what is the operator's alone. */
+export type Visible = (agent: string | null) => boolean;
 
 /**
  * What worlds on this host achieve, found out by making one, and the warm worlds of the agents that `visible`
@@ -9,7 +13,7 @@ import { type Refusal, refusal } from "./refusal.ts";
  */
 export async function health(
   broker: Broker,
-  visible: (agent: string) => boolean,
+  visible: Visible,
   signal: AbortSignal,
 ): Promise<HealthReply | Refusal> {
   try {
@@ -24,7 +28,7 @@ export async function health(
 
 async function warmWorlds(
   broker: Broker,
-  visible: (agent: string) => boolean,
+  visible: Visible,
   signal: AbortSignal,
 ): Promise<HealthReply["worlds"]> {
   const shown = (await broker.worlds.all()).flatMap(({ session: id, ...warm }) => {
@@ -44,6 +48,17 @@ async function warmWorlds(
       mounts: [...world.mounts],
       limits: { ...world.limits },
       processes: [...(await world.processes(signal))],
+      published: published(broker, session, visible(null)),
     })),
   );
+}
+
+function published(broker: Broker, { id }: Session, isOperator: boolean): PublishedPort[] {
+  return broker.publisher.of(id).map(({ port, hostPort, by, connections, problem }) => ({
+    port,
+    host_port: hostPort,
+    by,
+    connections,
+    problem: problem === null ? null : isOperator ? problem.message : problem.reason,
+  }));
 }

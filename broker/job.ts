@@ -6,6 +6,7 @@ import type { Place } from "./projects.ts";
 import type { Refusal } from "./refusal.ts";
 import type { UsedScopes } from "./scopes/use-scopes.ts";
 import type { Session } from "./sessions.ts";
+import { type KnownSecrets, secretsIn } from "./spans/redact.ts";
 import type { Site } from "./world-spec.ts";
 
 /** A call that makes sense: where, under which rules, and what was decided. Nothing has run. */
@@ -27,8 +28,23 @@ export type Job = {
   readonly approval: string | null;
   /** Of the project when the command was asked for; null outside git. */
   readonly projectCommit: string | null;
+  /** Of the project's files when it was asked for; null when nobody has looked. */
+  readonly dirtyHash: string | null;
   /** What a retry of this call has in common with it; undefined without an idempotency_key. */
   readonly idempotency: SpanIdempotency | undefined;
+  /** Of a replay. */
+  readonly replays?: Replayed;
+};
+
+export type Replayed = {
+  /** What it repeats. */
+  readonly span: string;
+  /** The policy that it was asked to run under, if one was named. */
+  readonly under: string | undefined;
+  /** That policy as it is whenever it is asked, where it holds instead of the assigned one. */
+  readonly follow: (() => Effective | undefined) | undefined;
+  /** What a command that is no replay would find: this one finds the recorded PATH and locale. */
+  readonly today: BaseEnvironment["variables"];
 };
 
 /** The scopes that hold for it; undefined without any. */
@@ -38,5 +54,18 @@ export function scopesOfJob({ scopes }: Job): UsedScopes | undefined {
 
 /** Whether the command runs on an overlay of the project. */
 export function isIsolated(job: Job): boolean {
-  return job.decision.verdict === "isolate";
+  return job.decision.verdict === "isolate" || job.replays !== undefined;
+}
+
+/** Whether what it changes there is kept for somebody to look at. */
+export function holdsChanges(job: Job): boolean {
+  return isIsolated(job) && job.replays === undefined;
+}
+
+/** What of its environment may stand in no line, wherever it turns up: its values under names that say so. */
+export function secretsOfJob({
+  request: { env },
+  environment: { secrets },
+}: Pick<Job, "request" | "environment">): KnownSecrets {
+  return env === undefined ? secrets : new Map([...secrets, ...secretsIn(env)]);
 }

@@ -37,6 +37,37 @@ export function groundOf(
   return { effective, site: { project, identity, profiles: folder.files, git } };
 }
 
+/**
+ * What holds for what runs already, whenever it is asked; undefined while nothing loads. When a profile cannot be told any more,
+ * the one that narrowed goes on narrowing: whoever works in the project can write a `.substrate-profile` that is none, and must
+ * not keep by it what an edited policy takes away.
+ */
+export function followPolicies(
+  broker: Broker,
+  agent: string,
+  place: Place,
+  profile: string | undefined,
+  begunUnder: Effective,
+): () => Effective | undefined {
+  let last = begunUnder;
+  return () => {
+    const ground = groundOf(broker, agent, place, profile);
+    const effective = "code" in ground ? narrowedAsBefore(broker, agent, place, last) : ground.effective;
+    last = effective ?? last;
+    return effective;
+  };
+}
+
+function narrowedAsBefore(
+  broker: Broker,
+  agent: string,
+  { project }: Place,
+  before: Effective,
+): Effective | undefined {
+  const assigned = assignedPolicy(broker.config(), agent, project, broker.around.home);
+  return broker.policies.narrowedAsBefore(assigned, before);
+}
+
 /** The variables of a request count: they can load code into whatever runs, and move the home folder. */
 export function judge(
   broker: Broker,

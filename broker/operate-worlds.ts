@@ -9,11 +9,14 @@ import type {
 } from "../schemas/generated/types.ts";
 import { asRequired, givesFreshWorlds, unavailable } from "./borrow-world.ts";
 import type { Broker } from "./broker.ts";
-import { type Ground, groundOf } from "./judge.ts";
+import type { EndedWarm } from "./end-listed.ts";
+import { followPolicies, type Ground, groundOf } from "./judge.ts";
+import { leaseWorld } from "./lease-world.ts";
+import type { Effective } from "./policies.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 import { placeOf } from "./request.ts";
 import type { Session } from "./sessions.ts";
-import type { EndedWarm, Lease } from "./worlds.ts";
+import type { Lease } from "./worlds.ts";
 
 /** Who a call of the operator is for when it does not say. */
 const OPERATOR = "human";
@@ -21,7 +24,11 @@ const OPERATOR = "human";
 const CAUSE = "an operator restarted it";
 
 /** A session, and what would hold for its next command. */
-type Spot = { readonly session: Session; readonly ground: Ground };
+export type Spot = {
+  readonly session: Session;
+  readonly ground: Ground;
+  readonly now: () => Effective | undefined;
+};
 
 /** Makes the session's world, so that its next command finds it ready. */
 export async function warmWorld(
@@ -33,6 +40,14 @@ export async function warmWorld(
   if (givesFreshWorlds(spot.ground.effective)) return cannotWarm(spot);
   const world = await warm(broker, spot);
   return "code" in world ? world : { world };
+}
+
+/** Makes the session's world if it has none, of whatever policy; undefined when it has one now. */
+export async function warmIfNone(broker: Broker, spot: Spot): Promise<Refusal | undefined> {
+  if (broker.worlds.isWarm(spot.session.id)) return undefined;
+  if (givesFreshWorlds(spot.ground.effective)) return cannotWarm(spot);
+  const world = await warm(broker, spot);
+  return "code" in world ? world : undefined;
 }
 
 /** Ends the session's world and warms a new one, or ends every world. */
@@ -53,20 +68,25 @@ export async function restartWorld(
   return "code" in world ? world : { ended: ended.ended, world };
 }
 
-function spotOf(broker: Broker, request: WorldWarmRequest): Spot | Refusal {
+export function spotOf(
+  broker: Broker,
+  request: Pick<WorldWarmRequest, "agent_id" | "cwd" | "profile">,
+): Spot | Refusal {
   const agent = request.agent_id ?? OPERATOR;
   const place = placeOf(broker, request.cwd);
   if ("code" in place) return place;
   const ground = groundOf(broker, agent, place, request.profile);
   if ("code" in ground) return ground;
-  return { session: broker.sessions.of(agent, place.project), ground };
+  const now = followPolicies(broker, agent, place, request.profile, ground.effective);
+  return { session: broker.sessions.of(agent, place.project), ground, now };
 }
 
-async function warm(broker: Broker, { session, ground }: Spot): Promise<WarmedWorld | Refusal> {
+async function warm(broker: Broker, spot: Spot): Promise<WarmedWorld | Refusal> {
+  const { session, ground } = spot;
   const { effective, site } = ground;
   const begun = performance.now();
   const before = broker.worlds.isWarm(session.id) ? await warmId(broker, session.id) : undefined;
-  const lease = await borrow(broker, session, ground);
+  const lease = await borrow(broker, spot);
   if ("code" in lease) return lease;
   const { world } = lease;
   lease.release(false);
@@ -84,11 +104,11 @@ async function warm(broker: Broker, { session, ground }: Spot): Promise<WarmedWo
   };
 }
 
-async function borrow(broker: Broker, session: Session, ground: Ground): Promise<Lease | Refusal> {
+async function borrow(broker: Broker, { session, ground, now }: Spot): Promise<Lease | Refusal> {
   const { effective, site } = ground;
   try {
     const spec = broker.warmSpecs.of(effective.hash, effective.policies, site);
-    return asRequired(effective, await broker.worlds.lease(session.id, spec));
+    return asRequired(effective, await leaseWorld(broker, { session, spec, effective, now, fresh: false }));
   } catch (error) {
     return unavailable(effective, error);
   }

@@ -49,6 +49,14 @@ export class BoundedOutput {
     return Buffer.concat([...this.#head, ...this.#tailParts()]);
   }
 
+  /** Copies of the first and the last bytes that are kept, at most that many of each; they do not overlap. */
+  ends(most: number): { readonly head: Buffer; readonly tail: Buffer } {
+    const parts = [...this.#head, ...this.#tailParts()];
+    const kept = parts.reduce((sum, { length }) => sum + length, 0);
+    const first = Math.min(most, Math.ceil(kept / 2));
+    return { head: bytesFrom(parts, first), tail: bytesUpTo(parts, Math.min(most, kept - first)) };
+  }
+
   /** Hex SHA-256 of the whole stream; ends the hashing. */
   sha256(): string {
     return this.#hash === undefined ? EMPTY_SHA256 : this.#hash.digest("hex");
@@ -71,4 +79,24 @@ export class BoundedOutput {
     if (this.#tailTotal < this.#tailSize) return [this.#tail.subarray(0, this.#tailAt)];
     return [this.#tail.subarray(this.#tailAt), this.#tail.subarray(0, this.#tailAt)];
   }
+}
+
+function bytesFrom(parts: readonly Buffer[], count: number): Buffer {
+  const found: Buffer[] = [];
+  for (let [at, left] = [0, count]; left > 0 && at < parts.length; at += 1) {
+    const part = (parts[at] ?? Buffer.alloc(0)).subarray(0, left);
+    found.push(part);
+    left -= part.length;
+  }
+  return Buffer.concat(found);
+}
+
+function bytesUpTo(parts: readonly Buffer[], count: number): Buffer {
+  const found: Buffer[] = [];
+  for (let [at, left] = [parts.length - 1, count]; left > 0 && at >= 0; at -= 1) {
+    const part = parts[at] ?? Buffer.alloc(0);
+    found.unshift(part.subarray(Math.max(0, part.length - left)));
+    left -= Math.min(left, part.length);
+  }
+  return Buffer.concat(found);
 }

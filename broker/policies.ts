@@ -2,6 +2,8 @@
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { createHash } from "node:crypto";
+import type { PolicyDocument } from "../schemas/generated/types.ts";
+import type { NetEntry } from "./network/entries.ts";
 import { type CompiledPolicy, loadPolicy, type PolicyMemory, type PolicyProblem } from "./policy/index.ts";
 import { quoted, type Refusal, refusal } from "./refusal.ts";
 
@@ -12,6 +14,16 @@ export type Effective = {
   readonly hash: string;
   /** That the assigned policy's file was at when it was read; null outside git. */
   readonly commit: string | null;
+  /** What a token adds; `hash` is then another one than the policies have. */
+  readonly beyond?: Beyond;
+};
+
+/** What a token gives one command beyond its policies. */
+export type Beyond = {
+  /** The policies' own, for records. */
+  readonly policyHash: string;
+  /** Names and addresses that may be reached as well. */
+  readonly net: readonly NetEntry[];
 };
 
 type Loaded = {
@@ -75,17 +87,33 @@ export class Policies {
   effective(name: string, profile: string | undefined): Effective | Refusal {
     const base = this.#current(name);
     if (base.policy === undefined) return broken(name, base.problems);
-    const { commit } = base;
-    if (profile === undefined)
-      return { policies: [base.policy], id: base.policy.id, hash: base.policy.hash, commit };
-    const narrowing = this.#selectable(profile);
-    if ("code" in narrowing) return narrowing;
-    return {
-      policies: [base.policy, narrowing],
-      id: base.policy.id,
-      hash: jointHash(base.policy, narrowing),
-      commit,
-    };
+    const narrowing = profile === undefined ? undefined : this.#selectable(profile);
+    if (narrowing !== undefined && "code" in narrowing) return narrowing;
+    return effectiveOf(base.policy, narrowing, base.commit);
+  }
+
+  /**
+   * The assigned policy as it is now, narrowed by what narrowed it before: for what runs already, when it cannot be told any more
+   * by which profile. Undefined when the assigned one has never loaded.
+   */
+  narrowedAsBefore(name: string, { policies: [, before] }: Effective): Effective | undefined {
+    const { policy, commit } = this.#current(name);
+    if (policy === undefined || before === undefined) return policy && effectiveOf(policy, undefined, commit);
+    const known = [...this.#loaded].find(([, loaded]) => loaded.policy?.source === before.source);
+    return effectiveOf(policy, (known && this.#current(known[0]).policy) ?? before, commit);
+  }
+
+  /** Any policy by name, alone: for the operator, who asks what would hold. */
+  named(name: string): Effective | Refusal {
+    if (!NAME.test(name) || !existsSync(this.#file(name))) {
+      return refusal(
+        "unknown_profile",
+        `No policy is called ${quoted(name)}`,
+        `Name a policy in ${this.#folder}, or a shipped one`,
+      );
+    }
+    const { policy, problems, commit } = this.#current(name);
+    return policy === undefined ? broken(name, problems) : effectiveOf(policy, undefined, commit);
   }
 
   /** A policy by name as it is now, with what is wrong with its file. */
@@ -94,6 +122,11 @@ export class Policies {
     readonly problems: readonly PolicyProblem[];
   } {
     return this.#current(name);
+  }
+
+  /** Of every policy that was asked for so far, as it holds now. */
+  documents(): readonly PolicyDocument[] {
+    return [...this.#loaded.values()].flatMap(({ policy }) => policy?.document ?? []);
   }
 
   /** Reads the operator's policies, and every other one in use, whatever the times of their files say. */
@@ -185,6 +218,15 @@ function broken(name: string, problems: readonly PolicyProblem[]): Refusal {
       rule: null,
     },
   );
+}
+
+function effectiveOf(
+  base: CompiledPolicy,
+  narrowing: CompiledPolicy | undefined,
+  commit: string | null,
+): Effective {
+  if (narrowing === undefined) return { policies: [base], id: base.id, hash: base.hash, commit };
+  return { policies: [base, narrowing], id: base.id, hash: jointHash(base, narrowing), commit };
 }
 
 function jointHash(one: CompiledPolicy, other: CompiledPolicy): string {

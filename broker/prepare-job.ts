@@ -42,6 +42,7 @@ export function prepareJob(broker: Broker, agent: string, request: ExecuteReques
     approval: null,
     environment: broker.environments.of(effective.hash, () => passedVariables(effective.policies)),
     projectCommit: broker.gitHeads.of(place.project),
+    dirtyHash: broker.dirtyFiles.of(place.project),
     idempotency: callIdentity(agent, request, place.cwd),
     worldImage: broker.worldImages[seccompMode(effective.policies)],
   };

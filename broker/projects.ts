@@ -79,7 +79,8 @@ function nearestMarked(from: string): string | undefined {
   }
 }
 
-function isMarked(folder: string): boolean {
+/** Whether a folder says that it is a project, whoever may have made it say so. */
+export function isMarked(folder: string): boolean {
   if (GIT_FOLDER.test(folder)) return false;
   return existsSync(join(folder, ".git")) || existsSync(join(folder, ".substrate-profile"));
 }

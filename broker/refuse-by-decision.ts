@@ -10,6 +10,14 @@ export function refuseByDecision(job: Job): Refusal | undefined {
       "Do the task another way, or ask the operator to change the policy; trying other spellings of the same command gives the same answer";
     return refusal("policy_denied", `Policy '${policyId}' denies this command${because(job)}`, hint, facts);
   }
+  if (verdict === "ask" && job.replays !== undefined) {
+    return refusal(
+      "policy_denied",
+      `Policy '${policyId}' wants a person to approve this command${because(job)}; a replay asks nobody`,
+      "Run the command itself with POST /v1/execute, or replay it under a policy that lets it run",
+      facts,
+    );
+  }
   const silent = job.request.require_approval === true ? silentPolicy(job) : undefined;
   if (silent === undefined) return undefined;
   return refusal(

@@ -3,6 +3,7 @@ import type { FsDiff } from "../schemas/generated/types.ts";
 import type { Ending, World } from "../world/backend.ts";
 import { join } from "node:path";
 import { type Job, scopesOfJob } from "./job.ts";
+import type { CommandNetwork } from "./network/command-network.ts";
 import type { Outcome } from "./outcome.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 import type { Ran } from "./run.ts";
@@ -14,21 +15,32 @@ const NOT_EXECUTABLE = 126;
 /** 128 + SIGKILL. */
 const KILLED = 137;
 
+/** What is known of a command that ran. */
+export type Result = {
+  readonly ran: Ran;
+  readonly changes: FsDiff;
+  /** What to do about changes that are held. */
+  readonly hint: string | undefined;
+  /** Why we ended it before its time, in a sentence. */
+  readonly cutShort: string | undefined;
+  /** Undefined: its world has none. */
+  readonly network: CommandNetwork | undefined;
+};
+
 type End = { readonly exit: number; readonly signal: string | null; readonly complaint: string };
 
 /** The reply of a command that ran, with why it was cut short if it was; or the refusal of one that could not be started or lost its world. */
-export function replyOf(
-  job: Job,
-  world: World,
-  ran: Ran,
-  changes: FsDiff,
-  cutShort: string | undefined,
-): Outcome {
+export function replyOf(job: Job, world: World, { ran, changes, hint, cutShort, network }: Result): Outcome {
   const end = endOf(ran.ending);
   if ("code" in end) return { kind: "refused", error: { ...end, span_id: job.span } };
   const { verdict, mode, rule } = job.decision;
-  const reason = cutShort === undefined ? "" : `substrate: ${cutShort}\n`;
-  const complaint = Buffer.from(`${end.complaint}${reason}`);
+  const reasons = [
+    ...(cutShort === undefined ? [] : [cutShort]),
+    ...(end.exit === 0 ? [] : networkWords(network)),
+  ];
+  const complaint = Buffer.from(
+    `${end.complaint}${reasons.map((reason) => `substrate: ${reason}\n`).join("")}`,
+  );
   return {
     kind: "ran",
     reply: {
@@ -48,16 +60,35 @@ export function replyOf(
       stdout_bytes: ran.stdout.total,
       stderr_bytes: ran.stderr.total + complaint.length,
       truncated: ran.stdout.truncated || ran.stderr.truncated,
-      scopes_used: scopesOf(job, changes),
+      scopes_used: scopesOf(job, changes, network),
       fs_diff: changes,
-      usage: usageOf(ran.ending),
+      ...(hint === undefined ? {} : { hint }),
+      usage: usageOf(ran.ending, network),
       isolation: world.isolation,
     },
   };
 }
 
-/** Bytes are 0 and not null: a world has no network in this version, so nothing can have left or come. */
-export function usageOf(ending: Ending): {
+const MAX_NETWORK_WORDS = 3;
+
+/** Programs say that a name does not exist, that nobody listens, or that they were reset: a command that failed over it is told why. */
+function networkWords(network: CommandNetwork | undefined): readonly string[] {
+  const refused = someOf(network?.refused ?? [], "were refused");
+  const ask =
+    "What the task needs the operator can add to net.allowed, or ask for it: POST /v1/request_scopes with 'net:NAME:PORT'";
+  return [...refused, ...(refused.length === 0 ? [] : [ask]), ...someOf(network?.failed ?? [], "failed")];
+}
+
+function someOf(sentences: readonly string[], what: string): readonly string[] {
+  const more = sentences.length - MAX_NETWORK_WORDS;
+  return [...sentences.slice(0, MAX_NETWORK_WORDS), ...(more > 0 ? [`${more} more ${what} like these`] : [])];
+}
+
+/** Bytes are 0 and not null where a world has no network: nothing can have left or come. */
+export function usageOf(
+  ending: Ending,
+  network: CommandNetwork | undefined,
+): {
   cpu_ms: number | null;
   memory_peak_bytes: number | null;
   egress_bytes: number | null;
@@ -68,21 +99,18 @@ export function usageOf(ending: Ending): {
   return {
     cpu_ms: usage.cpuMs,
     memory_peak_bytes: usage.memoryPeakBytes,
-    egress_bytes: 0,
-    ingress_bytes: 0,
+    egress_bytes: network?.traffic.egress ?? 0,
+    ingress_bytes: network?.traffic.ingress ?? 0,
     processes: usage.processes,
   };
 }
 
-/**
- * The scopes that its token gave it, and the folders of the project that an isolated command wrote in. Plain commands'
- * writes are not seen yet.
- */
-export function scopesOf(job: Job, changes: FsDiff): string[] {
+/** The scopes that its token gave it, and the folders of the project that it wrote in. */
+export function scopesOf(job: Job, changes: FsDiff, network: CommandNetwork | undefined): string[] {
   const paths = [...changes.writes, ...changes.mods, ...changes.deletes, ...changes.dirs];
   const tops = new Set(paths.map((path) => path.split("/")[0] ?? path));
   const written = [...tops].sort().map((top) => `fs.write:${join(job.place.project, top)}`);
-  return [...new Set([...(scopesOfJob(job)?.texts ?? []), ...written])];
+  return [...new Set([...(scopesOfJob(job)?.texts ?? []), ...written, ...(network?.scopes ?? [])])];
 }
 
 function endOf(ending: Ending): End | Refusal {

@@ -24,9 +24,12 @@ export type RunRequest = {
   readonly timeoutMs: number;
   readonly maxOutputBytes: number;
   readonly onViolation: (violation: WorldViolation) => void;
+  /** Called at once, before the command can have done anything. */
+  readonly onRun?: (run: CommandRun) => void;
 };
 
 export type Ran = {
+  readonly run: CommandRun;
   readonly ending: Ending;
   readonly timedOut: boolean;
   readonly cancelled: boolean;
@@ -61,6 +64,7 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
     },
     onViolation: request.onViolation,
   });
+  request.onRun?.(run);
   const stop = new Stopper(world, run);
   const timer = setTimeout(() => stop.begin("timeout"), request.timeoutMs);
   const onAbort = (): void => stop.begin("cancelled");
@@ -74,6 +78,7 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
   await settle(world, run, ending, stop.cause === undefined ? request.background : "stopped");
   answered = true;
   return {
+    run,
     ending,
     timedOut: stop.cause === "timeout",
     cancelled: stop.cause === "cancelled",

@@ -16,11 +16,13 @@ export class Sessions {
   readonly #warm = new Map<string, Session>();
   /** Those of this process by id: LMDB shows a write only once it is committed. */
   readonly #made = new Map<string, Session>();
+  readonly #projects: Set<string>;
 
   constructor(database: RootDatabase, onFault: OnFault) {
     this.#onFault = onFault;
     this.#byId = database.openDB({ name: "sessions" });
     this.#current = database.openDB({ name: "current-sessions" });
+    this.#projects = new Set(this.#byId.getRange().map(({ value }) => value.project));
   }
 
   /** The session of an agent in a project, made if it is the first time. */
@@ -29,6 +31,11 @@ export class Sessions {
     const warm = this.#warm.get(key) ?? this.#stored(key) ?? this.#make(key, agent, project);
     this.#warm.set(key, warm);
     return warm;
+  }
+
+  /** Whether a folder was the project of any session, this one's or an earlier broker's. A real path. */
+  wasProject(folder: string): boolean {
+    return this.#projects.has(folder);
   }
 
   find(id: string): Session | undefined {
@@ -43,6 +50,7 @@ export class Sessions {
   #make(key: string, agent: string, project: string): Session {
     const session = { id: newId("ses"), agent, project };
     this.#made.set(session.id, session);
+    this.#projects.add(project);
     const writes = [this.#byId.put(session.id, session), this.#current.put(databaseKey(key), session.id)];
     for (const write of writes)
       write.catch((error: unknown) => this.#onFault("A session cannot be kept", error));

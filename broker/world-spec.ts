@@ -26,19 +26,27 @@ export type Surroundings = {
   readonly installation: readonly string[];
 };
 
+/** All of a spec but its network, and what hangs on that, which is known when a preset's tool has been asked. */
+export type SpecOfFiles = Omit<WorldSpec, "network" | "settings">;
+
 const MAX_MADE = 256;
 
-/** Specs of warm worlds, made once per policy and project: each command asks for one. */
+/** Specs of warm and of isolated worlds, made once per policy and project: each command asks for one. */
 export class WarmSpecs {
   readonly #around: Surroundings;
-  readonly #made = new Map<string, WorldSpec>();
+  readonly #made = new Map<string, SpecOfFiles>();
 
   constructor(around: Surroundings) {
     this.#around = around;
   }
 
+  /** As `of`, on an overlay with these layers. */
+  isolated(hash: string, policies: readonly CompiledPolicy[], site: Site, layers: string): SpecOfFiles {
+    return { ...this.of(hash, policies, site), access: { kind: "overlay", layers } };
+  }
+
   /** `hash` is that of the policies together. */
-  of(hash: string, policies: readonly CompiledPolicy[], site: Site): WorldSpec {
+  of(hash: string, policies: readonly CompiledPolicy[], site: Site): SpecOfFiles {
     const git = [site.git?.file, site.git?.folder?.path];
     const key = [hash, identityOf(site), site.project, ...git, ...site.profiles].join("\0");
     const known = this.#made.get(key);
@@ -55,7 +63,7 @@ export function worldSpec(
   site: Site,
   access: ProjectAccess,
   around: Surroundings,
-): WorldSpec {
+): SpecOfFiles {
   const { project, profiles, git } = site;
   const own = policies.map((policy) => fileScope(policy.document, project, around.home)).reduce(narrower);
   const files = withGitFolder(own, project, git?.folder);

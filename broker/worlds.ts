@@ -1,20 +1,21 @@
 /** The worlds of this broker: one warm world for each session, shared by its commands and ended when idle. */
-import {
-  type World,
-  type WorldBackend,
-  type WorldProcess,
-  type WorldSpec,
-  WorldUnavailable,
-} from "../world/backend.ts";
+import { type World, type WorldBackend, WorldUnavailable } from "../world/backend.ts";
+import { type EndedWarm, endListed } from "./end-listed.ts";
+import { EndingLayers } from "./ending-layers.ts";
 import { newId } from "./ids.ts";
+import { SpareWorlds } from "./spare-worlds.ts";
+import { isSame, type Wanted } from "./wanted.ts";
 
 type Warm = {
   readonly session: string;
-  readonly spec: WorldSpec;
+  readonly wanted: Wanted;
   readonly world: Promise<World>;
   readonly startedAt: string;
+  hash: string;
   users: number;
   idle: NodeJS.Timeout | undefined;
+  /** Its network takes other rules; a world that got none is what it was made as. */
+  follows: boolean;
 };
 
 /** A world is ready in some 20 ms; a host under load may take a hundred times as long. */
@@ -35,14 +36,6 @@ export type WarmWorld = {
   readonly running: number;
 };
 
-/** A world that was ended for an operator; `session` is null for that of one command alone. */
-export type EndedWarm = {
-  readonly session: string | null;
-  readonly world: World;
-  readonly commands: number;
-  readonly processes: readonly WorldProcess[];
-};
-
 export class Worlds {
   readonly #backend: WorldBackend;
   readonly #idleMs: () => number;
@@ -50,20 +43,26 @@ export class Worlds {
   readonly #retired = new Set<Warm>();
   /** Worlds of one command alone. */
   readonly #fresh = new Set<World>();
+  readonly #spares: SpareWorlds;
+  readonly #onGone: ((session: string) => void)[] = [];
+  /** Of what was for one command alone. */
+  readonly ending = new EndingLayers();
 
   constructor(backend: WorldBackend, idleMs: () => number) {
     this.#backend = backend;
     this.#idleMs = idleMs;
+    this.#spares = new SpareWorlds(backend, idleMs);
   }
 
   /**
    * The session's world, started if it is not warm or has another spec than the policy asks for now; the old one
    * ends when its last command has. Throws `WorldUnavailable`.
    */
-  async lease(session: string, spec: WorldSpec): Promise<Lease> {
+  async lease(session: string, wanted: Wanted): Promise<Lease> {
     const known = this.#warm.get(session);
-    if (known !== undefined && !isSameSpec(known.spec, spec)) this.#retire(session, known);
-    const warm = this.#warm.get(session) ?? this.#start(session, spec);
+    if (known !== undefined && !serves(known, wanted)) this.#retire(session, known);
+    const warm = this.#warm.get(session) ?? this.#start(session, wanted);
+    warm.hash = wanted.hash;
     warm.users += 1;
     clearTimeout(warm.idle);
     try {
@@ -75,15 +74,21 @@ export class Worlds {
     }
   }
 
-  /** A world for one command alone; releasing it ends it. Throws `WorldUnavailable`. */
-  async leaseFresh(spec: WorldSpec): Promise<Lease> {
-    const world = await this.#backend.start(newId("wld"), spec, AbortSignal.timeout(START_PATIENCE_MS));
+  /**
+   * A world for one command alone; releasing it ends it. With a session, its commands are expected to want more of the
+   * same, and the next is made ahead of need where it is an overlay. Throws `WorldUnavailable`.
+   */
+  async leaseFresh(wanted: Wanted, session?: string): Promise<Lease> {
+    const spare = session === undefined ? undefined : await this.#spares.begin(session, wanted);
+    const world = spare ?? (await this.#make(wanted));
     this.#fresh.add(world);
+    if (session !== undefined) this.#spares.refill(session, wanted, "begun");
     return {
       world,
       release: (held) => {
         this.#fresh.delete(world);
-        const over = world.end("its command has ended");
+        const over = this.ending.follow(world, world.end("its command has ended"));
+        if (session !== undefined) this.#spares.refill(session, wanted, "ended");
         if (held) return;
         over
           .then(() => this.#backend.dropHeld(world))
@@ -104,6 +109,16 @@ export class Worlds {
     }));
     const settled = await Promise.allSettled(entries);
     return settled.flatMap((entry) => (entry.status === "fulfilled" ? [entry.value] : []));
+  }
+
+  /** The session's world as the next command gets it; undefined when none is there or being made. */
+  current(session: string): Promise<World> | undefined {
+    return this.#warm.get(session)?.world;
+  }
+
+  /** `listener` is told of each session whose world is gone and has no successor. */
+  onGone(listener: (session: string) => void): void {
+    this.#onGone.push(listener);
   }
 
   /** Whether the session's world is there, or being made. */
@@ -129,9 +144,15 @@ export class Worlds {
       const world = await warm.world.catch(() => undefined);
       return world === undefined ? [] : [await endListed(warm.session, world, warm.users, cause)];
     });
+    await this.#spares.end(session, cause);
     const alone = session === undefined ? [...this.#fresh] : [];
     const fresh = alone.map(async (world) => [await endListed(null, world, 1, cause)]);
     return (await Promise.all([...ended, ...fresh])).flat();
+  }
+
+  /** Policies were read again: what was made ahead of need under others goes. */
+  dropSpares(): Promise<void> {
+    return this.#spares.end(undefined, "its policy has changed");
   }
 
   #of(session: string | undefined): readonly Warm[] {
@@ -140,22 +161,30 @@ export class Worlds {
   }
 
   /** Not bound to the first command's life: others may be waiting for the same world. */
-  #start(session: string, spec: WorldSpec): Warm {
+  #start(session: string, wanted: Wanted): Warm {
     if (this.#warm.size >= MAX_WARM) {
       throw new WorldUnavailable(
         `There are ${MAX_WARM} warm worlds already`,
         "Wait until some are idle, or use fewer names for agents",
       );
     }
-    const world = this.#backend.start(newId("wld"), spec, AbortSignal.timeout(START_PATIENCE_MS));
-    const startedAt = new Date().toISOString();
-    const warm: Warm = { session, spec, world, startedAt, users: 0, idle: undefined };
+    const world = this.#make(wanted);
+    const begun = { startedAt: new Date().toISOString(), hash: wanted.hash, users: 0 };
+    const warm: Warm = { session, wanted, world, ...begun, idle: undefined, follows: true };
     this.#warm.set(session, warm);
     void warm.world.then(
-      (world) => world.ended.then(() => this.#forget(session, warm)),
+      (world) => {
+        warm.follows = world.network !== null;
+        return world.ended.then(() => this.#forget(session, warm));
+      },
       () => this.#forget(session, warm),
     );
     return warm;
+  }
+
+  #make({ spec, network, settings }: Wanted): Promise<World> {
+    const patience = AbortSignal.timeout(START_PATIENCE_MS);
+    return this.#backend.start(newId("wld"), { ...spec, network, settings }, patience);
   }
 
   #release(session: string, warm: Warm): void {
@@ -204,24 +233,12 @@ export class Worlds {
     clearTimeout(warm.idle);
     this.#retired.delete(warm);
     if (this.#warm.get(session) === warm) this.#warm.delete(session);
+    if (!this.#warm.has(session)) for (const tell of this.#onGone) tell(session);
   }
 }
 
-const LIST_PATIENCE_MS = 5000;
-
-/** A world that does not answer is ended all the same. */
-async function endListed(
-  session: string | null,
-  world: World,
-  commands: number,
-  cause: string,
-): Promise<EndedWarm> {
-  const processes = await world.processes(AbortSignal.timeout(LIST_PATIENCE_MS)).catch(() => []);
-  await world.end(cause);
-  return { session, world, commands, processes };
-}
-
-/** Specs of one policy and project are one object most of the time. */
-function isSameSpec(one: WorldSpec, other: WorldSpec): boolean {
-  return one === other || JSON.stringify(one) === JSON.stringify(other);
+function serves({ wanted: made, hash, follows }: Warm, wanted: Wanted): boolean {
+  if (made.under !== wanted.under) return false;
+  if (hash !== wanted.hash && !isSame(made.settings, wanted.settings)) return false;
+  return isSame(made.spec, wanted.spec) && (follows || isSame(made.network, wanted.network));
 }

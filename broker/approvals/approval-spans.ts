@@ -1,7 +1,6 @@
 /** The lines that a question leaves in the trace. */
 import type { ApprovalPreview } from "../../schemas/generated/types.ts";
 import { eventSpan } from "../spans/event-span.ts";
-import { redact } from "../spans/redact.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import type { QuestionEnd } from "./pending.ts";
 import type { Question } from "./question.ts";
@@ -15,8 +14,6 @@ export function approvalSpan(
   event: QuestionEnd | "asked" | "previewed",
   preview: ApprovalPreview | undefined,
 ): SpanRecord {
-  const { rule } = question;
-  const cleanRule = rule === null ? null : { ...rule, fragment: redact(rule.fragment, "rule").text };
   return eventSpan({
     event_type: "approval",
     session_id: question.session,
@@ -35,6 +32,6 @@ export function approvalSpan(
       ...(preview === undefined ? {} : { preview }),
     },
     scopes_used: [],
-    decision: { verdict: "ask", mode: question.mode, rule: cleanRule },
+    decision: { verdict: "ask", mode: question.mode, rule: question.recordedRule },
   });
 }

@@ -4,12 +4,12 @@ import type { AlwaysApproval } from "../../schemas/generated/types.ts";
 import { isLabel } from "../assignment.ts";
 import type { Broker } from "../broker.ts";
 import { commandEnvironment } from "../environment.ts";
-import { type Job, scopesOfJob } from "../job.ts";
+import { type Job, scopesOfJob, secretsOfJob } from "../job.ts";
 import { groundOf } from "../judge.ts";
 import { readArgv, readShell } from "../policy/index.ts";
 import { type Refusal, refusal } from "../refusal.ts";
 import { placeOf } from "../request.ts";
-import { redact, redactWords } from "../spans/redact.ts";
+import { redact, redactRule, redactWords } from "../spans/redact.ts";
 import { policyChanged } from "./ask-person.ts";
 import { previewCommand } from "./preview.ts";
 import { noPreview } from "./preview-words.ts";
@@ -55,6 +55,7 @@ export function commandQuestion(broker: Broker, job: Job): Question | Refusal {
     profile: narrowing?.id ?? null,
     mode: decision.mode,
     rule: asksByRule(job) ? decision.rule : null,
+    recordedRule: asksByRule(job) ? redactRule(decision.rule, secretsOfJob(job)) : null,
     reason: asksByRule(job) ? (decision.rule?.reason ?? null) : "Who asks wants a person to look at it",
     subject: subjectOf(job),
     recorded: recorded.text,
@@ -190,11 +191,14 @@ function noteOfScope(text: string): string {
   return `It runs with '${text}', which was granted to it before`;
 }
 
-function recordedCommand({ request: { argv, cmd } }: Job): {
+function recordedCommand(job: Job): {
   readonly text: string;
   readonly isSecret: boolean;
 } {
-  const { text, redacted } = argv === undefined ? redact(cmd ?? "", "cmd") : redactWords(argv, "cmd");
+  const { argv, cmd } = job.request;
+  const known = secretsOfJob(job);
+  const { text, redacted } =
+    argv === undefined ? redact(cmd ?? "", "cmd", known) : redactWords(argv, "cmd", known);
   return { text, isSecret: redacted.length > 0 };
 }
 

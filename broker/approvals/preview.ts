@@ -5,13 +5,14 @@
  */
 import { join } from "node:path";
 import type { ApprovalPreview, FsDiff } from "../../schemas/generated/types.ts";
-import { type World, type WorldSpec, WorldUnavailable } from "../../world/backend.ts";
+import { type World, WorldUnavailable } from "../../world/backend.ts";
 import { asRequired } from "../borrow-world.ts";
 import type { Broker } from "../broker.ts";
 import { commandEnvironment } from "../environment.ts";
 import type { Job } from "../job.ts";
 import { type Ran, runInWorld } from "../run.ts";
 import { worldSpec } from "../world-spec.ts";
+import type { Wanted } from "../wanted.ts";
 import type { Lease } from "../worlds.ts";
 import { noPreview } from "./preview-words.ts";
 
@@ -35,22 +36,50 @@ export async function previewCommand(broker: Broker, job: Job, layers: string): 
 /** A world that keeps nothing, or why there is none. */
 async function overlayWorld(broker: Broker, job: Job, layers: string): Promise<Lease | string> {
   try {
-    const lease = asRequired(job.effective, await broker.worlds.leaseFresh(previewSpec(broker, job, layers)));
+    const lease = asRequired(job.effective, await broker.worlds.leaseFresh(previewed(broker, job, layers)));
     if ("code" in lease) return lease.message;
-    const { overlay } = lease.world.isolation;
-    if (overlay === "on") return lease;
-    lease.release(false);
-    return `This host gives the project no overlay: ${overlay}`;
+    return emptied(lease);
   } catch (error) {
     if (error instanceof WorldUnavailable) return error.message;
     throw error;
   }
 }
 
-/** As an isolated command's, which writes nothing outside of its overlay; also where stray writes would be kept. */
-function previewSpec(broker: Broker, { effective, site }: Job, layers: string): WorldSpec {
+/** The lease, if its world has an overlay; else it is given back. */
+function emptied(lease: Lease): Lease | string {
+  const { overlay } = lease.world.isolation;
+  try {
+    serveNobody(lease.world);
+    if (overlay === "on") return lease;
+  } catch (error) {
+    lease.release(false);
+    throw error;
+  }
+  lease.release(false);
+  return `This host gives the project no overlay: ${overlay}`;
+}
+
+/**
+ * As an isolated command's, which writes nothing outside of its overlay; also where stray writes would be kept. Nobody serves
+ * its network, and the rules of it are none.
+ */
+function previewed(broker: Broker, { effective, site }: Job, layers: string): Wanted {
   const access = { kind: "overlay", layers: join(broker.home.overlay, layers) } as const;
-  return { ...worldSpec(effective.policies, site, access, broker.around), strays: "refused" };
+  const spec = worldSpec(effective.policies, site, access, broker.around);
+  return {
+    spec: { ...spec, strays: "refused" },
+    network: { ports: [], ranges: [] },
+    under: "preview",
+    hash: effective.hash,
+    settings: [],
+  };
+}
+
+/** Names are unknown at once: with sockets that nobody answers on, a program would wait for its time-out. */
+function serveNobody({ network }: World): void {
+  const dns = network?.takeDns();
+  dns?.udp.close();
+  dns?.tcp.close();
 }
 
 async function tryOut(job: Job, world: World): Promise<ApprovalPreview> {

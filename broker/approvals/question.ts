@@ -36,6 +36,8 @@ export type Question = {
   readonly profile: string | null;
   readonly mode: PolicyMode;
   readonly rule: DecisionRule | null;
+  /** The same with credentials replaced, as the trace has it. */
+  readonly recordedRule: DecisionRule | null;
   readonly reason: string | null;
   /** Shown to the person exactly as it is; never recorded. */
   readonly subject: Approval["subject"];

@@ -1,4 +1,5 @@
 import type { CommandRule, PolicyDocument } from "../../schemas/generated/types.ts";
+import { type PolicyNet, readNet } from "../network/entries.ts";
 import type { CompiledPolicy, PolicyMemory } from "./decision.ts";
 import { failedExamples } from "./examples.ts";
 import { canonicalJson, type CanonicalTexts, policyHash } from "./hash.ts";
@@ -58,10 +59,12 @@ export function compilePolicy(document: PolicyDocument, places: Places, before: 
         problems.push(...complaints(rule, written).map((message) => ({ path, message })));
     }
   }
-  const { notes, refusals } = notYet(document);
-  problems.push(...refusals, ...unusablePatterns(document));
+  const { notes: missing, refusals } = notYet(document);
+  const { net, notes: idle, problems: unusableEntries } = readNet(document, places);
+  problems.push(...refusals, ...unusablePatterns(document), ...unusableEntries);
   if (problems.length > 0) return { problems };
-  return { ok: assemble(document, places, { rules, notes, known, texts: before.texts }) };
+  const notes = [...missing, ...idle];
+  return { ok: assemble(document, places, { rules, net, notes, known, texts: before.texts }) };
 }
 
 function unusablePatterns({ fs }: PolicyDocument): readonly CompileProblem[] {
@@ -76,6 +79,7 @@ function unusablePatterns({ fs }: PolicyDocument): readonly CompileProblem[] {
 
 interface Parts {
   readonly rules: readonly Rule[];
+  readonly net: PolicyNet;
   readonly notes: readonly string[];
   readonly known: KnownRules;
   readonly texts: CanonicalTexts;
@@ -84,7 +88,7 @@ interface Parts {
 function assemble(
   document: PolicyDocument,
   places: Places,
-  { rules, notes, known, texts }: Parts,
+  { rules, net, notes, known, texts }: Parts,
 ): CompiledPolicy {
   const source = (...path: string[]): string => `${places.file}:${places.lineOf(path)}`;
   const set: RuleSet = {
@@ -109,6 +113,7 @@ function assemble(
     source: places.file,
     document,
     rules: set,
+    net,
     notes,
   };
 }

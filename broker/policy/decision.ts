@@ -1,4 +1,5 @@
 import type { DecisionRule, PolicyDocument, PolicyMode, Verdict } from "../../schemas/generated/types.ts";
+import type { PolicyNet } from "../network/entries.ts";
 import type { Builtins } from "./builtins.ts";
 import type { CanonicalTexts } from "./hash.ts";
 import type { RuleSet } from "./rule-set.ts";
@@ -51,7 +52,9 @@ export interface CompiledPolicy {
   readonly source: string;
   readonly document: PolicyDocument;
   readonly rules: RuleSet;
-  /** Sentences about keys that this version does not carry out as written, and are safe or only observed. */
+  /** `net.allowed`, its presets not yet expanded. */
+  readonly net: PolicyNet;
+  /** Sentences about what is written and does nothing: keys that this version does not carry out, entries that open nothing. */
   readonly notes: readonly string[];
 }
 

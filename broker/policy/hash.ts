@@ -12,9 +12,11 @@ export function canonicalJson(value: unknown, known: CanonicalTexts): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
   const text = known.get(value);
   if (text !== undefined) return text;
-  const made = Array.isArray(value)
-    ? `[${value.map((part) => canonicalJson(part, known)).join(",")}]`
-    : objectJson(value, known);
+  const made = !Array.isArray(value)
+    ? objectJson(value, known)
+    : value.every((part) => typeof part !== "object")
+      ? JSON.stringify(value)
+      : `[${value.map((part) => canonicalJson(part, known)).join(",")}]`;
   known.set(value, made);
   return made;
 }

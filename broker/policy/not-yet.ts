@@ -18,16 +18,10 @@ interface NotYetRow {
 
 const ROWS: readonly NotYetRow[] = [
   {
-    key: "net.allowed",
+    key: "net.dns.pinned",
     effect: "stricter",
-    asked: ({ net }) => (net?.allowed ?? []).length > 0,
-    sentence: "net.allowed opens nothing yet: there is no network inside a world",
-  },
-  {
-    key: "net.egress_budget",
-    effect: "stricter",
-    asked: ({ net }) => net?.egress_budget !== undefined,
-    sentence: "net.egress_budget always holds: there is no network inside a world yet",
+    asked: ({ net }) => net?.dns?.pinned === false,
+    sentence: "net.dns.pinned: false lifts nothing: names are answered by the world's own stub alone",
   },
   {
     key: "world.isolate_network",
@@ -47,24 +41,6 @@ const ROWS: readonly NotYetRow[] = [
     asked: ({ world }) => Object.keys(world?.limits ?? {}).length > 0,
     sentence:
       "world.limits: cpu and memory need a cgroup controller, pids and disk hold without; the isolation vector says what is there, `world status` which limits hold, and world.require: [cgroup] insists on all",
-  },
-  {
-    key: "world.publish",
-    effect: "stricter",
-    asked: ({ world }) => (world?.publish ?? []).length > 0,
-    sentence: "world.publish opens no port yet",
-  },
-  {
-    key: "changes.apply",
-    effect: "stricter",
-    asked: ({ changes }) => changes?.apply === "agent",
-    sentence: "changes.apply: agent lifts nothing yet: no agent can apply held changes",
-  },
-  {
-    key: "changes.auto_apply",
-    effect: "stricter",
-    asked: ({ changes }) => (changes?.auto_apply ?? []).length > 0,
-    sentence: "changes.auto_apply applies nothing yet: held changes stay held",
   },
   {
     key: "privacy",

@@ -1,6 +1,7 @@
 import { type Arguments, sortArguments } from "./arguments.ts";
 import { type CommandWord, HOME_MARK } from "./command.ts";
 import { baseName } from "./inner.ts";
+import { looksLikePath, normalPath } from "./paths.ts";
 import type { ProgramFacts } from "./program-facts.ts";
 import { factsOf, plainName } from "./programs.ts";
 
@@ -24,6 +25,8 @@ export interface StagePattern {
   /** Sorted as the named program sorts its own words. */
   readonly facts: ProgramFacts;
   readonly own: Arguments;
+  /** Spellings of which every command that the pattern matches has one; none when nothing is sure. */
+  readonly needed: readonly string[];
   /** The same for other programs that the pattern turns out to name, by `*` or by where a name resolves to. */
   readonly others: Map<ProgramFacts, Arguments>;
 }
@@ -53,6 +56,7 @@ function readStage(texts: readonly string[], afterPipe: boolean): StagePattern {
   const words = args.filter((text) => !isOptionGlob(text)).map(patternWord);
   const programName = program.includes("*") ? null : plainName(baseName(program));
   const facts = factsOf(programName ?? "");
+  const own = sortArguments(words, facts);
   return {
     program: withMarks(program),
     programName,
@@ -62,9 +66,23 @@ function readStage(texts: readonly string[], afterPipe: boolean): StagePattern {
     optionGlobs: args.filter(isOptionGlob),
     words,
     facts,
-    own: sortArguments(words, facts),
+    own,
+    needed: neededWords(own),
     others: new Map(),
   };
+}
+
+/**
+ * The last operand tells most: `git push one` and `git push two` differ in it. Relative paths and folders by name have
+ * spellings that depend on where the command stands.
+ */
+function neededWords(own: Arguments): readonly string[] {
+  for (const { word } of [...own.operands].reverse()) {
+    if (word.kind !== "literal" || word.text.includes("\0")) continue;
+    if (!looksLikePath(word.text)) return [word.text];
+    if (word.text.startsWith("/")) return [...new Set([word.text, normalPath(word.text, null)])];
+  }
+  return [...own.options.keys()].slice(0, 1);
 }
 
 /** `--output=*` asks for the option with any value. */

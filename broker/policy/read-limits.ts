@@ -6,6 +6,11 @@ export const MAX_TEXT_LENGTH = 64 * 1024;
 export const MAX_NESTING = 200;
 /** Levels by characters: the parser looks at the text inside `$(` once for each level. 190 of 64 KiB took it 500 ms. */
 export const MAX_NESTED_TEXT = 3_000_000;
+/**
+ * Substitutions with a quote in them, by characters: where the quote is left open the parser looks for the end of each up to
+ * the end of the text. 12,000 of `$(") ` took it 500 ms.
+ */
+export const MAX_QUOTED_TEXT = 60_000_000;
 export const MAX_HERE_DOCUMENTS = 256;
 export const MAX_BACKQUOTES = 2048;
 /** `;`, `|`, `&` and newlines, wherever they stand. */
@@ -25,6 +30,10 @@ export function refuseToRead(text: string): string | null {
   if (depth > MAX_NESTING) return `A command may be nested ${MAX_NESTING} levels deep, this one is deeper`;
   if (depth * text.length > MAX_NESTED_TEXT) {
     return `A command of ${text.length} characters may be nested ${Math.floor(MAX_NESTED_TEXT / text.length)} levels deep, this one has ${depth}`;
+  }
+  const quoted = quotedSubstitutions(text);
+  if (quoted * text.length > MAX_QUOTED_TEXT) {
+    return `A command of ${text.length} characters may hold ${Math.floor(MAX_QUOTED_TEXT / text.length)} substitutions with quotes in them, this one has ${quoted}`;
   }
   const crowd = CROWDS.find(({ pattern, most }) => countOf(text, pattern) > most);
   return crowd === undefined ? null : `A command may hold ${crowd.most} ${crowd.what}, this one has more`;
@@ -52,4 +61,20 @@ function nestingDepth(text: string): number {
     } else if ((code === 41 || code === 125) && depth > 0) depth -= 1;
   }
   return deepest;
+}
+
+/** How many `$(` have a quote before their first `)`. */
+function quotedSubstitutions(text: string): number {
+  let count = 0;
+  let isOpen = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === 40 && text.charCodeAt(at - 1) === 36) isOpen = true;
+    else if (code === 41) isOpen = false;
+    else if (isOpen && (code === 34 || code === 39)) {
+      count += 1;
+      isOpen = false;
+    }
+  }
+  return count;
 }

@@ -3,6 +3,7 @@ import type { CommandAssignment, ReadCommand } from "./command.ts";
 import { literalWord } from "./read-word.ts";
 import { refuseToRead } from "./read-limits.ts";
 import { collectScript } from "./read-script.ts";
+import { MAX_READING_MS, readInTime } from "./read-time.ts";
 
 /**
  * Reads a command string as the shell would that runs it. Never throws; text that is too large, too deep or no valid
@@ -11,7 +12,7 @@ import { collectScript } from "./read-script.ts";
  * @param shell `sh` also reads what dash would make of text that bash reads otherwise (`[[`, `((`, `&>`, `$'`).
  */
 export function readShell(text: string, shell: "sh" | "bash" = "sh"): ReadCommand {
-  return collect("shell", text, (collector) =>
+  return collect("shell", text, text.length, (collector) =>
     collectScript(collector, { text, shell, depth: 0, moves: [], input: null, place: null, inside: [] }),
   );
 }
@@ -19,7 +20,7 @@ export function readShell(text: string, shell: "sh" | "bash" = "sh"): ReadComman
 /** Reads a program and its arguments that no shell will see. Wrappers in it are unwrapped all the same. */
 export function readArgv(argv: readonly string[]): ReadCommand {
   const text = argv.join(" ");
-  return collect("argv", text, (collector) => {
+  return collect("argv", text, text.length, (collector) => {
     if (argv.length === 0) return;
     const words = argv.map(literalWord);
     collector.addCommand(
@@ -54,7 +55,8 @@ export function withVariables(read: ReadCommand, variables: Readonly<Record<stri
   }));
   // Their values may be secrets: only their names are shown.
   const names = given.map(({ name }) => `${name}=…`).join(" ");
-  const run = collect("argv", names, (collector) => {
+  const length = given.reduce((sum, { value }) => sum + value.raw.length, 0);
+  const run = collect("argv", names, length, (collector) => {
     const nowhere = { start: 0, end: 0, depth: 0, moves: null, inside: [] };
     const command = { words: [], assignments: given, redirects: [], text: names, ...nowhere };
     collector.addCommand(command, { input: null, shell: "sh" });
@@ -70,19 +72,34 @@ export function withVariables(read: ReadCommand, variables: Readonly<Record<stri
 function collect(
   form: ReadCommand["form"],
   text: string,
+  length: number,
   read: (collector: CommandCollector) => void,
 ): ReadCommand {
-  const collector = new CommandCollector(collectScript);
   const refusal = refuseToRead(text);
-  if (refusal !== null) collector.addUnread(text, refusal);
-  else {
-    try {
+  if (refusal !== null) return unread(new CommandCollector(collectScript), form, text, refusal);
+  let collector = new CommandCollector(collectScript);
+  try {
+    const collected = readInTime(length, () => {
+      collector = new CommandCollector(collectScript);
       read(collector);
-    } catch (error) {
-      // The parser recurses: some texts end its stack. What was collected so far stays, and counts as incomplete.
-      if (!(error instanceof RangeError)) throw error;
-      collector.addUnread(text, "The command is nested too deeply to be read");
-    }
+      return collector.finish(form, text);
+    });
+    return (
+      collected ?? unread(collector, form, text, `The command takes longer than ${MAX_READING_MS} ms to read`)
+    );
+  } catch (error) {
+    // The parser recurses: some texts end its stack. What was collected so far stays, and counts as incomplete.
+    if (!(error instanceof RangeError)) throw error;
+    return unread(collector, form, text, "The command is nested too deeply to be read");
   }
+}
+
+function unread(
+  collector: CommandCollector,
+  form: ReadCommand["form"],
+  text: string,
+  why: string,
+): ReadCommand {
+  collector.addUnread(text, why);
   return collector.finish(form, text);
 }

@@ -1,12 +1,23 @@
 /** Groups compiled rules so that a command meets only those that could concern it. */
-import { looksLikePath, normalPath } from "./paths.ts";
-import type { StagePattern } from "./pattern.ts";
 import { type PreparedCommand, spellingsOf } from "./prepare.ts";
 import type { Rule, RuleList, RuleSet } from "./rule-set.ts";
 
 /** The rules about one program. */
-export interface ProgramRules {
-  readonly all: readonly Rule[];
+export class ProgramRules {
+  readonly all: Rule[];
+  #sorted: SortedRules | undefined;
+
+  constructor(first: Rule) {
+    this.all = [first];
+  }
+
+  /** Made when the first command asks for it: an edit of a policy makes none. */
+  sorted(): SortedRules {
+    return (this.#sorted ??= sortRules(this.all));
+  }
+}
+
+interface SortedRules {
   /** Those that say nothing that a command must have word for word. */
   readonly always: readonly Rule[];
   /** The others, by one such word: an operand or the name of an option. */
@@ -16,7 +27,7 @@ export interface ProgramRules {
 export function indexRules(
   rules: readonly Rule[],
 ): Pick<RuleSet, "byProgram" | "anyProgram" | "pipes" | "count"> {
-  const byProgram = new Map<string, Rule[]>();
+  const byProgram = new Map<string, ProgramRules>();
   const anyProgram: Rule[] = [];
   const pipes = new Map<string, Rule[]>();
   const count: Record<RuleList, number> = {
@@ -32,35 +43,24 @@ export function indexRules(
     const name = rule.stages[0]?.programName ?? null;
     if (rule.stages.length > 1) append(pipes, name ?? "", rule);
     else if (name === null) anyProgram.push(rule);
-    else append(byProgram, name, rule);
+    else {
+      const own = byProgram.get(name);
+      if (own === undefined) byProgram.set(name, new ProgramRules(rule));
+      else own.all.push(rule);
+    }
   }
-  const programs = [...byProgram].map(([name, own]) => [name, programRules(own)] as const);
-  return { byProgram: new Map(programs), anyProgram, pipes, count };
+  return { byProgram, anyProgram, pipes, count };
 }
 
-function programRules(all: readonly Rule[]): ProgramRules {
+function sortRules(all: readonly Rule[]): SortedRules {
   const always: Rule[] = [];
   const byWord = new Map<string, Rule[]>();
   for (const rule of all) {
-    const [stage] = rule.stages;
-    const words = stage === undefined ? [] : neededWords(stage);
+    const words = rule.stages[0]?.needed ?? [];
     if (words.length === 0) always.push(rule);
     for (const word of words) append(byWord, word, rule);
   }
-  return { all, always, byWord };
-}
-
-/**
- * Spellings of which every command that the pattern matches has one. The last operand tells most: `git push one` and
- * `git push two` differ in it. Relative paths and folders by name have spellings that depend on where the command stands.
- */
-function neededWords({ own }: StagePattern): readonly string[] {
-  for (const { word } of [...own.operands].reverse()) {
-    if (word.kind !== "literal" || word.text.includes("\0")) continue;
-    if (!looksLikePath(word.text)) return [word.text];
-    if (word.text.startsWith("/")) return [...new Set([word.text, normalPath(word.text, null)])];
-  }
-  return [...own.options.keys()].slice(0, 1);
+  return { always, byWord };
 }
 
 /** The rules about the program of this name that could match the command; perhaps one of them twice. */
@@ -68,9 +68,10 @@ export function* candidates(rules: ProgramRules, command: PreparedCommand): Gene
   // Whoever is known by another program's name has its words sorted by its own habits: no word can be relied on.
   const same = rules.all[0]?.stages[0]?.facts === command.facts;
   if (!same) return yield* rules.all;
-  yield* rules.always;
-  if (rules.byWord.size === 0) return;
-  for (const word of writtenWords(command)) yield* rules.byWord.get(word) ?? [];
+  const { always, byWord } = rules.sorted();
+  yield* always;
+  if (byWord.size === 0) return;
+  for (const word of writtenWords(command)) yield* byWord.get(word) ?? [];
 }
 
 function writtenWords(command: PreparedCommand): ReadonlySet<string> {
