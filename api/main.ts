@@ -79,7 +79,7 @@ async function candidate(
   if (name === "linux") {
     const { LinuxBackend } = await import("../world/linux/backend.ts");
     const { isHostRefusal } = await import("../world/linux/launch.ts");
-    return { backend: new LinuxBackend(native), yields: isHostRefusal };
+    return { backend: new LinuxBackend({ ...native, spareNetwork: true }), yields: isHostRefusal };
   }
   const { ContainerBackend } = await import("../world/container/backend.ts");
   const { containerRuntime } = await import("../world/container/runtimes.ts");

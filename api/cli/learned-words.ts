@@ -21,8 +21,9 @@ export function learnedDocument(learned: LearnedPolicy): object {
     asks: of("asked"),
     cannot_be_expressed: of("unsayable"),
     runs_isolated: of("isolated"),
-    allowed_by_now: of("allowed").length + proposal.writes.allowed,
+    allowed_by_now: of("allowed").length + proposal.writes.allowed + proposal.connections.allowed,
     writes_not_proposed: proposal.writes.stopped,
+    connections_not_proposed: proposal.connections.stopped,
     violations: observed.violations,
     skipped: { ...observed.skipped, unreadable },
   };
@@ -68,13 +69,14 @@ function howToApply({ file, ownFile }: LearnedPolicy): readonly string[] {
 }
 
 function checkedWords({ proposal }: LearnedPolicy): readonly string[] {
-  const { learned, unchanged, cases, neighbours } = proposal.checked;
+  const { learned, unchanged, connections, cases, neighbours } = proposal.checked;
   const starred = proposal.additions.filter(({ list, value }) => list !== "fs.write" && value.includes("*"));
   return [
     "",
     "Tried before it was shown:",
     `  the file loads with it, and says nothing else that is new`,
     `  ${counted(learned, "observed command")} would run; the verdict on ${unchanged} others is as it was`,
+    ...(connections === 0 ? [] : [`  ${counted(connections, "observed connection")} would be allowed`]),
     `  ${counted(neighbours, "command")} that differ in one word, and that nobody ran, are judged as before`,
     cases === 0
       ? "  the policy has no cases that it could be tried against"
@@ -96,6 +98,13 @@ function sections({ proposal, observed, unreadable }: LearnedPolicy): readonly S
     proposal.writes.stopped
       .filter((write) => write.kind === kind)
       .map(({ path, why, seen }) => `write ${path}: ${why}; ${seenWords(seen)}`);
+  const connections = proposal.connections.stopped.map(
+    ({ to, why, seen }) => `connection to ${to}: ${why}; ${seenWords(seen)}`,
+  );
+  const violations = (isNetwork: boolean): readonly string[] =>
+    observed.violations
+      .filter(({ kind }) => (kind === "name" || kind === "connection") === isNetwork)
+      .map(({ kind, subject, seen }) => `${kind} ${subject}; ${seenWords(seen)}`);
   const { redacted, beyond } = observed.skipped;
   return [
     [
@@ -107,17 +116,21 @@ function sections({ proposal, observed, unreadable }: LearnedPolicy): readonly S
       "Cannot be expressed as a rule that allows this and nothing else:",
       [...commands("unsayable"), ...writes("unsayable")],
     ],
-    ["Not proposed on purpose; write it down by hand if it is meant:", writes("held_back")],
+    [
+      "Not proposed on purpose; write it down by hand if it is meant:",
+      [...writes("held_back"), ...connections],
+    ],
     ["Runs isolated, its changes are held; there is nothing to allow:", commands("isolated")],
     [
-      "Against the rules of the world, which no list of commands or files can change:",
-      observed.violations.map(({ kind, subject, seen }) => `${kind} ${subject}; ${seenWords(seen)}`),
+      "Refused by the network; it belongs into net.allowed if it is meant (under mode: observe it is proposed from here):",
+      violations(true),
     ],
+    ["Against the rules of the world, which no list of the policy can change:", violations(false)],
     [
       "Passed over:",
       [
         ...countedRow(
-          allowedByNow(proposal.commands) + proposal.writes.allowed,
+          allowedByNow(proposal.commands) + proposal.writes.allowed + proposal.connections.allowed,
           "allowed by the policy as it is now",
         ),
         ...countedRow(redacted, "with credentials that were replaced, so what ran is not known"),

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { DoctorOptions } from "./commands/doctor.ts";
 import type { StatusOptions } from "./commands/world.ts";
 import type { RestartOptions, WarmOptions } from "./commands/world-operate.ts";
+import type { PublishOptions } from "./commands/world-publish.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** What a command line asks for, done once the whole of it is read. */
@@ -14,6 +15,10 @@ const PROFILE = [
   "a policy that narrows the assigned one (default: SUBSTRATE_PROFILE)",
 ] as const;
 const JSON_FLAG = ["--json", "as JSON"] as const;
+
+const PUBLISH_HELP = `
+A world is made when there is none. The port closes when the world ends; 'world.publish: [PORT]' in a policy opens it
+with each new one. Every program of this host can connect, and none of another host.`;
 
 export function describeWorld(program: Command, choose: (action: Action) => void): void {
   const world = program.command("world").description("The isolated worlds");
@@ -44,6 +49,18 @@ export function describeWorld(program: Command, choose: (action: Action) => void
     .option(...JSON_FLAG)
     .action((options: RestartOptions) =>
       choose(async (at) => (await import("./commands/world-operate.ts")).restartWorld(at, options)),
+    );
+  world
+    .command("publish")
+    .description("Let a port of this host's 127.0.0.1 lead to the same port of this folder's world")
+    .argument("<port>", "of the world's localhost, 1 to 65535")
+    .option("--host-port <port>", "another port of this host")
+    .option(...AGENT)
+    .option("--close", "take it back, and end what is connected")
+    .option(...JSON_FLAG)
+    .addHelpText("after", PUBLISH_HELP)
+    .action((port: string, options: PublishOptions) =>
+      choose(async (at) => (await import("./commands/world-publish.ts")).publishPort(at, port, options)),
     );
   world
     .command("doctor")

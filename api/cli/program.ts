@@ -2,7 +2,10 @@
 import { Command, CommanderError } from "commander";
 import { describeApprovals } from "./program-approvals.ts";
 import { describeBudget } from "./program-budget.ts";
+import { describeChanges } from "./program-changes.ts";
 import { describePolicy } from "./program-policy.ts";
+import { describeTrace } from "./program-trace.ts";
+import { describeReplay } from "./program-replay.ts";
 import { type Action, describeWorld } from "./program-world.ts";
 import { Complaint, EXIT_SUBSTRATE, type Terminal } from "./terminal.ts";
 
@@ -36,7 +39,9 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
   describeCommands(program, choose);
   describeApprovals(program, choose);
   describeWorld(program, choose);
+  describeChanges(program, choose);
   describeTrace(program, choose);
+  describeReplay(program, choose);
   describePolicy(program, choose);
   describeBudget(program, choose);
   program
@@ -111,53 +116,27 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
     );
 }
 
-function describeTrace(program: Command, choose: (action: Action) => void): void {
-  const trace = program
-    .command("trace")
-    .description("Recorded spans")
-    .argument("[span]", "a span id to show")
-    .option("--json", "as JSON")
-    .action((span: string | undefined, options: { json?: boolean }) => {
-      if (span === undefined) return trace.help();
-      choose(async (at) => (await import("./commands/trace.ts")).showSpan(at, span, options.json === true));
-    });
-  trace
-    .command("list")
-    .description("The newest spans")
-    .option("-n, --limit <count>", "how many", "20")
-    .option("--json", "as JSON")
-    .action((options: { limit: string; json?: boolean }) =>
-      choose(async (at) =>
-        (await import("./commands/trace.ts")).listSpans(at, options.limit, options.json === true),
-      ),
-    );
-  trace
-    .command("tail")
-    .description("Spans as they are written")
-    .action(() => choose(async (at) => (await import("./commands/trace.ts")).tailSpans(at)));
-  trace
-    .command("verify")
-    .description("Check the chain of hashes")
-    .option("--head <hash>", "a head that you kept elsewhere")
-    .option("--json", "as JSON")
-    .action((options: { head?: string; json?: boolean }) =>
-      choose(async (at) =>
-        (await import("./commands/verify.ts")).verify(at, options.head, options.json === true),
-      ),
-    );
-}
+/** Errors that say all that a person needs: shown without a stack trace. */
+const KNOWN: readonly string[] = [
+  "NoBroker",
+  "HomeRefused",
+  "ConfigRefused",
+  "TraceRefused",
+  "DatabaseRefused",
+  "AlreadyRunning",
+  "SocketInUse",
+];
 
 function complain(terminal: Terminal, error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_SUBSTRATE;
-  const known =
-    error instanceof Complaint ||
-    (error instanceof Error &&
-      ["NoBroker", "HomeRefused", "ConfigRefused", "AlreadyRunning", "SocketInUse"].includes(error.name));
-  const text = known
-    ? error.message
-    : error instanceof Error
-      ? (error.stack ?? error.message)
-      : String(error);
-  terminal.err.write(`substrate: ${text}\n`);
+  terminal.err.write(`substrate: ${wordsOf(error)}\n`);
   return EXIT_SUBSTRATE;
+}
+
+function wordsOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if ("code" in error && error.code === "ECONNRESET")
+    return "The broker went away before it answered. 'substrate broker logs' says what it saw last, 'substrate broker start' starts it again";
+  if (error instanceof Complaint || KNOWN.includes(error.name)) return error.message;
+  return error.stack ?? error.message;
 }

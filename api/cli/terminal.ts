@@ -29,12 +29,13 @@ export const EXIT_SUBSTRATE = 125;
 /** The policy denied the command. */
 export const EXIT_DENIED = 126;
 
-/** What a terminal would obey stands in it as JSON's own escapes: the document is the same to a program. */
 export function printJson(terminal: Terminal, document: unknown): void {
-  const text = JSON.stringify(document, null, 2).replace(UNSEEN, (character) =>
-    character === "\n" ? "\n" : escapedUnits(character),
-  );
-  terminal.out.write(`${text}\n`);
+  printLine(terminal, harmlessJson(JSON.stringify(document, null, 2)));
+}
+
+/** What a terminal would obey stands in it as JSON's own escapes: the document is the same to a program. */
+export function harmlessJson(json: string): string {
+  return json.replace(UNSEEN, (character) => (character === "\n" ? "\n" : escapedUnits(character)));
 }
 
 function escapedUnits(character: string): string {

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import type { Home } from "../../broker/home.ts";
-import { readLines } from "../../broker/spans/lines.ts";
+import { readTrace } from "../../broker/spans/trace-parts.ts";
 import type { Span } from "../../schemas/generated/types.ts";
 import { claimedBy } from "../serve/claim.ts";
 
@@ -15,7 +15,7 @@ export async function wantedLayers(home: Home): Promise<(layers: string) => bool
   // Layers are made before the line of their command is written: while a broker runs, those without one are its own.
   const running = claimedBy(home.startLock) !== undefined;
   const wanted = new Map(there.map((layers) => [layers, running] as const));
-  for await (const { text } of readLines(home.trace)) {
+  for await (const text of readTrace(home.trace)) {
     const span = spanOf(text);
     if (span !== undefined && wanted.has(span.span_id)) wanted.set(span.span_id, isWanted(span, running));
   }

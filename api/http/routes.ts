@@ -2,12 +2,14 @@ import type { Request, Response } from "express";
 import { handleApprovals, handleDecision, handlePreview } from "./approvals.ts";
 import { handleBudget, handleBudgetReset, handleBudgets } from "./budgets.ts";
 import type { Context } from "./context.ts";
+import { handleChange, handleDiff } from "./held.ts";
 import { handleHealth } from "./health.ts";
 import { handleReload } from "./policy.ts";
+import { handleReplay } from "./replay.ts";
 import { handleRequestScopes } from "./scopes.ts";
 import { handleSpans } from "./spans.ts";
 import { handleTrace } from "./trace.ts";
-import { handleRestart, handleWarm } from "./worlds.ts";
+import { handlePublish, handleRestart, handleWarm } from "./worlds.ts";
 
 export type Route = {
   /** Whose sockets have it; on the others it is as unknown as a path that never was. */
@@ -23,12 +25,18 @@ export const ROUTES: readonly Route[] = [
   { for: "everybody", method: "get", path: "/v1/spans", handle: handleSpans },
   { for: "everybody", method: "get", path: "/v1/health", handle: handleHealth },
   { for: "everybody", method: "post", path: "/v1/request_scopes", handle: handleRequestScopes },
+  { for: "everybody", method: "get", path: "/v1/diff/:span_id", handle: handleDiff },
+  { for: "everybody", method: "post", path: "/v1/apply/:span_id", handle: handleChange("apply") },
+  { for: "everybody", method: "post", path: "/v1/discard/:span_id", handle: handleChange("discard") },
+  { for: "everybody", method: "post", path: "/v1/undo/:span_id", handle: handleChange("undo") },
+  { for: "everybody", method: "post", path: "/v1/replay/:span_id", handle: handleReplay },
   { for: "operator", method: "get", path: "/v1/approvals", handle: handleApprovals },
   { for: "operator", method: "post", path: "/v1/approvals/:approval_id", handle: handleDecision },
   { for: "operator", method: "post", path: "/v1/approvals/:approval_id/preview", handle: handlePreview },
   { for: "operator", method: "post", path: "/v1/policy/reload", handle: handleReload },
   { for: "operator", method: "post", path: "/v1/world/warm", handle: handleWarm },
   { for: "operator", method: "post", path: "/v1/world/restart", handle: handleRestart },
+  { for: "operator", method: "post", path: "/v1/world/publish", handle: handlePublish },
   { for: "operator", method: "get", path: "/v1/budgets", handle: handleBudgets },
   { for: "operator", method: "get", path: "/v1/budgets/:agent_id", handle: handleBudget },
   { for: "operator", method: "delete", path: "/v1/budgets/:agent_id", handle: handleBudgetReset },

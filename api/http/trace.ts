@@ -11,15 +11,17 @@ export function handleTrace({ broker, caller }: Context, request: Request, respo
   if (span === undefined || !maySee(caller, span.agent_id)) {
     return sendRefusal(
       response,
-      refusal(
-        "not_found",
-        `No span is called ${quoted(id)}`,
-        "Take a span_id from a reply, or from GET /v1/spans",
-      ),
+      refusal("not_found", `No span is called ${quoted(id)}`, hintFor(broker.trace.indexing)),
     );
   }
   sendJson(response, 200, {
     span,
     children: broker.trace.childrenOf(id).filter((child) => maySee(caller, child.agent_id)),
   });
+}
+
+function hintFor(indexing: { readonly read: number; readonly all: number } | null): string {
+  if (indexing === null) return "Take a span_id from a reply, or from GET /v1/spans ('substrate trace list')";
+  const share = Math.floor((100 * indexing.read) / indexing.all);
+  return `The index of the trace is being made again (${share} %), and older spans are found when it is done: ask again then`;
 }

@@ -1,8 +1,17 @@
 import type { Request, Response } from "express";
 import { restartWorld, warmWorld } from "../../broker/operate-worlds.ts";
+import { publishWorld } from "../../broker/publish/publish-world.ts";
 import { type Refusal, refusal } from "../../broker/refusal.ts";
-import type { WorldRestartRequest, WorldWarmRequest } from "../../schemas/generated/types.ts";
-import { validateWorldRestartRequest, validateWorldWarmRequest } from "../../schemas/generated/validators.js";
+import type {
+  WorldPublishRequest,
+  WorldRestartRequest,
+  WorldWarmRequest,
+} from "../../schemas/generated/types.ts";
+import {
+  validateWorldPublishRequest,
+  validateWorldRestartRequest,
+  validateWorldWarmRequest,
+} from "../../schemas/generated/validators.js";
 import { sendJson, sendRefusal } from "./answer.ts";
 import type { Context } from "./context.ts";
 import { validDocument, type Validator } from "./valid-request.ts";
@@ -17,6 +26,12 @@ export function handleWarm(context: Context, request: Request, response: Respons
 export function handleRestart(context: Context, request: Request, response: Response): Promise<void> {
   const validate: Validator<WorldRestartRequest> = validateWorldRestartRequest;
   return operate(context, request, response, validate, (body) => restartWorld(context.broker, body));
+}
+
+/** `POST /v1/world/publish`: a port of the host that leads into the session's world, opened or closed. */
+export function handlePublish(context: Context, request: Request, response: Response): Promise<void> {
+  const validate: Validator<WorldPublishRequest> = validateWorldPublishRequest;
+  return operate(context, request, response, validate, (body) => publishWorld(context.broker, body));
 }
 
 async function operate<Body>(

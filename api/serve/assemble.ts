@@ -17,22 +17,33 @@ import { Decisions } from "../../broker/decisions.ts";
 import { BaseEnvironments, hostEnvironment } from "../../broker/environment.ts";
 import { GitFolders } from "../../broker/git-folder.ts";
 import { GitHeads } from "../../broker/git-head.ts";
+import { HeldTurns } from "../../broker/held/turns.ts";
 import { type Home, prepareHome } from "../../broker/home.ts";
 import { Idempotency } from "../../broker/idempotency/idempotency.ts";
 import { Policies } from "../../broker/policies.ts";
 import { ProgramPaths } from "../../broker/program-paths.ts";
 import { rehearse } from "../../broker/policy/index.ts";
 import { Profiles } from "../../broker/profiles.ts";
+import { publishSpan } from "../../broker/publish/publish-spans.ts";
+import { Publisher } from "../../broker/publish/publisher.ts";
 import { ScopeTokens } from "../../broker/scopes/tokens.ts";
+import { OutputSamples } from "../../broker/replay/output-samples.ts";
 import { Sessions } from "../../broker/sessions.ts";
 import { reloadSpan } from "../../broker/spans/policy-spans.ts";
 import type { OnFault } from "../../broker/spans/span-index.ts";
-import { Trace } from "../../broker/spans/trace.ts";
+import { Gateway } from "../../broker/network/gateway.ts";
+import { presetsFor } from "../../broker/network/presets/for-broker.ts";
+import { NpmRetries } from "../../broker/network/presets/npm-retries.ts";
+import { Reaches } from "../../broker/network/reach.ts";
+import { DirtyFiles } from "../../broker/project-files/dirty-files.ts";
+import type { ProjectRules } from "../../broker/projects.ts";
+import type { SpanRecord, Trace } from "../../broker/spans/trace.ts";
 import { WarmSpecs } from "../../broker/world-spec.ts";
 import { Worlds } from "../../broker/worlds.ts";
 import type { WorldImage } from "../../schemas/generated/types.ts";
 import type { Log } from "../http/context.ts";
 import type { Installation } from "../installation.ts";
+import { openTrace } from "./open-trace.ts";
 
 const DEFAULT_IDLE_SECS = 900;
 
@@ -71,11 +82,12 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
   const isLabel = (agent: string): boolean => !named.has(agent);
   const budgets = new Budgets(isLabel);
   const idempotency = new Idempotency((agent) => (isLabel(agent) ? SHARED : agent));
-  const sync = config.current().trace?.sync ?? false;
-  const trace = await Trace.open(home.trace, home.database, sync, onFault, [budgets, idempotency]);
+  const outputSamples = new OutputSamples(() => config.current().replay?.samples ?? true);
+  const trace = await openTrace(home, config, onFault, [budgets, idempotency, outputSamples], log);
   const approvals = openApprovals(trace, onFault);
   const scopeTokens = new ScopeTokens(isLabel);
   const decisions = new Decisions();
+  const readAgain: (() => void)[] = [];
   const gitHeads = new GitHeads(parts.uid);
   const policies = new Policies(
     home.policies,
@@ -83,7 +95,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     (file) => gitHeads.around(file),
     (name, policy, problems, news) => {
       decisions.clear();
-      if (news) trace.event(reloadSpan(name, policy, problems));
+      if (news) tellReload(trace, reloadSpan(name, policy, problems), onFault);
       if (policy !== undefined) approvals.policyRead(policy.source, policy.hash);
       if (policy !== undefined) scopeTokens.policyRead(policy.source, policy.hash);
       if (policy !== undefined)
@@ -93,6 +105,8 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
           { policy: name, problems: problems.map(({ text }) => text) },
           "Policy does not load; the last good one stays",
         );
+      // Once whoever asked has it: worlds ask for their policies by the same way.
+      if (news) setImmediate(() => readAgain.forEach((follow) => follow()));
     },
   );
   const hidden = home.hidden.map((path) => realpathSync(path));
@@ -101,12 +115,36 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     hidden,
     installation: installation.sealed,
   };
+  const sessions = new Sessions(trace.database, onFault);
+  const projectRules = (): ProjectRules => ({
+    home: around.home,
+    hidden,
+    uid: parts.uid,
+    installation: installation.root,
+    roots: (config.current().projects ?? []).map((path) => inHome(path, around.home)),
+  });
+  const known = { rules: projectRules, wasProject: (folder: string) => sessions.wasProject(folder) };
+  const presets = presetsFor(parts.host, known, () => policies.documents());
+  const gateway = new Gateway({
+    reaches: new Reaches(presets),
+    budgets,
+    record: (line) => trace.event(line),
+    onFault: (what, error) => onFault(`A world's network: ${what}`, error),
+  });
+  readAgain.push(() => gateway.recheck());
+  const idleMs = (): number => (config.current().worlds?.idle_secs ?? DEFAULT_IDLE_SECS) * 1000;
+  const worlds = new Worlds(parts.backend, idleMs);
+  readAgain.push(() => void worlds.dropSpares());
   return {
     home,
     version: installation.version,
     backend: parts.backend,
-    worlds: new Worlds(parts.backend, () => (config.current().worlds?.idle_secs ?? DEFAULT_IDLE_SECS) * 1000),
-    sessions: new Sessions(trace.database, onFault),
+    worlds,
+    heldTurns: new HeldTurns(),
+    publisher: openPublisher(worlds, sessions, trace, log),
+    gateway,
+    npmRetries: new NpmRetries(presets),
+    sessions,
     activity: new Activity(),
     budgets,
     idempotency,
@@ -115,7 +153,9 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     profiles: new Profiles(),
     gitFolders: new GitFolders(),
     gitHeads,
+    dirtyFiles: new DirtyFiles(),
     trace,
+    outputSamples,
     approvals,
     scopeTokens,
     always: new AlwaysFile(home.approvals, (problems) =>
@@ -134,14 +174,17 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     config: () => config.current(),
     reloadSettings: () => config.reload(),
     onSettings: (listener) => followers.push(listener),
-    projectRules: () => ({
-      home: around.home,
-      hidden,
-      uid: parts.uid,
-      installation: installation.root,
-      roots: (config.current().projects ?? []).map((path) => inHome(path, around.home)),
-    }),
+    projectRules,
   };
+}
+
+/** Policies are read wherever their files are compared, for each connection too: a full disk must not end the broker there. */
+function tellReload(trace: Trace, line: SpanRecord, onFault: OnFault): void {
+  try {
+    trace.event(line);
+  } catch (error) {
+    onFault("A policy was read again, which cannot be recorded", error);
+  }
 }
 
 function openApprovals(trace: Trace, onFault: OnFault): Approvals {
@@ -154,6 +197,28 @@ function openApprovals(trace: Trace, onFault: OnFault): Approvals {
     },
     onFault,
   );
+}
+
+function openPublisher(worlds: Worlds, sessions: Sessions, trace: Trace, log: Log): Publisher {
+  const publisher = new Publisher({
+    worldOf: (session) => worlds.current(session),
+    ownerOf: (session) => {
+      const { agent, project } = sessions.find(session) ?? { agent: "unknown", project: "unknown" };
+      return `agent '${agent}' in '${project}'`;
+    },
+    onEvent: (event) => {
+      const words = { ...event, event: undefined };
+      if (event.event === "failed") log.warn(words, "A port that a policy publishes is not open");
+      else log.info(words, `A port of the host that leads into a world is ${event.event}`);
+      try {
+        trace.event(publishSpan(event, sessions.find(event.session)));
+      } catch (error) {
+        log.error({ err: error }, "What happened to a published port is in this log and not in the trace");
+      }
+    },
+  });
+  worlds.onGone((session) => publisher.closeAll(session, "its world has ended"));
+  return publisher;
 }
 
 /** Those that have a socket of their own. */

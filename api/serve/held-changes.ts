@@ -1,9 +1,28 @@
 import type { Broker } from "../../broker/broker.ts";
 import { mayHold } from "../../broker/changes.ts";
+import { eventSpan } from "../../broker/spans/event-span.ts";
 import type { Log } from "../http/context.ts";
 
 const HOUR_MS = 3_600_000;
 const DEFAULT_MAX_AGE_HOURS = 168;
+
+/**
+ * Finishes or takes back what a broker that was killed was applying, and says so in the trace. To be called before
+ * anything else touches held changes.
+ */
+export async function recoverChanges(broker: Broker, log: Log): Promise<void> {
+  try {
+    for (const message of (await broker.backend.held?.recover(broker.home.overlay)) ?? []) {
+      log.warn({ recovered: message }, "An apply or undo that was cut off is settled");
+      broker.trace.event(eventSpan({ event_type: "world", outcome: "ended", message }));
+    }
+  } catch (error) {
+    log.error(
+      { err: error },
+      "What a killed broker was applying cannot be settled: it is tried at the next start",
+    );
+  }
+}
 
 /**
  * Removes what a broker that was killed left of its isolated commands. To be called before the first command can come:
@@ -11,7 +30,9 @@ const DEFAULT_MAX_AGE_HOURS = 168;
  */
 export function dropLeftChanges(broker: Broker, log: Log): void {
   broker.backend
-    .dropLeft(broker.home.overlay, (span) => mayHold(broker.trace.find(span)))
+    .dropLeft(broker.home.overlay, (span) =>
+      mayHold(broker.trace.find(span), () => broker.trace.childrenOf(span)),
+    )
     .then((removed) => {
       if (removed > 0) log.info({ removed }, "Layers of commands that were lost are removed");
     })

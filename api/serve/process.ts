@@ -1,10 +1,11 @@
 /** `substrate broker start --foreground`: one broker from its start to its signal. */
 import { chmodSync } from "node:fs";
 import { pino } from "pino";
+import { askAhead } from "../../broker/ask-ahead.ts";
 import type { BackendChoice, WorldBackend } from "../../broker/broker.ts";
 import { prepareHome } from "../../broker/home.ts";
 import type { Log } from "../http/context.ts";
-import { dropLeftChanges, expireHeldChanges } from "./held-changes.ts";
+import { dropLeftChanges, expireHeldChanges, recoverChanges } from "./held-changes.ts";
 import { assembleBroker, type Parts } from "./assemble.ts";
 import { claimStart } from "./claim.ts";
 import { serve } from "./serve.ts";
@@ -37,6 +38,8 @@ export async function runBroker(options: ProcessOptions): Promise<void> {
     const backend = await options.createBackend((choice) => sayChoice(choice, log));
     const broker = await assembleBroker({ ...options, backend, log });
     log.level = broker.config().log?.level ?? "info";
+    askAhead(broker);
+    await recoverChanges(broker, log);
     dropLeftChanges(broker, log);
     const running = await serve(broker, log);
     // Ahead of the first command, which asks for the same answer.
@@ -63,9 +66,12 @@ function sayChoice({ backend, refused }: BackendChoice, log: Log): void {
   else log.warn({ backend, refused }, "Backend chosen; the ones before it are refused by this host");
 }
 
-/** Listened to before anything is opened: a signal that comes early stops the broker as soon as it is up. */
+/**
+ * Listened to before anything is opened: a signal that comes early stops the broker as soon as it is up. The listeners stay:
+ * execa has its own while a tool of the host is asked, and ends the process by the signal when it finds no other.
+ */
 function untilSignal(): Promise<string> {
   return new Promise((resolve) => {
-    for (const name of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.once(name, () => resolve(name));
+    for (const name of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(name, () => resolve(name));
   });
 }

@@ -58,7 +58,7 @@ function agentsOf(broker: Broker): { readonly has: (name: string) => boolean } {
 const LAST_ANSWERS_MS = 5000;
 
 /**
- * Order: no new calls, no questions, then no worlds (which ends every command), then the last answers and lines of the commands that
+ * Order: no new calls, no questions, no ports into worlds, then no worlds (which ends every command), then the last answers and lines of the commands that
  * were ended, then the record. A caller that does not read its answer is not waited for.
  */
 async function stop(broker: Broker, open: readonly Open[], agents: AgentSockets, log: Log): Promise<void> {
@@ -66,7 +66,9 @@ async function stop(broker: Broker, open: readonly Open[], agents: AgentSockets,
   agents.close();
   const answered = broker.activity.close();
   broker.approvals.close();
+  broker.publisher.end();
   await broker.backend.close();
+  broker.gateway.close();
   const patience = new AbortController();
   await Promise.race([
     answered,

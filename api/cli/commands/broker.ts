@@ -28,7 +28,7 @@ export async function startBroker(terminal: Terminal, options: StartOptions): Pr
     return 0;
   }
   if (runs) await stopBroker(terminal);
-  await startDetached(terminal);
+  await startProcess(terminal, true);
   printLine(terminal, `The broker runs${pidWords(terminal)}: ${terminal.home.agentSocket}`);
   return 0;
 }
@@ -40,12 +40,17 @@ async function runHere(terminal: Terminal): Promise<number> {
   return 0;
 }
 
-async function startDetached(terminal: Terminal): Promise<void> {
+/**
+ * Starts one in a process of its own, and returns once it answers. Throws {@link Complaint}.
+ *
+ * @param detached it outlives the terminal; without, Ctrl-C stops it together with whoever started it.
+ */
+export async function startProcess(terminal: Terminal, detached: boolean): Promise<void> {
   const { home, installation, environment } = terminal;
   prepareHome(home, terminal.uid);
   const log = openSync(`${home.log}.start`, "w", 0o600);
   const child = spawn(process.execPath, [installation.launcher, "broker", "start", "--foreground"], {
-    detached: true,
+    detached,
     stdio: ["ignore", log, log],
     cwd: terminal.cwd,
     env: environment,
@@ -58,25 +63,37 @@ async function startDetached(terminal: Terminal): Promise<void> {
   child.once("error", () => {
     gone = true;
   });
-  const end = Date.now() + START_PATIENCE_MS;
+  let end = Date.now() + START_PATIENCE_MS;
+  let logged = sizeOf(home.log);
   while (!(await isAnswered(home.agentSocket))) {
+    // It says how far it is when it reads a trace whose index is lost.
+    const now = sizeOf(home.log);
+    if (now !== logged) end = Date.now() + START_PATIENCE_MS;
+    logged = now;
     if (gone)
       throw new Complaint(`The broker did not start:\n${readFileSync(`${home.log}.start`, "utf8").trim()}`);
     if (Date.now() > end)
       throw new Complaint(
-        `The broker did not answer within ${START_PATIENCE_MS / 1000} s. Look into ${home.log}`,
+        `The broker did not answer, nor log a word, within ${START_PATIENCE_MS / 1000} s. Look into ${home.log}`,
       );
     await sleep(POLL_MS);
   }
   child.unref();
 }
 
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
 /** Stops the broker and waits until it is gone. Safe to repeat. */
 export async function stopBroker(terminal: Terminal): Promise<number> {
-  if (!(await isAnswered(terminal.home.controlSocket))) {
-    printLine(terminal, "The broker does not run");
-    return 0;
-  }
+  printLine(terminal, (await endBroker(terminal)) ? "The broker has stopped" : "The broker does not run");
+  return 0;
+}
+
+/** The same without a word: whether one ran. Throws {@link Complaint} when it does not stop. */
+export async function endBroker(terminal: Terminal): Promise<boolean> {
+  if (!(await isAnswered(terminal.home.controlSocket))) return false;
   const file = readBrokerFile(terminal);
   if (file === undefined || claimedBy(terminal.home.startLock) !== file.pid) {
     throw new Complaint(
@@ -90,8 +107,7 @@ export async function stopBroker(terminal: Terminal): Promise<number> {
       throw new Complaint(`The broker (pid ${file.pid}) has not stopped within ${STOP_PATIENCE_MS / 1000} s`);
     await sleep(POLL_MS);
   }
-  printLine(terminal, "The broker has stopped");
-  return 0;
+  return true;
 }
 
 export async function brokerStatus(terminal: Terminal, json: boolean): Promise<number> {

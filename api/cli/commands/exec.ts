@@ -3,7 +3,7 @@ import type { ExecuteReply } from "../../../schemas/generated/types.ts";
 import { type Answer, call } from "../../client.ts";
 import { askingHere } from "../ask-here.ts";
 import { exitOfRefusal, wordsOf } from "../replies.ts";
-import { Complaint, printJson, type Terminal } from "../terminal.ts";
+import { Complaint, harmlessLine, printJson, type Terminal } from "../terminal.ts";
 import { type CommandOptions, commandBody, commandSocket } from "./command-body.ts";
 import { stdinField } from "./stdin-field.ts";
 
@@ -54,11 +54,13 @@ function show(terminal: Terminal, reply: ExecuteReply): void {
       `substrate: the middle of the output is left out (${reply.stdout_bytes} bytes, ${reply.stderr_bytes} on stderr)\n`,
     );
   if (reply.timed_out) terminal.err.write("substrate: the command was ended because its time was over\n");
-  if (reply.fs_diff?.held !== true) return;
-  const { writes, mods, deletes } = reply.fs_diff;
-  terminal.err.write(
-    `substrate: changes are held and not in the project: ${writes.length} written, ${mods.length} modified, ${deletes.length} deleted (${reply.span_id})\n`,
-  );
+  if (reply.fs_diff?.held === true) {
+    const { writes, mods, deletes } = reply.fs_diff;
+    terminal.err.write(
+      `substrate: changes are held and not in the project: ${writes.length} written, ${mods.length} modified, ${deletes.length} deleted (${reply.span_id})\n`,
+    );
+  }
+  if (reply.hint !== undefined) terminal.err.write(`substrate: ${harmlessLine(reply.hint)}\n`);
 }
 
 function milliseconds(text: string): number {

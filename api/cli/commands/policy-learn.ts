@@ -7,11 +7,12 @@ import type { PathKind } from "../../../broker/learn/write-fates.ts";
 import { type CompiledPolicy, loadPolicy, type Where } from "../../../broker/policy/index.ts";
 import { type FoundCases, readCases } from "../../../broker/policy-cases/read-cases.ts";
 import { locateProject } from "../../../broker/projects.ts";
-import { readLines } from "../../../broker/spans/lines.ts";
+import { readTrace } from "../../../broker/spans/trace-parts.ts";
 import type { Span } from "../../../schemas/generated/types.ts";
 import { learnedDocument, printLearned } from "../learned-words.ts";
 import { caseFolders, policyFile } from "../policy-files.ts";
 import { Complaint, printJson, type Terminal } from "../terminal.ts";
+import { timeBefore } from "../times.ts";
 
 export type LearnOptions = {
   readonly policy: string;
@@ -85,7 +86,7 @@ async function observe(
   const observations = new Observations(wanted);
   const policy = `"policy_id":${JSON.stringify(wanted.policyId)}`;
   let unreadable = 0;
-  for await (const { text } of readLines(trace)) {
+  for await (const text of readTrace(trace)) {
     if (!text.includes(policy)) continue;
     const span = spanIn(text);
     if (span === undefined) unreadable += 1;
@@ -142,19 +143,4 @@ function copyOf({ home, installation }: Terminal, file: string): string | undefi
   return file.startsWith(`${installation.policies}/`)
     ? `${home.policies}/${file.slice(installation.policies.length + 1)}`
     : undefined;
-}
-
-const UNITS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** An ISO time, or one that long ago. */
-function timeBefore(text: string, now: number): string {
-  const [, count, unit] = /^(\d{1,6})([mhd])$/.exec(text) ?? [];
-  const factor = UNITS[unit ?? ""];
-  if (count !== undefined && factor !== undefined)
-    return new Date(now - Number(count) * factor).toISOString();
-  const time = /^\d{4}-\d{2}-\d{2}/.test(text) ? new Date(text) : undefined;
-  if (time !== undefined && !Number.isNaN(time.getTime())) return time.toISOString();
-  throw new Complaint(
-    `Cannot use '${text}' as --since: it must be a time such as 2026-01-31T12:00:00Z, or 90m, 24h or 7d`,
-  );
 }

@@ -1,19 +1,22 @@
 import { fileLists } from "../../../broker/file-lists.ts";
+import type { PolicyNet } from "../../../broker/network/entries.ts";
 import { loadPolicy } from "../../../broker/policy/index.ts";
 import { ownPolicyFiles, policyFile } from "../policy-files.ts";
-import { Complaint, harmless, printJson, printLine, type Terminal } from "../terminal.ts";
+import { type ShownPresets, shownPresets } from "../preset-words.ts";
+import { Complaint, harmless, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
 
-/** A policy as it is loaded. Needs no broker. */
-export function showPolicy(terminal: Terminal, name: string, json: boolean): number {
+/** A policy as it is loaded, and what its presets stand for on this host. Needs no broker. */
+export async function showPolicy(terminal: Terminal, name: string, json: boolean): Promise<number> {
   const file = policyFile(terminal, name);
   const result = loadPolicy(file);
   if ("problems" in result)
     throw new Complaint(
       `Policy '${name}' does not load:\n${result.problems.map(({ text }) => `  ${text}`).join("\n")}`,
     );
-  const { id, mode, hash, document, notes } = result.ok;
+  const { id, mode, hash, document, net, notes } = result.ok;
+  const presets = await shownPresets(terminal, result.ok);
   if (json) {
-    printJson(terminal, { id, file, hash, document, fs: fileLists(document), notes });
+    printJson(terminal, { id, file, hash, document, fs: fileLists(document), presets, notes });
     return 0;
   }
   printLine(terminal, `${id}: ${document.name} (${mode})`);
@@ -25,8 +28,32 @@ export function showPolicy(terminal: Terminal, name: string, json: boolean): num
   }
   for (const [list, paths] of Object.entries(fileLists(document)))
     for (const path of paths) printLine(terminal, `  ${list.padEnd(15)} ${harmless(path)}`);
+  printNet(terminal, net, mode, presets);
   for (const note of notes) printLine(terminal, `  note: ${note}`);
   return 0;
+}
+
+/** What no entry means: CONTRACT §7. */
+const NO_ENTRY = {
+  enforce: "nothing: commands have no network",
+  observe: "nothing: every host outside is reached all the same, and recorded as would_deny",
+} as const;
+
+/** `net.allowed  @npm  = registry.example:443`; a list that is empty, or not there, says what that means. */
+function printNet(
+  terminal: Terminal,
+  { entries }: PolicyNet,
+  mode: keyof typeof NO_ENTRY,
+  presets: ShownPresets,
+): void {
+  const title = "net.allowed".padEnd(15);
+  if (entries.length === 0) printLine(terminal, `  ${title} ${NO_ENTRY[mode]}`);
+  for (const { written, allows } of entries) {
+    const preset = allows.kind === "preset" ? presets[allows.preset] : undefined;
+    const hosts = preset === undefined ? "" : ` = ${preset.hosts.join(" ") || "nothing"}`;
+    printLine(terminal, `  ${title} ${harmlessLine(written + hosts)}`);
+    for (const note of preset?.notes ?? []) printLine(terminal, `    note: ${harmlessLine(note)}`);
+  }
 }
 
 /** Checks each policy. Exit 1 when one does not load. */

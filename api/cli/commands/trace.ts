@@ -1,13 +1,13 @@
-import { existsSync, statSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
-import { readLines } from "../../../broker/spans/lines.ts";
-import type { Span, SpansReply, TraceReply } from "../../../schemas/generated/types.ts";
+import type { Span, SpanConnection, TraceReply } from "../../../schemas/generated/types.ts";
 import { previewWords } from "../approval-words.ts";
-import { coloursFor, paintVerdict } from "../colours.ts";
 import { ask } from "../replies.ts";
-import { Complaint, harmless, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
+import { spanLine, trafficWords } from "../span-lines.ts";
+import { harmless, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
 
-const TAIL_MS = 200;
+type Row = readonly [name: string, value: string | null];
+
+/** Paths of each list that a person is shown. */
+const MAX_SHOWN = 20;
 
 /** One span with everything that was recorded of it. */
 export async function showSpan(terminal: Terminal, id: string, json: boolean): Promise<number> {
@@ -16,63 +16,90 @@ export async function showSpan(terminal: Terminal, id: string, json: boolean): P
     printJson(terminal, { span, children });
     return 0;
   }
-  const rows: readonly (readonly [string, string | null])[] = [
+  const rows: readonly Row[] = [
     ["command", span.cmd],
+    ...connectionRows(span),
+    ["violation", violationWords(span)],
+    ["changes", heldWords(span)],
     ["folder", span.cwd],
     ["agent", span.agent_id],
     ["policy", `${span.policy_id} ${span.policy_hash}`],
     ["verdict", verdictWords(span)],
     ["approval", approvalWords(span)],
+    ["dropped", droppedWords(span)],
     ["outcome", outcomeWords(span)],
+    ["because", reasonWords(span)],
+    ["replay of", span.given?.replays ?? null],
     ["duration", span.duration_ms === null ? null : `${span.duration_ms} ms`],
+    ["network", networkWords(span)],
+    ["scopes", scopeWords(span)],
     ["world", span.world_id],
     ["session", span.session_id],
     ["chain", `${span.seq} ${span.hash}`],
   ];
   printLine(terminal, `${span.span_id}  ${span.event_type}  ${span.ts}`);
   for (const [name, value] of rows)
-    if (value !== null) printLine(terminal, `  ${name.padEnd(9)} ${harmless(value)}`);
+    if (value !== null) printLine(terminal, `  ${name.padEnd(9)} ${indented(value)}`);
   printChanges(terminal, span);
-  for (const child of children) printLine(terminal, `  child     ${line(terminal, child)}`);
+  for (const child of children) printLine(terminal, `  child     ${spanLine(terminal, child)}`);
   return 0;
 }
 
-export async function listSpans(terminal: Terminal, limit: string, json: boolean): Promise<number> {
-  const reply = await ask<SpansReply>(terminal, `/v1/spans?limit=${encodeURIComponent(limit)}`);
-  if (json) printJson(terminal, reply);
-  else for (const span of reply.spans) printLine(terminal, line(terminal, span));
-  return 0;
+/** Lines of a command stand below its first one, so that none can look like a row. */
+function indented(value: string): string {
+  return harmless(value).replaceAll("\n", `\n${" ".repeat(12)}`);
 }
 
-/** Prints spans as they are written, until it is interrupted. */
-export async function tailSpans(terminal: Terminal): Promise<number> {
-  const path = terminal.home.trace;
-  if (!existsSync(path)) throw new Complaint(`There is no trace yet at '${path}'`);
-  let from = statSync(path).size;
-  for (;;) {
-    for await (const { offset, length, text } of readLines(path, from)) {
-      printLine(terminal, line(terminal, JSON.parse(text) as Span));
-      from = offset + length + 1;
-    }
-    await sleep(TAIL_MS);
-  }
+function connectionRows({ connection }: Span): readonly Row[] {
+  if (connection === undefined || connection === null) return [];
+  const { host, port, address, program, pid } = connection;
+  return [
+    ["to", harmlessLine(`${host}:${port}${address === null || address === host ? "" : ` at ${address}`}`)],
+    [
+      "program",
+      program === null ? null : harmlessLine(`${program}${pid === null ? "" : ` (pid ${pid} of its world)`}`),
+    ],
+  ];
 }
 
-function line(terminal: Terminal, span: Span): string {
-  if (span.cmd === null) return eventLine(span);
-  const asked = span.approval?.event;
-  const verdict =
-    asked === undefined
-      ? paintVerdict(coloursFor(terminal), span.decision?.verdict ?? "-")
-      : `approval ${asked}`;
-  const exit = span.exit === null ? "-" : String(span.exit);
-  return `${span.ts}  ${span.span_id}  ${verdict}  exit ${exit}  ${span.agent_id}  ${harmless(span.cmd ?? "").split("\n")[0]}`;
+/** What was done with held changes, or where those of a command are to be looked at. */
+function heldWords({
+  held_changes: event,
+  fs_diff: diff,
+  span_id: id,
+  parent_span: parent,
+}: Span): string | null {
+  if (event === undefined) return diff?.held === true ? `held: 'substrate diff ${id}' shows them` : null;
+  const counts = event.done === null ? "" : `, ${event.done} done, ${event.left ?? 0} left`;
+  const paths = event.paths === null ? "all" : harmlessLine(event.paths.join(" "));
+  return `${event.action} by ${event.by} of ${parent}: ${paths}${counts}`;
 }
 
-/** What is no command: `policy_reload  ended  policy default`. */
-function eventLine(span: Span): string {
-  const about = span.agent_id ?? (span.policy_id === null ? "" : `policy ${span.policy_id}`);
-  return `${span.ts}  ${span.span_id}  ${span.event_type}  ${span.outcome ?? "-"}  ${harmless(about)}`.trimEnd();
+function violationWords({ event_type: type, violation, message }: Span): string | null {
+  if (type !== "violation" || violation === undefined || violation === null) return null;
+  const sentence = message === undefined || message === null ? "" : `: ${message}`;
+  return harmlessLine(`${violation.kind} ${violation.subject}${sentence}`);
+}
+
+/** Why it was refused, or what limit it met; where that stands nowhere else. */
+function reasonWords({ code, message, dropped, event_type: type, violation }: Span): string | null {
+  const isTold = dropped !== undefined || (type === "violation" && (violation ?? null) !== null);
+  if (isTold || (message ?? null) === null) return null;
+  return harmlessLine((code ?? null) === null ? `${message}` : `${message} (${code})`);
+}
+
+function droppedWords({ dropped, message }: Span): string | null {
+  if (dropped === undefined) return null;
+  return `${message ?? ""}\n${dropped.files.map(({ file }) => file).join(" ")}`;
+}
+
+function networkWords({ usage }: Span): string | null {
+  if (usage === null || (usage.egress_bytes === 0 && usage.ingress_bytes === 0)) return null;
+  return trafficWords(usage) || null;
+}
+
+function scopeWords({ scopes_used: scopes }: Span): string | null {
+  return scopes === null || scopes.length === 0 ? null : scopes.join(" ");
 }
 
 function verdictWords({ decision }: Span): string | null {
@@ -91,9 +118,14 @@ function approvalWords({ approval_id: id, approval }: Span): string | null {
 
 function outcomeWords(span: Span): string {
   if (span.event_type === "command_start") return "still running";
+  if (span.connection !== undefined && span.connection !== null) return endWords(span.connection);
   const outcome = span.outcome ?? "-";
   if (span.signal !== null && span.signal !== undefined) return `${outcome}, ended by ${span.signal}`;
   return span.exit === null ? outcome : `${outcome}, exit ${span.exit}`;
+}
+
+function endWords({ ended, reason }: SpanConnection): string {
+  return reason === null ? ended : harmlessLine(`${ended}: ${reason}`);
 }
 
 function printChanges(terminal: Terminal, { fs_diff: diff }: Span): void {
@@ -104,7 +136,10 @@ function printChanges(terminal: Terminal, { fs_diff: diff }: Span): void {
     ["-", diff.deletes],
     ["d", diff.dirs],
   ] as const;
-  for (const [mark, paths] of marks)
-    for (const path of paths.slice(0, 20)) printLine(terminal, `  ${mark} ${harmlessLine(path)}`);
-  if (diff.summary !== null) printLine(terminal, `  changes   ${diff.summary}`);
+  for (const [mark, paths] of marks) {
+    for (const path of paths.slice(0, MAX_SHOWN)) printLine(terminal, `  ${mark} ${harmlessLine(path)}`);
+    if (paths.length > MAX_SHOWN)
+      printLine(terminal, `  ${mark} … and ${paths.length - MAX_SHOWN} more: --json lists them`);
+  }
+  if (diff.summary !== null) printLine(terminal, `  changes   ${indented(diff.summary)}`);
 }

@@ -1,20 +1,68 @@
 import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { SpanIndex } from "../../../broker/spans/span-index.ts";
-import { verifyTrace } from "../../../broker/spans/verify.ts";
+import { rotatedParts } from "../../../broker/spans/trace-parts.ts";
+import { type Verification, verifyTrace } from "../../../broker/spans/verify.ts";
 import { Complaint, printJson, printLine, type Terminal } from "../terminal.ts";
 
 /** Checks the trace against itself, the database's head and a head that was kept elsewhere. Exit 1 when it does not hold. */
 export async function verify(terminal: Terminal, head: string | undefined, json: boolean): Promise<number> {
   const { trace, database } = terminal.home;
-  if (!existsSync(trace)) throw new Complaint(`There is no trace at '${trace}'`);
-  const index = new SpanIndex(database, { readOnly: true });
-  const known = index.watermark()?.head;
-  const lost = index.lostHeads();
-  await index.close();
-  const kept = [...(known === undefined ? [] : [known]), ...lost, ...(head === undefined ? [] : [head])];
-  const result = await verifyTrace(trace, kept);
+  if (head !== undefined && !/^sha256:[0-9a-f]{64}$/.test(head))
+    throw new Complaint(`Cannot look for the head '${head}': sha256: and 64 hexadecimal digits are wanted`);
+  // Killed while it began a new file, a broker leaves none that is live, and all the others.
+  if (!existsSync(trace) && rotatedParts(trace).length === 0)
+    throw new Complaint(`There is no trace at '${trace}'`);
+  const known = await knownHeads(database);
+  const tell = progressOn(terminal);
+  const result = await verifyTrace(trace, [...known, ...(head === undefined ? [] : [head])], tell);
+  tell(undefined);
   if (json) printJson(terminal, result);
-  else if (result.ok) printLine(terminal, `The trace holds: ${result.lines} lines, head ${result.head}`);
-  else printLine(terminal, `The trace does not hold at line ${result.line}: ${result.wrong}`);
+  else for (const line of wordsOf(result)) printLine(terminal, line);
   return result.ok ? 0 : 1;
+}
+
+async function knownHeads(database: string): Promise<readonly string[]> {
+  if (!existsSync(join(database, "data.mdb"))) return [];
+  const index = new SpanIndex(database, { readOnly: true });
+  try {
+    const { head, lostHeads } = index.state;
+    return [...(head === undefined || head.hash === null ? [] : [head.hash]), ...lostHeads];
+  } finally {
+    await index.close();
+  }
+}
+
+function wordsOf(result: Verification): readonly string[] {
+  if (!result.ok) {
+    const { file, line, offset, seq, wrong } = result;
+    return [
+      `The trace does not hold at line ${line}: ${wrong}`,
+      `  file      ${file}, byte ${offset}, where span ${seq} belongs`,
+    ];
+  }
+  const { lines, files, head, dropped, torn } = result;
+  return [
+    `The trace holds: ${lines} lines, head ${head}`,
+    ...(files > 1 ? [`  files     ${files}`] : []),
+    ...(dropped === null
+      ? []
+      : [
+          `  begins    behind span ${dropped.last_seq}: ${dropped.lines} lines up to there were dropped for their ${dropped.reason}, the last with ${dropped.last_hash}`,
+        ]),
+    ...(torn === 0 ? [] : [`  torn      ${torn} bytes at the end are no whole line: nobody acted on it`]),
+  ];
+}
+
+/** On a terminal only, and gone when it is done; `undefined` ends it. */
+function progressOn({ err }: Terminal): (lines: number | undefined) => void {
+  let shown = false;
+  let at = Date.now();
+  return (lines) => {
+    if (lines === undefined && shown) err.write("\r\u001b[K");
+    if (lines === undefined || !err.isTTY || Date.now() - at < 500) return;
+    at = Date.now();
+    shown = true;
+    err.write(`\r${lines} lines checked`);
+  };
 }

@@ -1,14 +1,12 @@
 import type { WarmedWorld, WorldRestartReply, WorldWarmReply } from "../../../schemas/generated/types.ts";
 import { coloursFor } from "../colours.ts";
 import { tell } from "../replies.ts";
+import { saying } from "../saying.ts";
 import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
 import { isolationLines } from "./world.ts";
 
 export type WarmOptions = { readonly agent?: string; readonly profile?: string; readonly json?: boolean };
 export type RestartOptions = WarmOptions & { readonly all?: boolean; readonly force?: boolean };
-
-/** After that long without an answer, a person at a terminal is told what is waited for. */
-const SILENCE_MS = 400;
 
 /** Makes the world of this folder's next command. */
 export async function warmWorld(terminal: Terminal, options: WarmOptions): Promise<number> {
@@ -35,7 +33,8 @@ export async function restartWorld(terminal: Terminal, options: RestartOptions):
   return 0;
 }
 
-function spotOf(terminal: Terminal, { agent, profile }: WarmOptions): Record<string, string> {
+/** Whose world, as a request has it. */
+export function spotOf(terminal: Terminal, { agent, profile }: WarmOptions): Record<string, string> {
   const { SUBSTRATE_AGENT_ID, SUBSTRATE_PROFILE } = terminal.environment;
   const wanted = profile ?? SUBSTRATE_PROFILE;
   return {
@@ -43,17 +42,6 @@ function spotOf(terminal: Terminal, { agent, profile }: WarmOptions): Record<str
     cwd: terminal.cwd,
     ...(wanted === undefined ? {} : { profile: wanted }),
   };
-}
-
-/** Waits for an answer, and says so at a terminal when it takes a while. */
-async function saying<T>(terminal: Terminal, what: string, asked: Promise<T>): Promise<T> {
-  const isWatched = terminal.err.isTTY === true;
-  const timer = setTimeout(() => terminal.err.write(`${what} …\n`), isWatched ? SILENCE_MS : 2 ** 31 - 1);
-  try {
-    return await asked;
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 function printWarm(terminal: Terminal, world: WarmedWorld): void {

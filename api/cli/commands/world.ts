@@ -1,4 +1,4 @@
-import type { HealthReply, Isolation } from "../../../schemas/generated/types.ts";
+import type { HealthReply, Isolation, PublishedPort } from "../../../schemas/generated/types.ts";
 import { type Colours, coloursFor } from "../colours.ts";
 import { ask } from "../replies.ts";
 import { harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
@@ -34,6 +34,7 @@ function warmWords(count: number): string {
 
 function printWorld(terminal: Terminal, colours: Colours, world: WorldStatus, mounts: boolean): void {
   const { started_at: since, running = 0, pid, limits = {}, mounts: made = [], processes = [] } = world;
+  const { published = [] } = world;
   const set = Object.entries(limits).map(([name, value]) => `${name} ${value}`);
   printLine(terminal, colours.bold(world.world_id));
   const rows: readonly (readonly [string, string])[] = [
@@ -46,12 +47,21 @@ function printWorld(terminal: Terminal, colours: Colours, world: WorldStatus, mo
     ["mounts", `${made.length}${mounts ? "" : " (--mounts lists them)"}`],
   ];
   for (const [name, value] of rows) printLine(terminal, `  ${name.padEnd(10)} ${harmlessLine(value)}`);
+  for (const port of published)
+    printLine(terminal, `  ${"published".padEnd(10)} ${publishedLine(colours, port)}`);
   if (mounts) for (const mount of made) printLine(terminal, `    ${harmlessLine(mount)}`);
   if (world.isolation !== undefined)
     for (const line of isolationLines(colours, world.isolation)) printLine(terminal, `  ${line}`);
   printLine(terminal, `  ${"processes".padEnd(10)} ${processes.length === 0 ? "none" : processes.length}`);
   for (const { pid: inside, argv } of processes)
     printLine(terminal, `    ${String(inside).padStart(6)}  ${harmlessLine(argv)}`);
+}
+
+function publishedLine(colours: Colours, published: PublishedPort): string {
+  const { port, host_port: hostPort, by, connections, problem } = published;
+  const where = `127.0.0.1:${hostPort} to port ${port}, by ${by === "policy" ? "its policy" : "an operator"}`;
+  if (problem !== null) return `${where}: ${colours.yellow(`not open: ${harmlessLine(problem)}`)}`;
+  return `${where}, ${connections === 1 ? "1 connection" : `${connections} connections`}`;
 }
 
 /** Only what is not simply on has a line of its own. */

@@ -1,0 +1,162 @@
+import { isAbsolute, relative, resolve } from "node:path";
+import type {
+  ChangesReply,
+  DiffReply,
+  Span,
+  SpansReply,
+  TraceReply,
+} from "../../../schemas/generated/types.ts";
+import { type Answer, call } from "../../client.ts";
+import { coloursFor } from "../colours.ts";
+import { paintPatch, statLines } from "../patch-words.ts";
+import { ask, errorOf, exitOfRefusal, wordsOf } from "../replies.ts";
+import { saying } from "../saying.ts";
+import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
+
+export type ChangesOptions = { readonly json?: boolean };
+export type DiffOptions = ChangesOptions & { readonly stat?: boolean };
+export type Verb = "apply" | "discard" | "undo";
+
+/** Paths of each list that a person is shown; `--json` has all. */
+const MAX_SHOWN = 20;
+
+const DOING = { apply: "Applying", discard: "Discarding", undo: "Taking back" } as const;
+const DONE = { apply: "applied", discard: "discarded", undo: "taken back" } as const;
+
+/** The held changes of a span, as a patch or a line for each. What goes into a pipe is the patch itself. */
+export async function showDiff(
+  terminal: Terminal,
+  span: string,
+  paths: readonly string[],
+  options: DiffOptions,
+): Promise<number> {
+  if (options.stat === true && options.json === true)
+    throw new Complaint("Cannot use --stat together with --json: the document has the counts");
+  const { span_id: id, overlay } = await spanOf(terminal, span);
+  const query = paths.map((path) => `path=${encodeURIComponent(changePathOf(terminal, path, overlay))}`);
+  const path = `/v1/diff/${encodeURIComponent(id)}${query.length === 0 ? "" : `?${query.join("&")}`}`;
+  const reply = await saying(terminal, "Comparing", ask<DiffReply>(terminal, path));
+  if (options.json === true) {
+    printJson(terminal, reply);
+    return 0;
+  }
+  if (options.stat === true)
+    for (const line of statLines(coloursFor(terminal), reply)) printLine(terminal, line);
+  else printPatch(terminal, reply);
+  sayRest(terminal, reply, id);
+  return 0;
+}
+
+/** Applies, discards or takes back, and says what was done and what is held still. */
+export async function changeHeld(
+  terminal: Terminal,
+  verb: Verb,
+  span: string,
+  paths: readonly string[],
+  options: ChangesOptions,
+): Promise<number> {
+  const { span_id: id, overlay } = await spanOf(terminal, span);
+  const body =
+    paths.length === 0 ? {} : { paths: paths.map((path) => changePathOf(terminal, path, overlay)) };
+  const asked = call(terminal.home.controlSocket, "POST", `/v1/${verb}/${encodeURIComponent(id)}`, body);
+  const answer = await saying(terminal, DOING[verb], asked);
+  if (options.json === true) printJson(terminal, answer.document);
+  if (answer.status !== 200) {
+    if (options.json !== true) sayRefusal(terminal, answer);
+    return exitOfRefusal(answer);
+  }
+  if (options.json !== true) show(terminal, verb, id, answer.document as ChangesReply);
+  return 0;
+}
+
+function printPatch(terminal: Terminal, { patch }: DiffReply): void {
+  if (terminal.out.isTTY === true) terminal.out.write(paintPatch(coloursFor(terminal), patch));
+  else terminal.out.write(patch);
+}
+
+/** Beside the patch, so that a pipe gets nothing else: folders have no place in it, nor has what it leaves out. */
+function sayRest(terminal: Terminal, { changes, summary }: DiffReply, id: string): void {
+  const say = (text: string): void => void terminal.err.write(`substrate: ${harmlessLine(text)}\n`);
+  const autorun = changes.filter((change) => change.autorun).map(({ path }) => path);
+  if (autorun.length > 0) say(`tools run by themselves: ${some(autorun)}`);
+  const folders = changes.filter(({ kind }) => kind === "dir").length;
+  if (folders > 0) say(`${folders === 1 ? "1 folder is" : `${folders} folders are`} new`);
+  if (summary !== null) say(summary);
+  if (changes.length > 0)
+    say(`substrate apply ${id} puts the changes into the project, substrate discard ${id} drops them`);
+}
+
+function show(terminal: Terminal, verb: Verb, id: string, { done, left }: ChangesReply): void {
+  const paint = coloursFor(terminal);
+  printLine(terminal, `${done.length === 1 ? "1 change" : `${done.length} changes`} ${DONE[verb]}`);
+  for (const path of done.slice(0, MAX_SHOWN)) printLine(terminal, `  ${paint.green(harmlessLine(path))}`);
+  if (done.length > MAX_SHOWN) printLine(terminal, `  … and ${done.length - MAX_SHOWN} more`);
+  if (left.length > 0) {
+    const where = verb === "undo" ? "stay in the project" : "are held still";
+    printLine(terminal, `${left.length} ${where}: ${harmlessLine(some(left))}`);
+  }
+  if (verb === "apply")
+    printLine(terminal, `substrate undo ${id} takes them back, as long as nothing touches them`);
+}
+
+function some(paths: readonly string[]): string {
+  const more = paths.length - 5;
+  return `${paths.slice(0, 5).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+/** Each path that stands in the way on a line of its own. */
+function sayRefusal(terminal: Terminal, answer: Answer): void {
+  terminal.err.write(`substrate: ${wordsOf(answer)}\n`);
+  const conflicts = errorOf(answer).conflicts ?? [];
+  for (const { path, reason } of conflicts.slice(0, MAX_SHOWN))
+    terminal.err.write(`  ${harmlessLine(path)}: ${harmlessLine(reason)}\n`);
+  if (conflicts.length > MAX_SHOWN)
+    terminal.err.write(`  and ${conflicts.length - MAX_SHOWN} more (--json lists them)\n`);
+}
+
+async function spanOf(terminal: Terminal, id: string): Promise<Span> {
+  if (id === "last") return await lastOf(terminal);
+  return (await ask<TraceReply>(terminal, `/v1/trace/${encodeURIComponent(id)}`)).span;
+}
+
+/** As many spans are looked through. */
+const LOOKED_THROUGH = 1000;
+
+/** The newest span that held changes of the project around this folder. */
+async function lastOf(terminal: Terminal): Promise<Span> {
+  const { spans } = await ask<SpansReply>(terminal, `/v1/spans?limit=${LOOKED_THROUGH}`);
+  const isHere = ({ overlay }: Span): boolean =>
+    overlay !== undefined && !leadsOut(relative(overlay.project, terminal.cwd));
+  const found = spans.find(
+    (span) => isHere(span) && (span.fs_diff?.held === true || wasApplied(span, spans)),
+  );
+  if (found === undefined)
+    throw new Complaint(
+      `None of the last ${LOOKED_THROUGH} spans held changes of a project around '${terminal.cwd}'. Name the span: 'substrate trace list' shows them`,
+    );
+  terminal.err.write(`substrate: ${found.span_id}  ${harmlessLine(found.cmd ?? "")}\n`);
+  return found;
+}
+
+/** Whose changes were all applied by themselves: they can be taken back. */
+function wasApplied({ span_id: id }: Span, spans: readonly Span[]): boolean {
+  return spans.some(({ parent_span: parent, held_changes: event }) => parent === id && event !== undefined);
+}
+
+/** What a diff shows is relative to the project; what begins with / or ./ is looked for from here. */
+function changePathOf(terminal: Terminal, path: string, overlay: Span["overlay"]): string {
+  const isFromHere = isAbsolute(path) || /^\.{1,2}(\/|$)/.test(path);
+  if (!isFromHere || overlay === undefined) return path;
+  const within = relative(overlay.project, resolve(terminal.cwd, path));
+  if (within !== "" && !leadsOut(within)) return within.startsWith('"') ? quotedHere(within) : within;
+  throw new Complaint(`Cannot use '${path}': it is not below the project '${overlay.project}'`);
+}
+
+function leadsOut(path: string): boolean {
+  return path === ".." || path.startsWith("../");
+}
+
+/** A name that begins with a quotation mark is quoted on the wire. */
+function quotedHere(path: string): string {
+  return `"${path.replace(/["\\]/g, "\\$&")}"`;
+}

@@ -1,0 +1,119 @@
+/** What a replay found, for people: what matches first, then how the rest differs, then what is not as it was. */
+import type { ReplayChange, ReplayDrift, ReplayReply, ReplayResult } from "../../schemas/generated/types.ts";
+import { type Colours, coloursFor } from "./colours.ts";
+import { groupsOf } from "./replay-runs.ts";
+import { harmless, harmlessExcerpt, harmlessLine, printLine, type Terminal } from "./terminal.ts";
+
+/** Lines of one diff that are shown; `--json` has all. */
+const MAX_LINES = 60;
+const MAX_CHANGES = 20;
+const MAX_WORDS = 200;
+
+const SIGNS: Readonly<Record<ReplayChange["kind"], string>> = { write: "+", mod: "~", delete: "-", dir: "d" };
+
+export function printReplay(terminal: Terminal, reply: ReplayReply, policy: string | undefined): void {
+  const colours = coloursFor(terminal);
+  const { matches, results, differences, drift } = reply;
+  printLine(terminal, headline(colours, reply));
+  if (policy !== undefined || reply.verdicts.recorded !== reply.verdicts.now) printVerdicts(terminal, reply);
+  printRow(terminal, colours, "exit", matches.exit, [endWords(results.recorded), endWords(results.now)]);
+  printRow(terminal, colours, "stdout", matches.stdout);
+  printText(terminal, colours, differences.stdout);
+  printRow(terminal, colours, "stderr", matches.stderr);
+  printText(terminal, colours, differences.stderr);
+  printRow(terminal, colours, "changes", matches.fs_diff);
+  printChanges(terminal, "only recorded", differences.fs_diff?.only_recorded ?? []);
+  printChanges(terminal, "only now", differences.fs_diff?.only_now ?? []);
+  for (const note of reply.notes) printLine(terminal, `  note      ${harmlessLine(note)}`);
+  for (const each of drift) printLine(terminal, driftLine(each));
+  printLine(terminal, `  replay    ${reply.replay_span_id}; nothing of it is in the project`);
+}
+
+/** Several runs: what they have in common, and the first of them in full. */
+export function printRuns(
+  terminal: Terminal,
+  replies: readonly ReplayReply[],
+  alike: boolean,
+  policy: string | undefined,
+): void {
+  const colours = coloursFor(terminal);
+  const count = `${replies.length} runs`;
+  printLine(
+    terminal,
+    alike
+      ? colours.green(`${count} did the same: the command is deterministic as far as they show`)
+      : colours.red(`${count} did not do the same: the command is not deterministic`),
+  );
+  if (!alike)
+    for (const [index, runs] of groupsOf(replies).entries())
+      printLine(terminal, `  way ${index + 1}     run ${runs.join(", ")}`);
+  const [first] = replies;
+  if (first !== undefined) printReplay(terminal, first, policy);
+}
+
+function headline(colours: Colours, { matches, span_id: span }: ReplayReply): string {
+  const all = Object.values(matches);
+  if (all.every((match) => match === true)) return colours.green(`${span} did the same again`);
+  if (all.includes(false)) return colours.red(`${span} did something else this time`);
+  return colours.yellow(`${span} did the same again, as far as it could be compared`);
+}
+
+function printVerdicts(terminal: Terminal, { verdicts, decisions, results }: ReplayReply): void {
+  const { recorded, now } = results;
+  const rule = decisions.now.rule;
+  const why = rule === null ? "" : `: '${rule.fragment}' matches '${rule.pattern}' in ${rule.list}`;
+  printLine(
+    terminal,
+    harmlessLine(
+      `  verdict   ${verdicts.recorded ?? "-"} (${recorded.policy_id}) → ${verdicts.now} (${now.policy_id})${why}`,
+    ),
+  );
+}
+
+function printRow(
+  terminal: Terminal,
+  colours: Colours,
+  name: string,
+  match: boolean | null,
+  words?: readonly [string, string],
+): void {
+  const told = words === undefined ? "" : match === true ? ` (${words[0]})` : `: ${words[0]} → ${words[1]}`;
+  const word =
+    match === null
+      ? colours.yellow("not compared")
+      : match
+        ? colours.green("the same")
+        : colours.red("different");
+  printLine(terminal, `  ${name.padEnd(9)} ${word}${told}`);
+}
+
+function endWords({ exit, signal, timed_out: timedOut }: ReplayResult): string {
+  const end = signal === null ? `exit ${exit}` : `ended by ${signal}`;
+  return timedOut ? `${end}, its time was over` : end;
+}
+
+function printText(terminal: Terminal, colours: Colours, diff: string | null): void {
+  if (diff === null) return;
+  const lines = diff.replace(/\n$/, "").split("\n");
+  for (const line of lines.slice(0, MAX_LINES)) printLine(terminal, `    ${painted(colours, line)}`);
+  if (lines.length > MAX_LINES)
+    printLine(terminal, `    … ${lines.length - MAX_LINES} more lines: --json shows them`);
+}
+
+function painted(colours: Colours, line: string): string {
+  const text = harmless(line);
+  if (line.startsWith("+")) return colours.green(text);
+  return line.startsWith("-") ? colours.red(text) : text;
+}
+
+function printChanges(terminal: Terminal, title: string, changes: readonly ReplayChange[]): void {
+  for (const { kind, path } of changes.slice(0, MAX_CHANGES))
+    printLine(terminal, `    ${title}: ${SIGNS[kind]} ${harmlessLine(path)}`);
+  if (changes.length > MAX_CHANGES)
+    printLine(terminal, `    ${title}: … ${changes.length - MAX_CHANGES} more: --json shows them`);
+}
+
+function driftLine({ what, recorded, now }: ReplayDrift): string {
+  const words = [recorded, now].map((value) => harmlessExcerpt(value ?? "none", MAX_WORDS));
+  return `  drift     ${harmlessLine(what)}: ${words.join(" → ")}`;
+}

@@ -1,0 +1,90 @@
+/** One line for each span, as `trace list`, `trace tail` and a span's children print it. */
+import type { HeldChangesEvent, Span, SpanConnection, Usage } from "../../schemas/generated/types.ts";
+import { coloursFor, paintVerdict } from "./colours.ts";
+import { harmless, harmlessLine, type Terminal } from "./terminal.ts";
+
+export function spanLine(terminal: Terminal, span: Span): string {
+  const { ts, span_id: id } = span;
+  return [ts, id, ...wordsOf(terminal, span)].filter((word) => word !== "").join("  ");
+}
+
+function wordsOf(terminal: Terminal, span: Span): readonly string[] {
+  const { connection, violation, event_type: type } = span;
+  if (connection !== undefined && connection !== null) return connectionWords(terminal, span, connection);
+  if (type === "violation" && violation !== undefined && violation !== null)
+    return [type, violation.kind, harmlessLine(span.agent_id ?? ""), harmlessLine(violation.subject)];
+  if (span.held_changes !== undefined) return changeWords(span, span.held_changes);
+  return span.cmd === null ? eventWords(span) : commandWords(terminal, span, span.cmd);
+}
+
+function commandWords(terminal: Terminal, span: Span, cmd: string): readonly string[] {
+  const asked = span.approval?.event;
+  const verdict =
+    asked === undefined
+      ? paintVerdict(coloursFor(terminal), span.decision?.verdict ?? "-")
+      : `approval ${asked}`;
+  const replay = span.given?.replays === undefined ? "" : "replay";
+  return [verdict, endWord(span), `${span.agent_id}`, replay, `${harmless(cmd).split("\n")[0]}`];
+}
+
+/** `exit 0`; without an exit code, why there is none: `running`, `lost`, `cancelled`. */
+function endWord({ exit, outcome, event_type: type }: Span): string {
+  if (exit !== null) return `exit ${exit}`;
+  return type === "command_start" ? "running" : (outcome ?? "exit -");
+}
+
+/** `apply  ended  claude  3 done, 1 left  by operator  of spn_…` */
+function changeWords(span: Span, { action, by, done, left }: HeldChangesEvent): readonly string[] {
+  const counts = done === null ? "" : `${done} done, ${left ?? 0} left`;
+  const code = span.code ?? null;
+  const outcome = span.outcome ?? "running";
+  return [
+    action,
+    outcome,
+    harmlessLine(span.agent_id ?? ""),
+    counts,
+    code ?? "",
+    `by ${by}`,
+    `of ${span.parent_span}`,
+  ];
+}
+
+/** What is no command: `policy_reload  ended  policy default`. */
+function eventWords(span: Span): readonly string[] {
+  const about = span.agent_id ?? (span.policy_id === null ? "" : `policy ${span.policy_id}`);
+  return [span.event_type, span.outcome ?? "-", harmless(about)];
+}
+
+/** `connection  closed  claude  a.example:443  1.2 kB out, 3.0 MB in  233 ms  curl` */
+function connectionWords(terminal: Terminal, span: Span, connection: SpanConnection): readonly string[] {
+  const { host, port, ended, program, reason } = connection;
+  const verdict = span.decision?.verdict ?? "allow";
+  return [
+    span.event_type,
+    ended,
+    harmlessLine(span.agent_id ?? ""),
+    harmlessLine(`${host}:${port}`),
+    trafficWords(span.usage),
+    span.duration_ms === null ? "" : `${Math.round(span.duration_ms)} ms`,
+    harmlessLine(program ?? "-"),
+    verdict === "allow" ? "" : paintVerdict(coloursFor(terminal), verdict),
+    reason === null ? "" : `(${harmlessLine(reason)})`,
+  ];
+}
+
+/** `1.2 kB out, 3.0 MB in`; empty where nobody counted. */
+export function trafficWords(usage: Pick<Usage, "egress_bytes" | "ingress_bytes"> | null): string {
+  if (usage === null || usage.egress_bytes === null || usage.ingress_bytes === null) return "";
+  return `${bytesWord(usage.egress_bytes)} out, ${bytesWord(usage.ingress_bytes)} in`;
+}
+
+const UNITS = ["kB", "MB", "GB", "TB"] as const;
+
+/** In powers of 1000 with one decimal; below 1000 as they are. */
+function bytesWord(bytes: number): string {
+  if (bytes < 1000) return `${bytes} B`;
+  // 999 950 would be rounded to 1000.0 kB.
+  const power = UNITS.findIndex((_unit, index) => bytes / 1000 ** (index + 1) < 999.95);
+  const index = power === -1 ? UNITS.length - 1 : power;
+  return `${(bytes / 1000 ** (index + 1)).toFixed(1)} ${UNITS[index]}`;
+}

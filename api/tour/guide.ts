@@ -1,0 +1,67 @@
+/** What each stop of the tour says and does it with. */
+import type { ErrorReply, ExecuteReply, Span, TraceReply } from "../../schemas/generated/types.ts";
+import { type Colours, paintVerdict } from "../cli/colours.ts";
+import { Complaint, harmless, printLine, type Terminal } from "../cli/terminal.ts";
+import { type Answer, call } from "../client.ts";
+
+/** The shipped policy that the tour narrows with, so that it enforces whatever the operator has set. */
+export const PROFILE = "tour";
+
+/** `spans`: those of the commands so far, which the last stop shows. */
+export type Guide = { readonly terminal: Terminal; readonly colours: Colours; readonly spans: string[] };
+
+/** Shows the command, and posts it to the broker of the guide's terminal. */
+export function execute(guide: Guide, body: Readonly<Record<string, unknown>>): Promise<Answer> {
+  const { home, cwd } = guide.terminal;
+  const what = String(body["cmd"]);
+  printLine(guide.terminal, `  ${guide.colours.bold("$")} ${what}`);
+  return call(home.agentSocket, "POST", "/v1/execute", { agent_id: "tour", cwd, ...body });
+}
+
+/** A span and those below it. */
+export async function traced(guide: Guide, id: string): Promise<TraceReply> {
+  const answer = await call(guide.terminal.home.controlSocket, "GET", `/v1/trace/${id}`);
+  expect(answer.status === 200, `span ${id} was to be found`);
+  return answer.document as TraceReply;
+}
+
+/** The reply of a command that ran; throws {@link Complaint} for any other answer. */
+export function ran(guide: Guide, answer: Answer): ExecuteReply {
+  if (answer.status !== 200) {
+    const { message, hint } = (answer.document as ErrorReply).error;
+    throw new Complaint(`The tour stops here: ${harmless(`${message}\n  ${hint}`)}`);
+  }
+  const reply = answer.document as ExecuteReply;
+  keep(guide, reply.span_id);
+  return reply;
+}
+
+export function keep(guide: Guide, span: string | undefined): void {
+  if (span !== undefined) guide.spans.push(span);
+}
+
+/** Throws {@link Complaint} when something is not as it was promised. */
+export function expect(holds: boolean, wanted: string): void {
+  if (!holds) throw new Complaint(`The tour stops here: ${wanted}, and that is not what happened`);
+}
+
+export function title({ terminal, colours }: Guide, number: string, text: string): void {
+  printLine(terminal);
+  printLine(terminal, `${colours.cyan(number)}  ${colours.bold(text)}`);
+}
+
+export function show({ terminal }: Guide, text: string): void {
+  for (const line of harmless(text.trimEnd()).split("\n")) printLine(terminal, `    ${line}`);
+}
+
+export function say({ terminal, colours }: Guide, text: string): void {
+  printLine(terminal, `    ${colours.dim(text)}`);
+}
+
+export function printSpan({ terminal, colours }: Guide, span: Span): void {
+  const verdict = paintVerdict(colours, span.decision?.verdict ?? "-");
+  printLine(
+    terminal,
+    `    ${span.span_id}  ${verdict}  exit ${span.exit ?? "-"}  ${harmless(span.cmd ?? "")}`,
+  );
+}
