@@ -1,6 +1,6 @@
 /** A real broker for a test: its own home, its own project, a user of the test's choice, nothing left behind. */
 import { type ChildProcess, spawnSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -20,6 +20,8 @@ export type BrokerOptions = {
   readonly environment?: Readonly<Record<string, string>>;
   /** A folder of the actor's to hold the home and the project, instead of one below /tmp: removed at the end. */
   readonly folder?: string;
+  /** Words before the broker's own, and before the change to its user: `TestInternet.enter`. */
+  readonly within?: readonly string[];
   /** What starts the broker instead of its being started directly: the broker's own words follow. */
   readonly wrap?: (folder: string) => readonly string[];
 };
@@ -72,6 +74,7 @@ export class TestBroker {
         cwd: join(folder, "project"),
         env: { ...options.environment, SUBSTRATE_HOME: join(folder, "home") },
         stdio: ["ignore", "ignore", "inherit"],
+        within: options.within ?? [],
       },
     );
     const broker = new TestBroker(actor, folder, process, words, options);
@@ -139,11 +142,16 @@ export class TestBroker {
     own(this.actor, this.folder);
   }
 
+  /** Every line of the trace, from the oldest of its files to the live one. */
   spans(): readonly Span[] {
-    return readFileSync(join(this.home, "trace/trace.jsonl"), "utf8")
-      .split("\n")
-      .filter(Boolean)
-      .map((line) => JSON.parse(line) as Span);
+    const folder = join(this.home, "trace");
+    const old = readdirSync(folder).filter((name) => /^trace-\d+\.jsonl$/.test(name));
+    return [...old.sort(), "trace.jsonl"].flatMap((name) =>
+      readFileSync(join(folder, name), "utf8")
+        .split("\n")
+        .filter(Boolean)
+        .map((line) => JSON.parse(line) as Span),
+    );
   }
 
   /** Processes of this broker's worlds that the host still sees: those that descend from it, or from its inits. */

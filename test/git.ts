@@ -1,6 +1,6 @@
 /** Real repositories for tests: git on the host, as the actor, with an identity and without anybody's settings. */
 import { spawnSync } from "node:child_process";
-import type { Actor } from "./actors.ts";
+import type { TestUser } from "./users.ts";
 
 const IDENTITY = [
   "-c",
@@ -15,7 +15,7 @@ const IDENTITY = [
 export const GIT = `git ${IDENTITY.join(" ")}`;
 
 /** Runs git on the host as the actor and returns what it wrote. Throws when it fails. */
-export function hostGit(actor: Actor, folder: string, ...words: readonly string[]): string {
+export function hostGit(actor: TestUser, folder: string, ...words: readonly string[]): string {
   const result = spawnSync("git", ["-C", folder, ...IDENTITY, ...words], {
     ...(actor.uid === process.getuid?.() ? {} : { uid: actor.uid, gid: actor.gid }),
     env: {

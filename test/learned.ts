@@ -23,10 +23,14 @@ export type Told = {
   readonly cwd?: string;
   readonly agent?: string;
   readonly ts?: string;
+  /** Instead of a command: a connection to `host:port` that reached a server, or why it did not. */
+  readonly to?: string;
+  readonly failed?: string;
 };
 
 /** The last line of a command that the policy `p` would have stopped. */
 export function span(told: Told, index = 0): Span {
+  if (told.to !== undefined) return connection(told, told.to, index);
   const cmd = told.argv === undefined ? (told.cmd ?? "true") : JSON.stringify(told.argv);
   return {
     ...GOOD,
@@ -40,6 +44,27 @@ export function span(told: Told, index = 0): Span {
     decision: { verdict: told.verdict ?? "would_deny", mode: "observe", rule: null },
     redacted: told.redacted === true ? [{ kind: "token", place: "cmd" }] : [],
     fs_diff: GOOD.fs_diff === null ? null : { ...GOOD.fs_diff, world_only: [...(told.writes ?? [])] },
+  };
+}
+
+function connection(told: Told, to: string, index: number): Span {
+  const [host = "", port] = to.split(":");
+  const { to: _to, ...rest } = told;
+  const reason = told.failed ?? null;
+  return {
+    ...span({ ...rest, verdict: told.verdict ?? "would_deny" }, index),
+    event_type: "connection",
+    cmd: null,
+    fs_diff: null,
+    connection: {
+      host,
+      port: Number(port),
+      address: reason === null ? "203.0.113.1" : null,
+      program: "curl",
+      pid: 7,
+      ended: reason === null ? "closed" : "failed",
+      reason,
+    },
   };
 }
 

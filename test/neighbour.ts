@@ -78,6 +78,11 @@ export function childrenOf(parent: number): readonly number[] {
   );
 }
 
+/** The outer processes of a broker's worlds; the helper of each world's network is another child. */
+export function initsOf(broker: number): readonly number[] {
+  return childrenOf(broker).filter((pid) => !readOf(pid, "cmdline").includes("\0network\0"));
+}
+
 function pids(): readonly number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))

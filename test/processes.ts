@@ -10,10 +10,18 @@ export function processesWith(marker: string): readonly number[] {
 
 /** All descendants of a process. */
 export function descendants(pid: number): readonly number[] {
-  const children = tasks(pid).flatMap((task) =>
-    readFileSync(`/proc/${pid}/task/${task}/children`, "utf8").split(" ").filter(Boolean).map(Number),
-  );
+  const children = tasks(pid).flatMap((task) => childrenOf(pid, task));
   return children.flatMap((child) => [child, ...descendants(child)]);
+}
+
+function childrenOf(pid: number, task: string): readonly number[] {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${task}/children`, "utf8");
+    return children.split(" ").filter(Boolean).map(Number);
+  } catch {
+    // It has ended meanwhile.
+    return [];
+  }
 }
 
 function tasks(pid: number): readonly string[] {

@@ -23,6 +23,8 @@ export type RunAsOptions = {
   /** Added to a clean environment of HOME, USER, LOGNAME, PATH and LANG. */
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string;
+  /** Words that whoever runs the suite puts before everything, before the change of user: `TestInternet.enter`. */
+  readonly within?: readonly string[];
   /** Kills the program (SIGKILL). */
   readonly signal?: AbortSignal;
 };
@@ -62,10 +64,11 @@ export function runAs(user: TestUser, argv: readonly string[], options: RunAsOpt
 export function spawnAs(
   user: TestUser,
   argv: readonly string[],
-  { cwd = user.home, env = {}, signal, stdio }: RunAsOptions & Pick<SpawnOptions, "stdio"> = {},
+  { cwd = user.home, env = {}, within = [], signal, stdio }: RunAsOptions & Pick<SpawnOptions, "stdio"> = {},
 ): ChildProcess {
-  const [program, ...args] = user.uid === process.getuid?.() ? argv : [...changeTo(user), ...argv];
-  if (program === undefined) throw new Error("Cannot run an empty argv");
+  const change = user.uid === process.getuid?.() ? [] : changeTo(user);
+  const [program, ...args] = [...within, ...change, ...argv];
+  if (program === undefined || argv.length === 0) throw new Error("Cannot run an empty argv");
   return spawn(program, args, {
     cwd,
     env: { ...cleanEnvironment(user), ...env },

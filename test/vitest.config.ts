@@ -47,7 +47,7 @@ export default defineConfig({
           ...SHARED,
           provide: { faults },
           name: "real",
-          include: ["test/{integration,security}/**/*.test.ts"],
+          include: ["test/{integration,security,golden}/**/*.test.ts"],
           isolate: true,
           sequence: { groupOrder: 1 },
         },
