@@ -15,6 +15,7 @@ export async function bundled(entry, folder) {
     bundle: true,
     platform: "node",
     format: "esm",
+    target: "node20",
     packages: "external",
     define: { "import.meta.dirname": JSON.stringify(folder) },
     logLevel: "error",

@@ -60,7 +60,8 @@ export const disguised: fc.Arbitrary<{ readonly words: readonly string[]; readon
     words: fc.array(fc.constantFrom("x", "push", "-rf", "--force", "a.b", "-f"), { maxLength: 3 }),
     spellings: fc.array(fc.constantFrom(...SPELLINGS), { minLength: 4, maxLength: 4 }),
     before: fc.tuple(...BEFORE.map((choices) => fc.constantFrom(...choices))),
-    around: fc.array(fc.constantFrom(...AROUND), { maxLength: 4 }),
+    // Three at most: with what stands before the command, one more would pass the eight levels that the reader follows.
+    around: fc.array(fc.constantFrom(...AROUND), { maxLength: 3 }),
   })
   .map(({ program, words, spellings, before, around }) => {
     const spelt = [program, ...words].map((word, at) => spellings[at]?.(word) ?? word).join(" ");

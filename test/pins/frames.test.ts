@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { FRAME, TAG } from "../../schemas/generated/frames.ts";
+import { FRAME, TAG, TOUCHED_HEADER_SIZE } from "../../schemas/generated/frames.ts";
 import { decodeFields, encodeEmpty, encodeFields, encodeNumber } from "../../world/linux/frame-codec.ts";
 import { FrameReader } from "../../world/linux/frame-reader.ts";
 
@@ -37,6 +37,13 @@ describe("the wire between broker and init", () => {
     const { SECCOMP_GUARD, CALL, AUDIT, ARGUMENTS, HITS, REFUSED } = TAG;
     expect([VIOLATION, SECCOMP_GUARD, CALL, AUDIT, ARGUMENTS, HITS, REFUSED]).toEqual([
       72, 7, 50, 51, 52, 53, 54,
+    ]);
+  });
+
+  test("a TOUCHED frame has this number, these tags and records of this size", () => {
+    const { RECORD_FILTER, PROJECT, RECORDED, UNREAD, UNTOLD } = TAG;
+    expect([FRAME.TOUCHED, RECORD_FILTER, PROJECT, RECORDED, UNREAD, UNTOLD, TOUCHED_HEADER_SIZE]).toEqual([
+      76, 14, 15, 61, 62, 63, 40,
     ]);
   });
 

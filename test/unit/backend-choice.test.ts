@@ -10,6 +10,7 @@ const NEVER = new AbortController().signal;
 /** A backend whose probes go as the list says, the last entry for ever. */
 class Scripted implements WorldBackend {
   readonly name: string;
+  readonly held = null;
   probes = 0;
   closed = false;
   readonly #script: readonly (Error | "works" | "hangs")[];
@@ -43,6 +44,10 @@ class Scripted implements WorldBackend {
 
   dropHeld(): Promise<void> {
     return Promise.resolve();
+  }
+
+  prepare(): null {
+    return null;
   }
 
   expireHeld(): Promise<number> {

@@ -1,5 +1,6 @@
 import type { RootDatabase } from "lmdb";
 import { describe, expect, test } from "vitest";
+import { termsOf } from "../../broker/budgets/budgets.ts";
 import { allowanceOf, lowest } from "../../broker/budgets/limits.ts";
 import { LimitSpans } from "../../broker/budgets/limit-spans.ts";
 import { eventSpan } from "../../broker/spans/event-span.ts";
@@ -163,41 +164,55 @@ test("counts that could not be committed are handed out again, and those that we
 });
 
 describe("bytes", () => {
-  test("are granted up to the limit, across commands, and come back when they were not sent", () => {
+  const sent = (id: string, egress_bytes: number): SpanRecord =>
+    eventSpan({
+      event_type: "connection",
+      span_id: id,
+      agent_id: "ann",
+      ts: new Date(START).toISOString(),
+      budget: termsOf({ allowances: [giving({})], named: undefined }),
+      usage: { cpu_ms: null, memory_peak_bytes: null, egress_bytes, ingress_bytes: 0, processes: null },
+    });
+
+  test("are granted up to the limit, across connections, and come back when they were not sent", () => {
     const day = new Day();
     const allowances = [giving({ max_egress_bytes: 100 })];
-    for (const span of ["spn_1", "spn_2"]) {
-      day.reserve({ span, allowances });
-      day.start(span);
-    }
+    for (const id of ["spn_1", "spn_2"]) day.budgets.openConnection(id, "ann", () => allowances);
     expect(day.budgets.reserveBytes("spn_1", 70)).toBe(70);
     expect(day.budgets.reserveBytes("spn_2", 70)).toBe(30);
     expect(day.budgets.reserveBytes("spn_1", 1)).toBe(0);
     day.budgets.settleBytes("spn_2", 30, 10);
     expect(day.budgets.reserveBytes("spn_1", 70)).toBe(20);
-    const usage = {
-      cpu_ms: null,
-      memory_peak_bytes: null,
-      egress_bytes: 90,
-      ingress_bytes: 0,
-      processes: null,
-    };
-    day.end("spn_1", { duration_ms: 1, usage });
+    day.budgets.note(sent("spn_1", 90));
     expect(day.budgets.reserveBytes("spn_2", 5)).toBe(0);
-    day.end("spn_2", { duration_ms: 1, usage: { ...usage, egress_bytes: 10 } });
+    day.budgets.note(sent("spn_2", 10));
     expect(day.budgets.ledger.account("ann").meters()[0]?.used.max_egress_bytes).toBe(100);
     expect(day.budgets.ledger.account("ann").reserved.max_egress_bytes).toBe(0);
     expect(day.budgets.reserveBytes("spn_2", 1)).toBe(0);
+    expect(day.reserve({ span: "spn_3", allowances })).toMatchObject({
+      kind: "short",
+      shortage: { spent: { name: "max_egress_bytes", limit: 100, used: 100 } },
+    });
   });
 
-  test("without a limit are granted as wanted, and a spent byte budget stops no command", () => {
+  test("a connection that ends without a line gives back what it held", () => {
     const day = new Day();
-    day.reserve({ span: "spn_1" });
+    day.budgets.openConnection("spn_1", "ann", () => [giving({ max_egress_bytes: 100 })]);
+    expect(day.budgets.reserveBytes("spn_1", 100)).toBe(100);
+    day.budgets.giveBack("spn_1");
+    expect(day.budgets.ledger.account("ann").reserved.max_egress_bytes).toBe(0);
+    expect(day.budgets.reserveBytes("spn_1", 1)).toBe(0);
+  });
+
+  test("without a limit are granted as wanted, and none at all stops no command", () => {
+    const day = new Day();
+    day.budgets.openConnection("spn_1", "ann", () => []);
     expect(day.budgets.reserveBytes("spn_1", 1e9)).toBe(1e9);
     expect(day.reserve({ span: "spn_2", agent: "bob", named: { max_egress_bytes: 0 } }).kind).toBe(
       "reserved",
     );
-    expect(day.budgets.reserveBytes("spn_2", 1)).toBe(0);
+    day.budgets.openConnection("spn_3", "bob", () => []);
+    expect(day.budgets.reserveBytes("spn_3", 1)).toBe(0);
   });
 });
 

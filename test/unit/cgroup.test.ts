@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { type CgroupHost, findBase } from "../../world/cgroup/base.ts";
+import { type CgroupHost, dropBase, findBase } from "../../world/cgroup/base.ts";
 import { groupName, isOrphan, thisMaker } from "../../world/cgroup/names.ts";
 import { groupFiles, initLimits, pidsOfCommand } from "../../world/cgroup/plan.ts";
 import { sweep } from "../../world/cgroup/sweep.ts";
@@ -190,4 +190,16 @@ describe("a spec's limits", () => {
     expect(roomOf("/run", 0)).toBe("size=4096,nr_inodes=1024");
     expect(() => roomOf("/srv", undefined)).toThrow(/'\/srv'/);
   });
+});
+
+test("the shared base goes with the last broker, and no other folder does", () => {
+  const at = (name: string): string => join(root, "dropped", name);
+  for (const name of ["one/substrate", "two/substrate/others", "three/user.slice"])
+    mkdirSync(at(name), { recursive: true });
+  for (const folder of ["one/substrate", "two/substrate", "three/user.slice"].map(at))
+    dropBase({ kind: "usable", folder, controllers: [] });
+  dropBase({ kind: "usable", folder: at("none/substrate"), controllers: [] });
+  expect(existsSync(at("one/substrate"))).toBe(false);
+  expect(existsSync(at("two/substrate/others"))).toBe(true);
+  expect(existsSync(at("three/user.slice"))).toBe(true);
 });

@@ -49,10 +49,18 @@ describe("layers that a killed broker left", () => {
     ["whose listing failed", { outcome: "failed", held: undefined }, true],
   ] as const)("are kept as their span says: one %s", (_what, { outcome, held }, kept) => {
     const fs_diff = held === undefined ? null : ({ held } as Span["fs_diff"]);
-    expect(mayHold({ event_type: "command_complete", outcome, fs_diff } as Span)).toBe(kept);
+    const none = (): readonly Span[] => [];
+    expect(mayHold({ event_type: "command_complete", outcome, fs_diff } as Span, none)).toBe(kept);
+  });
+
+  test("are kept when they were applied, since they can be taken back", () => {
+    const span = { event_type: "command_complete", outcome: "ended", overlay: {} } as Span;
+    const applied = { held_changes: { action: "apply" } } as Span;
+    expect(mayHold(span, () => [applied])).toBe(true);
+    expect(mayHold(span, () => [{} as Span])).toBe(false);
   });
 
   test("are kept when the trace does not know the span: somebody may have begun a new one", () => {
-    expect(mayHold(undefined)).toBe(true);
+    expect(mayHold(undefined, () => [])).toBe(true);
   });
 });

@@ -1,48 +1,8 @@
 import { describe, expect, test } from "vitest";
-import type { WorldSpec } from "../../world/backend.ts";
-import type { HostFacts, PathKind } from "../../world/plan/host-facts.ts";
 import { denialWords } from "../../world/plan/denials.ts";
-import { type MountPlan, mountPlan } from "../../world/plan/mounts.ts";
-import { operationWords } from "../../world/plan/operations.ts";
-
-const PROJECT = "/home/ann/work";
-
-function spec(change: Partial<WorldSpec> = {}): WorldSpec {
-  const files = { read: ["/**"], denyRead: [], write: [`${PROJECT}/**`], denyWrite: [], seal: [] };
-  return {
-    project: PROJECT,
-    identity: "1:2",
-    access: { kind: "direct" },
-    files,
-    hidden: [],
-    limits: {},
-    seccomp: "enforce",
-    strays: "refused",
-    sealed: [],
-    ...change,
-  };
-}
-
-/** A host where everything is a folder but what is named. */
-function host(
-  kinds: Readonly<Record<string, PathKind>> = {},
-  links: Readonly<Record<string, string>> = {},
-): HostFacts {
-  return {
-    kind: (path) => kinds[path] ?? (path in links ? "symlinked" : "folder"),
-    real: (path) => (kinds[path] === "missing" ? undefined : (links[path] ?? path)),
-    folders: (path) => (path === "/" ? ["home", "usr", "var", "tmp"] : []),
-    mountPoints: ["/", "/proc"],
-    sockets: [],
-    unveilable: new Set(),
-    userNamespace: false,
-    strays: undefined,
-  };
-}
-
-function lines(plan: MountPlan): readonly string[] {
-  return plan.mounts.map((operation) => operationWords(operation).join(" "));
-}
+import type { HostFacts } from "../../world/plan/host-facts.ts";
+import { mountPlan } from "../../world/plan/mounts.ts";
+import { host, lines, PROJECT, spec } from "./planned.ts";
 
 describe("the mount plan", () => {
   test("starts with the whole host read-only and opens only the project", () => {

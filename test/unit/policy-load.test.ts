@@ -91,7 +91,14 @@ test("the source document's policy loads unchanged, and says what is not carried
     rule: { source: "good.yaml:31" },
   });
   expect(decide(policy, readShell("npm install x"), WHERE)).toMatchObject({ verdict: "would_isolate" });
-  expect(policy.notes.join("\n")).toMatch(/net\.allowed opens nothing yet/);
+  expect(policy.notes.join("\n")).toMatch(/privacy concerns the index of files/);
+  expect(policy.net).toMatchObject({
+    entries: [
+      { written: "github.com", source: "good.yaml:17" },
+      { written: "registry.npm.example", source: "good.yaml:18" },
+    ],
+    source: "good.yaml:16",
+  });
 });
 
 describe("the hash of a policy", () => {
@@ -183,9 +190,9 @@ describe("what this version cannot enforce", () => {
   });
 
   test.each([
-    "net: { allowed: [github.com], egress_budget: { total_bytes: 1 } }",
-    "world: { limits: { pids: 5 }, publish: [3000], seccomp: enforce, require: [cgroup] }",
-    'changes: { apply: agent, auto_apply: ["$PROJECT/x"] }',
+    "net: { dns: { pinned: false } }",
+    "net: { allowed: [localhost] }",
+    "world: { limits: { pids: 5 }, seccomp: enforce, require: [cgroup] }",
     "privacy: { hash_code_only: true }",
   ])("%s makes nothing weaker, so it loads and is noted", (key) => {
     expect(withKey(key)).toEqual([]);
@@ -193,9 +200,11 @@ describe("what this version cannot enforce", () => {
   });
 
   test.each([
-    "world: { seccomp: log }",
+    "net: { allowed: [github.com], dns: { pinned: true }, egress_budget: { total_bytes: 1 } }",
+    "world: { seccomp: log, publish: [3000] }",
     "commands: { ask: [x], opaque: ask }",
     "approval: { require: true, preview: auto, timeout_secs: 5 }",
+    'changes: { apply: agent, auto_apply: ["$PROJECT/x"] }',
   ])("%s is carried out, so it loads without a word", (key) => {
     expect(loadedFrom(`id: a\nname: A\nmode: enforce\n${key}\n`).notes).toEqual([]);
   });

@@ -93,6 +93,8 @@ const LARGE: readonly (readonly [string, string])[] = [
   ["16,000 here-documents", "<<a ".repeat(16_000)],
   ["20,000 functions", "f()".repeat(20_000)],
   ["60,000 backquotes", "`".repeat(60_000)],
+  ["12,000 substitutions with an open quote", '$(") '.repeat(12_000)],
+  ["9,000 sums with an open quote", '$((")) '.repeat(9_000)],
   ["10,000 wrappers", "env ".repeat(10_000)],
   ["10,000 evals", "eval ".repeat(10_000)],
   ["7,000 pipes", `${"a|".repeat(7_000)}$x`],
@@ -115,4 +117,11 @@ test.each(LARGE)("%s costs at most ten times a script of 1,000 commands", (_what
   expect(decide(ok, readShell(command), WHERE).verdict).toBe("deny");
   const ratios = [1, 2, 3, 4, 5].map(() => cost(command) / cost(ORDINARY));
   expect(Math.min(...ratios)).toBeLessThan(AT_MOST);
+});
+
+test("a long script with a quoted substitution in each line is read", () => {
+  const script = Array.from({ length: 900 }, (_, line) => `x${line}=$(basename "$file" .ts)\n`).join("");
+  const { fragments, opaque } = readShell(script);
+  expect(opaque).toEqual([]);
+  expect(fragments.length).toBeGreaterThan(900);
 });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { NetScope } from "../../broker/scopes/net-scope.ts";
 import { readScope } from "../../broker/scopes/read-scope.ts";
 import type { PlacedScope } from "../../broker/scopes/place-scope.ts";
 import { neverGranted } from "../../broker/scopes/refuse-scope.ts";
@@ -7,6 +8,12 @@ import { widened } from "../../broker/scopes/widen.ts";
 import { parsePolicy } from "../../broker/policy/index.ts";
 import type { WorldSpec } from "../../world/backend.ts";
 
+const NET: NetScope = {
+  kind: "net",
+  asked: "net:A:1",
+  opens: { kind: "name", name: "a", ports: [1] },
+  port: 1,
+};
 const FOLDERS = { project: "/home/ann/shop", home: "/home/ann" };
 
 describe("the text of a scope", () => {
@@ -36,16 +43,33 @@ describe("the text of a scope", () => {
     "net:host",
     "net:host:port",
     "net::443",
+    "net:host:0",
+    "net:host:65536",
+    "net:host:443,80",
+    "net:*:443",
+    "net:@npm:443",
+    "net:a b:443",
+    "net:a.example%2eb.example:443",
+    "net:https://a.example:443",
+    "net:user@a.example:443",
+    "net:a..example:443",
+    "net:0x7f.1:443",
+    "net:017700000001:443",
+    "net:::1:443",
+    "net:10.0.0.0/33:443",
   ])("%j cannot be read", (asked) => {
     expect(readScope(asked, FOLDERS)).toMatchObject({ code: "invalid_request" });
   });
 
-  test.each(["fs.write:/srv/../etc", "fs.read:$PROJECT/..", "fs.write:~/../bob/**", "net:a.example:443"])(
-    "%s is never granted",
-    (asked) => {
-      expect(readScope(asked, FOLDERS)).toMatchObject({ code: "scope_denied" });
-    },
-  );
+  test.each([
+    "fs.write:/srv/../etc",
+    "fs.read:$PROJECT/..",
+    "fs.write:~/../bob/**",
+    "net:*.a.example:443",
+    "net:[2001:db8::1]:443",
+  ])("%s is never granted", (asked) => {
+    expect(readScope(asked, FOLDERS)).toMatchObject({ code: "scope_denied" });
+  });
 });
 
 describe("what no grant gives", () => {
@@ -81,13 +105,15 @@ describe("widened policies", () => {
     const policy = parsePolicy("id: p\nname: P\nfs:\n  write: [$PROJECT/a]\n  deny_write: [/x]\n", "p.yaml");
     if (!("ok" in policy)) throw new Error("The policy does not load");
     const before = { policies: [policy.ok] as const, id: "p", hash: "sha256:p", commit: null };
-    const after = widened(before, [placed("/srv/a", "fs.write"), placed("/srv/b", "fs.read")]);
+    const after = widened(before, [placed("/srv/a", "fs.write"), placed("/srv/b", "fs.read"), NET]);
     expect(after.policies[0].document.fs).toEqual({
       read: ["/**", "/srv/b/**"],
       write: ["$PROJECT/a", "/srv/a/**"],
       deny_write: ["/x"],
     });
     expect(after.hash).not.toBe(before.hash);
+    expect(after.beyond?.policyHash).toBe(before.hash);
+    expect(after.beyond?.net.map(({ written }) => written)).toEqual(["net:a:1"]);
     expect(policy.ok.document.fs?.write).toEqual(["$PROJECT/a"]);
   });
 });
@@ -157,5 +183,6 @@ function specWith(denyRead: readonly string[]): WorldSpec {
     limits: {},
     seccomp: "enforce",
     strays: "refused",
+    network: { ports: [], ranges: [] },
   };
 }

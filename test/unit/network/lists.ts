@@ -1,0 +1,23 @@
+/** Rules from entries as they are written; line 10 of `p.yaml` has the first. */
+import { type PolicyNet, readNet } from "../../../broker/network/entries.ts";
+import { type ExpandedPresets, type NetRules, netRules } from "../../../broker/network/rules.ts";
+
+const NO_PRESETS: ExpandedPresets = new Map();
+
+export function listOf(allowed: readonly string[], file = "p.yaml"): PolicyNet {
+  const places = { file, lineOf: (path: readonly (string | number)[]) => 10 + Number(path[2] ?? -1) };
+  const { net, problems } = readNet({ id: "p", name: "P", net: { allowed: [...allowed] } }, places);
+  if (problems[0] !== undefined) throw new Error(problems[0].message);
+  return net;
+}
+
+export function rulesOf(allowed: readonly string[], presets = NO_PRESETS): NetRules {
+  return netRules([{ net: listOf(allowed), presets }]);
+}
+
+export function both(one: readonly string[], other: readonly string[]): NetRules {
+  return netRules([
+    { net: listOf(one, "one.yaml"), presets: NO_PRESETS },
+    { net: listOf(other, "other.yaml"), presets: NO_PRESETS },
+  ]);
+}

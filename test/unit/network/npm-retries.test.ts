@@ -1,0 +1,121 @@
+import { chmodSync, existsSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type HostPort, netRules, type NetRules } from "../../../broker/network/rules.ts";
+import { readNet } from "../../../broker/network/entries.ts";
+import { NpmRetries } from "../../../broker/network/presets/npm-retries.ts";
+import type { PresetHost } from "../../../broker/network/presets/preset.ts";
+import type { PolicyDocument } from "../../../schemas/generated/types.ts";
+import { FakeHost } from "./fake-host.ts";
+
+let host: FakeHost;
+beforeEach(() => {
+  host = new FakeHost();
+});
+afterEach(() => host.remove());
+
+/** An npm that is set to these URLs, in a package of its own; where that is. */
+function npm(settings: Readonly<Record<string, string>>, name = "npm"): string {
+  const folder = join(host.root, "tool");
+  host.write(join(folder, "package.json"), JSON.stringify({ name }));
+  host.program("npm-cli.js", `printf '%s' '${JSON.stringify(settings)}'`, join(folder, "bin"));
+  host.link(join(folder, "bin/npm-cli.js"), join(host.bin, "npm"));
+  return folder;
+}
+
+function rules(...allowed: readonly string[]): NetRules {
+  const document: PolicyDocument = { id: "p", name: "P", net: { allowed: [...allowed] } };
+  const { net } = readNet(document, { file: "p.yaml", lineOf: () => 1 });
+  const registry: HostPort = { host: "r.example", port: 443 };
+  return netRules([{ net, presets: new Map([["@npm", { entries: [registry] }]]) }]);
+}
+
+async function asked(over: Partial<PresetHost> = {}): Promise<NpmRetries> {
+  const retries = new NpmRetries(host.presets(over));
+  await retries.ask();
+  return retries;
+}
+
+const REGISTRY = { registry: "https://r.example/" };
+
+describe("npm is told not to try again", () => {
+  test("in the first world too, which waits for its answer", async () => {
+    npm(REGISTRY);
+    expect(await new NpmRetries(host.presets()).settingsFor(rules())).toHaveLength(1);
+  });
+
+  test("where all its registries are refused, by a file of its own package that nobody makes on the host", async () => {
+    const folder = npm({ ...REGISTRY, "@a:registry": "http://10.1.2.3:81/" });
+    const retries = await asked();
+    const [file, ...more] = await retries.settingsFor(rules("other.example"));
+    expect(more).toEqual([]);
+    expect(file?.path).toBe(join(folder, "npmrc"));
+    expect(file?.text).toMatch(/^; From substrate.*\n;.*\nfetch-retries=0\n$/);
+    expect(existsSync(join(folder, "npmrc"))).toBe(false);
+    for (const allowed of ["@npm", "r.example", "r.example:443", "*.example", "10.0.0.0/8:81", "10.1.2.3:81"])
+      expect(await retries.settingsFor(rules(allowed)), allowed).toEqual([]);
+    for (const allowed of ["r.example:80", "10.1.2.3", "10.2.0.0/16"])
+      expect(await retries.settingsFor(rules(allowed)), allowed).toHaveLength(1);
+  });
+
+  test("before what the host's own file says, so that its lines win", async () => {
+    host.write(join(npm(REGISTRY), "npmrc"), "fetch-retries=7\n");
+    const [file] = await (await asked()).settingsFor(rules());
+    expect(file?.text).toMatch(/fetch-retries=0\nfetch-retries=7\n$/);
+  });
+});
+
+describe("npm is left as it is", () => {
+  test("where it takes longer to answer than a world waits for, and told once it has answered", async () => {
+    const folder = npm(REGISTRY);
+    const answer = join(host.root, "answer");
+    const body = `while [ ! -e '${answer}' ]; do /bin/sleep 0.05; done; printf '${JSON.stringify(REGISTRY)}'`;
+    host.program("npm-cli.js", body, join(folder, "bin"));
+    const retries = new NpmRetries(host.presets());
+    expect(await retries.settingsFor(rules())).toEqual([]);
+    host.write("answer", "");
+    await retries.ask();
+    expect(await retries.settingsFor(rules())).toHaveLength(1);
+  });
+
+  test("where nothing is refused, and npm is not even asked", async () => {
+    npm(REGISTRY);
+    expect(await new NpmRetries(host.presets()).settingsFor(null)).toEqual([]);
+    expect(host.ran()).toEqual([]);
+  });
+
+  test.each<[string, () => unknown]>([
+    ["it is not installed", () => undefined],
+    ["its registry is this machine's own", () => npm({ registry: "http://localhost:4873/" })],
+    ["it says nothing", () => npm({})],
+    ["it is another program of that name", () => npm(REGISTRY, "launcher")],
+    ["it is a program without a package", () => host.program("npm", `printf '${JSON.stringify(REGISTRY)}'`)],
+    [
+      "its own file is not for everybody to read",
+      () => chmodSync(host.write(join(npm(REGISTRY), "npmrc"), "_auth=secret\n"), 0o600),
+    ],
+    ["its own file is large", () => host.write(join(npm(REGISTRY), "npmrc"), "x=1\n".repeat(20_000))],
+    ["its own file is none of text", () => host.write(join(npm(REGISTRY), "npmrc"), "a\0b")],
+  ])("when %s", async (_why, prepare) => {
+    prepare();
+    expect(await (await asked()).settingsFor(rules())).toEqual([]);
+  });
+
+  test("when commands in worlds may write it: then it is not even run", async () => {
+    const folder = npm(REGISTRY);
+    const retries = await asked({ mayBeWritten: (path) => path.startsWith(folder) });
+    expect(await retries.settingsFor(rules())).toEqual([]);
+    expect(host.ran()).toEqual([]);
+  });
+});
+
+test("npm that changes its mind is believed once its settings' file has changed", async () => {
+  npm(REGISTRY);
+  const retries = await asked();
+  const allowed = rules("new.example");
+  expect(await retries.settingsFor(allowed)).toHaveLength(1);
+  npm({ registry: "https://new.example/" });
+  host.write("home/.npmrc", "registry=https://new.example/\n");
+  await retries.ask();
+  expect(await retries.settingsFor(allowed)).toEqual([]);
+});
