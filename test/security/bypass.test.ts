@@ -126,9 +126,10 @@ describe.each(actors())("ways around a policy, as $kind", (actor) => {
     await withBroker(actor, `id: default\nname: x\nmode: enforce\nfs:\n${scopes}`, async (broker) => {
       broker.write(join(broker.folder, "beside"), "beside");
       const reply = await broker.run(
-        "cat /etc/passwd ../beside; ls -d /etc /opt /var/lib; echo seen > file; cat file; ls /usr/bin/env",
+        "cat /etc/passwd ../beside; ls -A /etc; ls -d /opt /var/lib; echo seen > file; cat file; ls /usr/bin/env",
       );
-      expect(reply.stdout).toBe("seen\n/usr/bin/env\n");
+      // The world's own, by which names are looked up.
+      expect(reply.stdout).toBe("hosts\nresolv.conf\nseen\n/usr/bin/env\n");
     });
     const closed = `  read: ${reads}\n  write: []\n`;
     await withBroker(actor, `id: default\nname: x\nmode: enforce\nfs:\n${closed}`, async (broker) => {

@@ -14,13 +14,17 @@ fs:
   deny_read: ["**/.env"]
 `;
 
+/** Takes every instance of its user, also those that other tests of the same user give back meanwhile. */
 const HOG = `
-import ctypes, sys
+import ctypes, time
 libc = ctypes.CDLL(None)
-count = 0
-while libc.inotify_init1(0) >= 0: count += 1
-print(count, flush=True)
-sys.stdin.read()
+count, told = 0, False
+while True:
+    if libc.inotify_init1(0) >= 0: count += 1
+    else:
+        if not told: print(count, flush=True)
+        told = True
+        time.sleep(0.0005)
 `;
 
 if (actors().some(({ uid }) => uid === 0))

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
 import { eventually, TestBroker } from "../broker.ts";
-import { childrenOf, groupFolder } from "../neighbour.ts";
+import { groupFolder, initsOf } from "../neighbour.ts";
 import { processesWith } from "../processes.ts";
 import { skip } from "../skips.ts";
 
@@ -18,7 +18,7 @@ describe.each(actors())("the groups of worlds, as $kind", (actor) => {
       const marker = `group-${process.pid}-${victim.replace(" ", "-")}`;
       const waiting = broker.post({ cmd: `: ${marker}; sleep 600` }).catch(() => "cut");
       expect(await eventually(() => processesWith(marker).length > 0, 5000)).toBe(true);
-      const init = childrenOf(broker.process.pid ?? 0);
+      const init = initsOf(broker.process.pid ?? 0);
       expect(init).toHaveLength(1);
       if (victim !== "the broker") for (const pid of init) process.kill(pid, "SIGKILL");
       if (victim !== "init") await broker.kill("SIGKILL");

@@ -54,7 +54,14 @@ describe.skipIf(process.arch !== "x64")("on a host where", () => {
       denyWrite: [],
       seal: [],
     };
-    const rest = { hidden: [], sealed: [], limits: {}, seccomp: "enforce", strays: "refused" } as const;
+    const rest = {
+      hidden: [],
+      sealed: [],
+      limits: {},
+      seccomp: "enforce",
+      strays: "refused",
+      network: { ports: [], ranges: [] },
+    } as const;
     return backend.start(
       "wld_x",
       { project, identity: "x", access, files, ...rest },

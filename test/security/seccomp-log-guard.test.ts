@@ -93,7 +93,14 @@ describe.skipIf(process.arch !== "x64")("log mode on a kernel that", () => {
   const start = (backend: LinuxBackend, seccomp: WorldSpec["seccomp"]): Promise<World> => {
     const files = { read: ["/**"], denyRead: [], write: [`${folder}/**`], denyWrite: [], seal: [] };
     const spec = { project: folder, identity: "x", access: { kind: "direct" }, files } as const;
-    const rest = { hidden: [], sealed: [], limits: {}, seccomp, strays: "refused" } as const;
+    const rest = {
+      hidden: [],
+      sealed: [],
+      limits: {},
+      seccomp,
+      strays: "refused",
+      network: { ports: [], ranges: [] },
+    } as const;
     return backend.start("wld_x", { ...spec, ...rest }, AbortSignal.timeout(15_000));
   };
 

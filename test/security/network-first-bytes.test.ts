@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { actors } from "../actors.ts";
+import { HELLO } from "../support/network/hello.ts";
+import type { Seen } from "../support/network/messages.ts";
+import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
+import { SSH_GREETING } from "../support/network/streams.ts";
+
+const NAME = "registry.example.test";
+/** Behind the same address. */
+const STRANGER = "stranger.example.test";
+/** A server that takes whatever comes and says nothing. */
+const SINK = "files.example.test:9000";
+
+/** Sends words (with python's escapes) to a name's port 80 in pieces, and prints what comes. */
+const WORDS = `
+import socket, sys, time
+with socket.create_connection((sys.argv[1], 80), 5) as s:
+    s.settimeout(5)
+    text = sys.argv[2].encode().decode("unicode_escape").encode("latin1")
+    size = int(sys.argv[3])
+    try:
+        for at in range(0, len(text), size):
+            s.sendall(text[at:at + size])
+            time.sleep(0.002)
+        print(s.recv(100).decode("latin1").split("\\r\\n")[0])
+    except OSError as e: print(type(e).__name__)
+`;
+
+/** Asks a name for a page over HTTP/2 without TLS, at once or later, and prints what went wrong. */
+const HTTP2 = `
+const [place, authority, when] = process.argv.slice(2);
+const session = require("node:http2").connect("http://" + place);
+const fail = (error) => { console.log(error.code); process.exit(0); };
+session.on("error", fail);
+const ask = () => session.request({ ":path": "/", ":authority": authority }).on("error", fail);
+when === "late" ? session.on("connect", () => setTimeout(ask, 500)) : ask();
+setTimeout(() => session.destroy(), 1500);
+`;
+
+/**
+ * The preface and settings, and of curl three of them and the size of a window: nobody is named there, and they may pass
+ * when the request comes later.
+ */
+const NAMELESS_BYTES = { node: 24 + 9, curl: 24 + 9 + 3 * 6 + 9 + 4 };
+
+describe.each(actors())("the first bytes of a connection, as $kind", (actor) => {
+  let place: NetworkPlace;
+  beforeAll(async () => {
+    place = await NetworkPlace.open(actor, { default: networkPolicy([NAME, SINK]) });
+    place.broker.write(`${place.broker.project}/hello.py`, HELLO);
+    place.broker.write(`${place.broker.project}/words.py`, WORDS);
+  });
+  afterAll(() => place.close());
+
+  const hello = async (
+    sni: string,
+    way: string,
+  ): Promise<{ readonly answer: string; readonly seen: Seen }> => {
+    const { result, seen } = await place.during(`python3 hello.py ${NAME} 443 ${sni} ${way}`);
+    expect(result.stderr).toBe("");
+    return { answer: result.stdout.trim(), seen };
+  };
+  const words = async (
+    text: string,
+    size = 4096,
+  ): Promise<{ readonly answer: string; readonly seen: Seen }> => {
+    const { result, seen } = await place.during(`python3 words.py ${NAME} '${text}' ${size}`);
+    expect(result.stderr).toBe("");
+    return { answer: result.stdout.trim(), seen };
+  };
+
+  test.each(["whole", "bytes", "records", "early", "late"])(
+    "that name another server in a TLS handshake (%s) are cut before one of them arrives; the right name passes",
+    async (way) => {
+      const wrong = await hello(STRANGER, way);
+      expect(bytesIn(wrong.seen)).toBe(0);
+      expect(wrong.answer).not.toContain("200");
+      const right = await hello(NAME, way);
+      expect(right.answer).toBe("HTTP/1.1 200 OK");
+      expect(right.seen.connections.map(({ sni }) => sni)).toEqual([NAME]);
+    },
+  );
+
+  test("that name the right server in capitals pass, and neighbours of the name do not", async () => {
+    expect((await hello("Registry.Example.TEST", "whole")).answer).toBe("HTTP/1.1 200 OK");
+    for (const other of [`evil${NAME}`, `${NAME}.evil.test`, `sub.${NAME}`, "example.test"]) {
+      const { answer, seen } = await hello(other, "whole");
+      expect(answer, other).not.toContain("200");
+      expect(bytesIn(seen), other).toBe(0);
+    }
+  });
+
+  test.each([
+    ["the header", `GET / HTTP/1.1\\r\\nHost: ${STRANGER}\\r\\n\\r\\n`],
+    ["the header with a port", `GET / HTTP/1.1\\r\\nHost: ${STRANGER}:80\\r\\n\\r\\n`],
+    ["a header in capitals, without a blank", `GET / HTTP/1.1\\r\\nHOST:${STRANGER}\\r\\n\\r\\n`],
+    ["a second header", `GET / HTTP/1.1\\r\\nHost: ${NAME}\\r\\nHost: ${STRANGER}\\r\\n\\r\\n`],
+    [
+      "a first header before the right one",
+      `GET / HTTP/1.1\\r\\nHost: ${STRANGER}\\r\\nHost: ${NAME}\\r\\n\\r\\n`,
+    ],
+    ["a whole URL", `GET http://${STRANGER}/ HTTP/1.1\\r\\nHost: ${NAME}\\r\\n\\r\\n`],
+    ["another method", `PATCH / HTTP/1.1\\r\\nX: y\\r\\nHost: ${STRANGER}\\r\\n\\r\\n`],
+    ["HTTP/1.0", `GET / HTTP/1.0\\r\\nHost: ${STRANGER}\\r\\n\\r\\n`],
+    ["a line without CR", `GET / HTTP/1.1\\nHost: ${STRANGER}\\n\\n`],
+    ["empty lines first", `\\r\\n\\r\\nGET / HTTP/1.1\\r\\nHost: ${STRANGER}\\r\\n\\r\\n`],
+  ])("that name another server in a request of HTTP, by %s, are cut before one arrives", async (_, text) => {
+    for (const size of [4096, 1, 7]) {
+      const { answer, seen } = await words(text, size);
+      expect(answer).not.toContain("200");
+      expect(bytesIn(seen)).toBe(0);
+    }
+  });
+
+  test("that name the right server in a request of HTTP pass, however they are cut and spelled", async () => {
+    for (const text of [
+      `GET / HTTP/1.1\\r\\nHost: ${NAME}\\r\\nConnection: close\\r\\n\\r\\n`,
+      `GET / HTTP/1.1\\r\\nhost:  ${NAME.toUpperCase()}:80 \\r\\nConnection: close\\r\\n\\r\\n`,
+      `GET http://${NAME}/ HTTP/1.1\\r\\nHost: ${NAME}\\r\\nConnection: close\\r\\n\\r\\n`,
+    ])
+      for (const size of [4096, 1, 7]) expect((await words(text, size)).answer).toBe("HTTP/1.1 200 OK");
+  });
+
+  test("of curl with a false name are cut, in HTTP/1.1 and HTTP/2, with and without TLS", async () => {
+    const through = [80, 443].map((port) => `--connect-to ${STRANGER}:${port}:${NAME}:${port}`).join(" ");
+    for (const url of [`https://${STRANGER}/`, `http://${STRANGER}/`])
+      for (const version of ["--http1.1", "--http2"]) {
+        const { result, seen } = await place.during(`curl -sSk ${version} --max-time 5 ${through} ${url}`);
+        expect(result.exit, `${version} ${url}`).not.toBe(0);
+        expect(bytesIn(seen), `${version} ${url}`).toBe(0);
+      }
+    for (const version of ["--http1.1", "--http2"]) {
+      const { result } = await place.during(`curl -sS ${version} --max-time 5 https://${NAME}/`);
+      expect(result.stdout, result.stderr).toBe(`hello from ${NAME}\n`);
+    }
+  });
+
+  test("of HTTP/2 without TLS that name another server are cut as well, though the name is compressed there", async () => {
+    const curl = "curl -sS --http2-prior-knowledge --max-time 1.5";
+    const through = `--connect-to ${STRANGER}:9000:${SINK}`;
+    const wrong = await place.during(`${curl} ${through} http://${STRANGER}:9000/`);
+    expect(bytesIn(wrong.seen)).toBeLessThanOrEqual(NAMELESS_BYTES.curl);
+    const right = await place.during(`${curl} http://${SINK}/`);
+    expect(right.seen.connections[0]?.first).toContain("PRI * HTTP/2.0");
+    expect(bytesIn(right.seen)).toBeGreaterThan(NAMELESS_BYTES.curl);
+  });
+
+  test.each(["at once", "late"])(
+    "of HTTP/2 by node that name another server, said %s, are cut before their request arrives",
+    async (when) => {
+      place.broker.write(`${place.broker.project}/two.cjs`, HTTP2);
+      const ask = (authority: string): ReturnType<NetworkPlace["during"]> =>
+        place.during(`node two.cjs ${SINK} ${authority} '${when}'`);
+      const wrong = await ask(STRANGER);
+      expect(wrong.result.stdout).toBe("ECONNRESET\n");
+      expect(bytesIn(wrong.seen)).toBeLessThanOrEqual(NAMELESS_BYTES.node);
+      const right = await ask("files.example.test");
+      expect(bytesIn(right.seen)).toBeGreaterThan(NAMELESS_BYTES.node);
+    },
+  );
+
+  test("that never come whole hold nobody else up, and name nobody", async () => {
+    const idle = `python3 -c "
+import socket, subprocess
+idle = [socket.create_connection(('${NAME}', port), 5) for port in (80, 443) for _ in range(150)]
+for s in idle[::2]: s.sendall(b'GET / HTT' if s.getpeername()[1] == 80 else bytes((22, 3, 1, 2, 0, 1)))
+print(subprocess.run(['curl', '-sS', '--max-time', '2', 'https://${NAME}/'], capture_output=True, text=True).stdout)"`;
+    const { result, seen } = await place.during(idle);
+    expect(result.stdout, result.stderr).toBe(`hello from ${NAME}\n\n`);
+    // Where the client ends in the middle of a line, that line has named nobody and may pass.
+    const named = seen.connections.filter(({ first, sni }) => sni !== null || first.includes("Host"));
+    expect(named).toHaveLength(1);
+  });
+
+  test("may be the server's, and may be of no protocol that names one", async () => {
+    const ssh = await place.during(`python3 -c "
+import socket
+s = socket.create_connection(('${NAME}', 22), 5); s.settimeout(5)
+greeting = s.recv(100); s.sendall(greeting); print(greeting == s.recv(100), greeting.decode().strip())"`);
+    expect(ssh.result.stdout, ssh.result.stderr).toBe(`True ${SSH_GREETING.trim()}\n`);
+    const sink = await place.during(`python3 -c "
+import socket
+s = socket.create_connection(('files.example.test', 9000), 5)
+s.sendall(bytes(70000)); s.shutdown(socket.SHUT_WR); print(s.recv(100).decode().strip())"`);
+    expect(sink.result.stdout, sink.result.stderr).toBe("70000\n");
+    expect(bytesIn(sink.seen)).toBe(70_000);
+  });
+});
+
+function bytesIn(seen: Seen): number {
+  return seen.connections.reduce((sum, { received }) => sum + received, 0);
+}
