@@ -61,6 +61,7 @@ export class Load {
   readonly #random: Random;
   readonly #marker: string;
   readonly #answers: Answered[] = [];
+  readonly #spans: string[] = [];
   readonly #workers: readonly Promise<void>[];
   #stopping = false;
 
@@ -75,6 +76,11 @@ export class Load {
     this.#stopping = true;
     await Promise.all(this.#workers);
     return this.#answers;
+  }
+
+  /** Of the calls that were answered 200: their spans are on record, whoever dies next. */
+  get spans(): readonly string[] {
+    return this.#spans;
   }
 
   async #work(agent: string): Promise<void> {
@@ -92,6 +98,7 @@ export class Load {
     const env = { [MARKER]: `${this.#marker}-${background}` };
     try {
       const answer = await this.#broker.post({ agent_id: agent, cmd, background, env }, patience);
+      if (answer.status === 200) this.#spans.push((answer.document as ExecuteReply).span_id);
       return judge(agent, sort, answer);
     } catch {
       return patience.aborted ? { kind: "wrong", what: `'${cmd}' was not answered` } : { kind: "cut" };

@@ -1,5 +1,7 @@
 /** One round: commands run, somebody is killed at a random moment, and then nothing may be amiss. */
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TestBroker } from "../broker.ts";
 import { cgroups, layers, marked, mounts, soonNone, survivors, TraceReader } from "./leftovers.ts";
@@ -14,6 +16,9 @@ const LOAD_SEED = 0x5bd1_e995;
 
 /** A moment with no victim of the wanted kind (no isolated world, no leader) is waited out. */
 const CHOICES = 50;
+
+/** Of pino's levels. */
+const ERROR = 50;
 
 export type RoundResult = {
   readonly broker: TestBroker;
@@ -57,8 +62,15 @@ export class FaultRounds {
         ? await this.#afterBroker(marker)
         : await this.#afterWorld(marker, victim, answers)),
       ...(await this.#afterAny()),
+      ...unrecorded(this.#broker, load.spans),
     ];
-    return { broker: this.#broker, kind: victim.kind, commands: answers.length, findings };
+    const causes = findings.length === 0 ? [] : errorsIn(this.#broker);
+    return {
+      broker: this.#broker,
+      kind: victim.kind,
+      commands: answers.length,
+      findings: [...findings, ...causes],
+    };
   }
 
   async #kill(random: Random): Promise<Victim | undefined> {
@@ -133,6 +145,22 @@ export class FaultRounds {
       ...(await this.#doctor(this.#broker)),
     ];
   }
+}
+
+/** What the broker's log has as an error: the folder it lies in goes with the test. */
+function errorsIn(broker: TestBroker): readonly string[] {
+  const lines = readFileSync(join(broker.home, "log/broker.log"), "utf8").trimEnd().split("\n");
+  return lines.filter((line) => (JSON.parse(line) as { readonly level: number }).level >= ERROR).slice(-3);
+}
+
+/** What was answered is on record with its end, or as lost when its broker was killed before that was written. */
+function unrecorded(broker: TestBroker, answered: readonly string[]): readonly string[] {
+  const ended = new Set(
+    broker.spans().flatMap(({ span_id: id, event_type: type }) => (type === "command_complete" ? [id] : [])),
+  );
+  return answered
+    .filter((span) => !ended.has(span))
+    .map((span) => `the answered span ${span} is not on record`);
 }
 
 /** What `world doctor` finds amiss. */

@@ -12,10 +12,12 @@ export type SeenWorld = {
   readonly first: Seen | undefined;
   readonly forker: Seen | undefined;
   readonly leaders: readonly Seen[];
+  /** The helper of its network, which is no process of the world; none while PID 1 is not there or not ours to look into. */
+  readonly network: Seen | undefined;
   readonly everything: readonly Seen[];
 };
 
-export const KINDS = ["broker", "outer init", "PID 1", "forker", "leader"] as const;
+export const KINDS = ["broker", "outer init", "PID 1", "forker", "leader", "network"] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** `world` is what the death takes along; for the broker all of them, for a leader only what is below it. */
@@ -51,18 +53,36 @@ function ofKind(all: readonly Seen[], world: SeenWorld, kind: Exclude<Kind, "bro
       return { kind, process: leader, takes, namespace: undefined, tick: now() };
     });
   }
-  const process = { "outer init": world.outer, "PID 1": world.first, forker: world.forker }[kind];
+  const { outer, first, forker, network } = world;
+  const process = { "outer init": outer, "PID 1": first, forker, network }[kind];
   if (process === undefined) return [];
   const namespace = world.first === undefined ? undefined : pidNamespace(world.first.pid);
-  return [{ kind, process, takes: world.everything, namespace, tick: now() }];
+  const takes = kind === "network" ? [process, ...world.everything] : world.everything;
+  return [{ kind, process, takes, namespace, tick: now() }];
 }
 
 function worldsOf(all: readonly Seen[], broker: Seen): readonly SeenWorld[] {
-  return childrenOf(all, broker).map((outer) => {
-    const first = childrenOf(all, outer)[0];
-    const [forker, ...leaders] = first === undefined ? [] : childrenOf(all, first);
-    return { outer, first, forker, leaders, everything: [outer, ...below(all, outer)] };
-  });
+  const children = childrenOf(all, broker);
+  const helpers = children.filter(isHelper);
+  return children
+    .filter((child) => !isHelper(child))
+    .map((outer) => {
+      const first = childrenOf(all, outer)[0];
+      const [forker, ...leaders] = first === undefined ? [] : childrenOf(all, first);
+      const inside = first === undefined ? undefined : namespaceOf(first.pid, "net");
+      const network =
+        inside === undefined ? undefined : helpers.find(({ pid }) => namespaceOf(pid, "net") === inside);
+      return { outer, first, forker, leaders, network, everything: [outer, ...below(all, outer)] };
+    });
+}
+
+function isHelper({ pid }: Seen): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")[1] === "network";
+  } catch {
+    // It has ended meanwhile.
+    return false;
+  }
 }
 
 /** Oldest first: PID 1 starts its forker before anything else. */
@@ -108,8 +128,12 @@ function see(pid: number): Seen | undefined {
 
 /** Undefined when the process is gone, or is not ours to look into. */
 export function pidNamespace(pid: number): string | undefined {
+  return namespaceOf(pid, "pid");
+}
+
+function namespaceOf(pid: number, kind: "pid" | "net"): string | undefined {
   try {
-    return readlinkSync(`/proc/${pid}/ns/pid`);
+    return readlinkSync(`/proc/${pid}/ns/${kind}`);
   } catch {
     return undefined;
   }

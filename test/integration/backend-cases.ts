@@ -100,6 +100,16 @@ export function backendCases(actor: Actor, subject: BackendUnderTest): void {
       expect(other).toMatchObject({ stdout: "none\n" });
     });
 
+    test("a token for the network opens it, or its command does not run and is told why; it is not spent then", async () => {
+      const scope_token = await new ScopeAsker(broker).granted(["net:a.example:443"]);
+      const post = () => broker.post({ cmd: "true", scope_token });
+      const worldsHaveNetworks = subject.word === "linux";
+      const none = { status: 503, document: { error: { code: "isolation_unavailable" } } };
+      expect(await post()).toMatchObject(worldsHaveNetworks ? { status: 200 } : none);
+      const spent = { status: 403, document: { error: { code: "scope_denied" } } };
+      expect(await post()).toMatchObject(worldsHaveNetworks ? spent : none);
+    });
+
     test("a command is the caller, and so are the files that it makes", async () => {
       const { stdout } = await broker.run("id -u; id -g; touch made; stat -c '%u %g' made");
       expect(stdout).toBe(`${actor.uid}\n${actor.gid}\n${actor.uid} ${actor.gid}\n`);

@@ -7,6 +7,9 @@ import { recordSkip } from "../skips.ts";
 
 const { rounds, seed } = inject("faults");
 
+/** The trace begins a new file with nearly every commit of its index. */
+const SMALL_FILES = "trace: { file_mib: 0.01 }\n";
+
 /** Then another home: reading a trace from its start costs more with every round. */
 const ROUNDS_PER_HOME = 25;
 
@@ -15,7 +18,7 @@ const ROUND_PATIENCE_MS = 20_000;
 
 describe.each(actors())("under fire, as $kind", (actor) => {
   test(
-    `nothing is left and nobody else is harmed when broker, init, forker or leader are killed, ${rounds} times from seed ${seed}`,
+    `nothing is left and nobody else is harmed when broker, init, forker, leader or network are killed, ${rounds} times from seed ${seed}`,
     async () => {
       const killed: Record<string, number> = {};
       let commands = 0;
@@ -40,7 +43,10 @@ async function oneHome(
   from: number,
   to: number,
 ): Promise<readonly { readonly kind: string; readonly commands: number }[]> {
-  const started = await TestBroker.start(actor, { policies: { default: LOAD_POLICY } });
+  const started = await TestBroker.start(actor, {
+    policies: { default: LOAD_POLICY },
+    config: SMALL_FILES,
+  });
   const fire = new FaultRounds(started, await doctorOf(started));
   const results: { kind: string; commands: number }[] = [];
   try {

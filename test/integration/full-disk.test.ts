@@ -30,6 +30,40 @@ sleep 1
 "$NODE" "$LAUNCHER" trace verify
 `;
 
+/**
+ * The disk fills while a command runs, and the live file is past the size of one: its end cannot be written, nor can a
+ * new file be made (a file system without a free inode). Both wait, and nothing that was recorded is lost.
+ */
+const FILLED_BY_COMMAND = `
+set -u
+mount -t tmpfs -o size=6m,nr_inodes=80 none "$1"
+export SUBSTRATE_HOME="$1/home"
+mkdir -p "$SUBSTRATE_HOME"
+echo 'trace: { file_mib: 0.01 }' > "$SUBSTRATE_HOME/config.yaml"
+cd "$2"
+NODE="$3"; LAUNCHER="$4"
+"$NODE" "$LAUNCHER" broker start > /dev/null
+"$NODE" "$LAUNCHER" exec -- 'echo before'
+"$NODE" "$LAUNCHER" exec -- 'touch begun; while [ ! -e full ]; do sleep 0.1; done; echo ran to its end' &
+EXEC=$!
+while [ ! -e begun ]; do sleep 0.1; done
+I=0; while mkdir "$1/inode-$I" 2> /dev/null; do I=$((I + 1)); done
+PAD=$(head -c 3000 /dev/zero | tr '\\0' x)
+for number in 1 2 3 4 5 6; do "$NODE" "$LAUNCHER" exec -- "true #$PAD" > /dev/null; sleep 0.6; done
+ls "$SUBSTRATE_HOME/trace" | sed 's/^/no inode: /'
+dd if=/dev/zero of="$1/fill" bs=1k 2> /dev/null
+touch full
+wait $EXEC; echo "exec: $?"
+rm "$1/fill"; rmdir "$1"/inode-*
+sleep 3
+"$NODE" "$LAUNCHER" trace list --outcome ended --json | grep -c 'ran to its end'
+"$NODE" "$LAUNCHER" exec -- 'echo after'
+sleep 1
+ls "$SUBSTRATE_HOME/trace" | sed 's/^/room: /'
+"$NODE" "$LAUNCHER" broker stop
+"$NODE" "$LAUNCHER" trace verify
+`;
+
 describe.each(actors())("a full disk, as $kind", (actor) => {
   test("refuses what it cannot record, runs none of it, and everything works again when there is room", async () => {
     if (actor.uid !== 0) {
@@ -62,6 +96,33 @@ describe.each(actors())("a full disk, as $kind", (actor) => {
         expect(existsSync(join(folder, "project", `ran-${agent}`))).toBe(false);
       expect(stdout, stdout).toMatch(/^after$/m);
       expect(stdout, stdout).toMatch(/^The trace holds: 4 lines/m);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
+  test("keeps the end of a command that fills it until there is room, and rotates then", async () => {
+    if (actor.uid !== 0) {
+      skip(
+        `a disk that a command fills, as ${actor.kind}`,
+        "an ordinary user cannot mount a small file system without becoming root inside",
+      );
+      return;
+    }
+    const folder = mkdtempSync(join(tmpdir(), "sb-disk-"));
+    for (const name of ["disk", "project"]) mkdirSync(join(folder, name));
+    try {
+      const { node, launcher } = await installationFor(actor);
+      const places = [join(folder, "disk"), join(folder, "project"), node, launcher];
+      const words = ["unshare", "-m", "sh", "-c", FILLED_BY_COMMAND, "sh", ...places];
+      const { stdout, stderr } = await runAs(actor, words, { cwd: folder });
+      const said = `${stdout}\n${stderr}`;
+      expect(stdout, said).toMatch(/^ran to its end$/m);
+      expect(stdout, said).toMatch(/^exec: 0$/m);
+      expect(stdout, said).not.toMatch(/^no inode: trace-/m);
+      expect(stdout, said).toMatch(/^room: trace-0000000000000001\.jsonl$/m);
+      expect(stdout, said).toMatch(/^1\nafter$/m);
+      expect(stdout, said).toMatch(/^The trace holds: \d+ lines/m);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }

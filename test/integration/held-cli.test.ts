@@ -1,0 +1,103 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ChangesReply, DiffReply } from "../../schemas/generated/types.ts";
+import { actors } from "../actors.ts";
+import { TestBroker } from "../broker.ts";
+import { fill, isolated, isolating } from "../held-changes.ts";
+
+describe.each(actors())("substrate diff, apply, discard and undo, as $kind", (actor) => {
+  let broker: TestBroker;
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: { default: isolating() } });
+    fill(broker, { "sub/f": "one\n" });
+  });
+  afterAll(() => broker.stop());
+
+  test("a pipe gets the patch and nothing else; what else there is to say stands on stderr", async () => {
+    const { span_id: span } = await isolated(broker, "echo two >> sub/f; echo all: > Makefile; mkdir empty");
+    const { stdout, stderr, code } = await broker.cli(["diff", span]);
+    expect(code).toBe(0);
+    expect(stdout).toBe(
+      "diff --git a/Makefile b/Makefile\nnew file mode 100644\n--- /dev/null\n+++ b/Makefile\n@@ -0,0 +1,1 @@\n+all:\n" +
+        "diff --git a/sub/f b/sub/f\n--- a/sub/f\n+++ b/sub/f\n@@ -1,1 +1,2 @@\n one\n+two\n",
+    );
+    expect(stderr).toContain("tools run by themselves: Makefile");
+    expect(stderr).toContain("1 folder is new");
+  });
+
+  test("--stat has a line for each path and the sum, --json the answer itself", async () => {
+    const { span_id: span } = await isolated(broker, "echo two >> sub/f; printf 'a\\0' > bin");
+    const { stdout } = await broker.cli(["diff", span, "--stat"]);
+    expect(stdout).toMatch(/^\+ bin +\| no text$/m);
+    expect(stdout).toMatch(/^~ sub\/f +\| 1 \+$/m);
+    expect(stdout).toContain("2 paths changed, 1 lines added, 0 removed");
+    const json = JSON.parse((await broker.cli(["diff", span, "--json"])).stdout) as DiffReply;
+    expect(json.changes.map(({ path }) => path)).toEqual(["bin", "sub/f"]);
+    expect(json).toMatchObject({ truncated: true, summary: "1 file is no text and not shown" });
+  });
+
+  test("'last' is the newest that held changes here, a path from here begins with ./, and undo takes it back", async () => {
+    await isolated(broker, "echo new > sub/g; echo other > sub/h");
+    const cwd = join(broker.project, "sub");
+    const applied = await broker.cli(["apply", "last", "./g"], { cwd });
+    expect(applied).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining("1 change applied") as unknown,
+    });
+    expect(readFileSync(join(cwd, "g"), "utf8")).toBe("new\n");
+    expect(existsSync(join(cwd, "h"))).toBe(false);
+    const undone = JSON.parse(
+      (await broker.cli(["undo", "last", "sub/g", "--json"], { cwd })).stdout,
+    ) as ChangesReply;
+    expect(undone.done).toEqual(["sub/g"]);
+    expect(existsSync(join(cwd, "g"))).toBe(false);
+  });
+
+  test("a conflict ends with 125 and a line for each path; nothing is applied", async () => {
+    const { span_id: span } = await isolated(broker, "echo two >> sub/f; echo x > c");
+    writeFileSync(join(broker.project, "sub/f"), "mine\n");
+    const { code, stderr } = await broker.cli(["apply", span]);
+    expect(code).toBe(125);
+    expect(stderr).toMatch(/^ {2}sub\/f: /m);
+    expect(existsSync(join(broker.project, "c"))).toBe(false);
+    expect((await broker.cli(["discard", span])).stdout).toContain("2 changes discarded");
+    expect(await broker.cli(["diff", span])).toMatchObject({
+      code: expect.any(Number) as unknown,
+      stdout: "",
+    });
+  });
+
+  test("an escape sequence in a name or a text moves no terminal: it is shown", async () => {
+    const { span_id: span } = await isolated(broker, "touch \"$(printf 'e\\033[2Jx')\"");
+    for (const words of [
+      ["diff", span, "--stat"],
+      ["apply", span],
+      ["trace", span],
+      ["undo", span],
+    ]) {
+      const { stdout, stderr } = await broker.cli(words);
+      expect(stdout + stderr).not.toContain("\x1b");
+    }
+    expect((await broker.cli(["diff", span, "--stat"])).stdout).toContain("e\\x1b[2Jx");
+  });
+
+  test("exec says what is held and which words decide; the trace lists what was done", async () => {
+    const { stderr } = await broker.cli(["exec", "--", "true iso; echo x > late"]);
+    expect(stderr).toContain("substrate: changes are held and not in the project: 1 written");
+    const span = /substrate apply (spn_[0-9a-f-]+)/.exec(stderr)?.[1] ?? "none";
+    expect((await broker.cli(["apply", span])).code).toBe(0);
+    const shown = await broker.cli(["trace", span]);
+    expect(shown.stdout).toMatch(/child .* apply {2}ended {2}human {2}1 done, 0 left/);
+  });
+
+  test.each([
+    [["diff"], "missing required argument"],
+    [["apply", "spn_none"], "No span is called 'spn_none'"],
+    [["diff", "last", "--stat", "--json"], "Cannot use --stat together with --json"],
+  ])("%j ends with 125 and says why", async (words, why) => {
+    const { code, stderr } = await broker.cli(words);
+    expect(code).toBe(125);
+    expect(stderr).toContain(why);
+  });
+});

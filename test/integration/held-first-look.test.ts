@@ -1,0 +1,53 @@
+import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { homeLayout } from "../../broker/home.ts";
+import { actors } from "../actors.ts";
+import { eventually, ROOT_OVERLAY, TestBroker } from "../broker.ts";
+import { change, changed, errorIn, fill, isolated, isolating } from "../held-changes.ts";
+
+describe.each(actors())("what went in the project since an isolated command, as $kind", (actor) => {
+  let broker: TestBroker;
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: { default: isolating() } });
+  });
+  afterAll(() => broker.stop());
+
+  function layersOf(span: string): string {
+    const { overlay } = homeLayout(broker.home, actor.uid === 0 ? ROOT_OVERLAY : undefined);
+    return join(overlay, span);
+  }
+
+  /** Nobody has asked for the changes by then. */
+  async function heldAndLookedAt(cmd: string): Promise<string> {
+    const { span_id: span } = await isolated(broker, cmd);
+    expect(await eventually(() => existsSync(join(layersOf(span), "seen")), 10_000)).toBe(true);
+    return span;
+  }
+
+  test("does not come back by an apply: the person who removed it is asked first", async () => {
+    fill(broker, { "kept.txt": "one\n", "other.txt": "one\n" });
+    const span = await heldAndLookedAt("echo two >> kept.txt; echo two >> other.txt");
+    rmSync(join(broker.project, "kept.txt"));
+    const error = errorIn(await change(broker, "apply", span));
+    expect(error).toMatchObject({ status: 409, code: "apply_conflict", conflicts: [{ path: "kept.txt" }] });
+    expect(existsSync(join(broker.project, "kept.txt"))).toBe(false);
+    expect(await changed(broker, "apply", span, ["other.txt"])).toMatchObject({ done: ["other.txt"] });
+  });
+
+  test("is not told from another folder that stood in its place when it was looked at", async () => {
+    fill(broker, { f: "old\n" });
+    const { span_id: span } = await isolated(broker, "echo new > f");
+    const away = `${broker.project}-away`;
+    renameSync(broker.project, away);
+    fill(broker, { f: "another one\n" });
+    // Longer than a first look lets wait.
+    await sleep(500);
+    expect(existsSync(join(layersOf(span), "seen"))).toBe(false);
+    renameSync(broker.project, `${broker.project}-other`);
+    renameSync(away, broker.project);
+    await changed(broker, "apply", span);
+    expect(readFileSync(join(broker.project, "f"), "utf8")).toBe("new\n");
+  });
+});

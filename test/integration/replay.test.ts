@@ -1,0 +1,224 @@
+import { chmodSync, existsSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { ReplayReply } from "../../schemas/generated/types.ts";
+import { actors } from "../actors.ts";
+import { TestBroker } from "../broker.ts";
+import { leftLayers, notReplayed, put, REPLAY_POLICY, replayed, SAME } from "../replays.ts";
+
+describe.each(actors())("replays, as $kind", (actor) => {
+  let broker: TestBroker;
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, {
+      policies: { default: REPLAY_POLICY },
+    });
+  });
+  afterAll(() => broker.stop());
+  beforeEach(() => setPolicy(REPLAY_POLICY));
+
+  const inProject = (name: string): string => join(broker.project, name);
+  const setPolicy = (text: string): void => put(broker, join(broker.home, "policies/default.yaml"), text);
+
+  test("an isolated command does the same again, and so does its replay", async () => {
+    put(
+      broker,
+      inProject("held.sh"),
+      "mkdir out; echo 1 > out/a; echo 2 > b; echo done; echo words >&2; exit 3",
+    );
+    const { span_id: span } = await broker.run("sh held.sh");
+    const reply = await replayed(broker, span);
+    expect(reply).toMatchObject({
+      span_id: span,
+      matches: { ...SAME, fs_diff: true },
+      verdicts: { recorded: "isolate", now: "isolate" },
+      results: { now: { exit: 3, fs_diff: { writes: ["b", "out/a"], dirs: ["out"], held: false } } },
+      drift: [],
+      notes: [],
+    });
+    expect(existsSync(inProject("b"))).toBe(false);
+    expect(await broker.span(reply.replay_span_id)).toMatchObject({
+      parent_span: span,
+      replayable: true,
+      given: { form: "sh", replays: span },
+    });
+    const again = await replayed(broker, reply.replay_span_id);
+    expect(again).toMatchObject({ matches: { ...SAME, fs_diff: true }, drift: [] });
+    expect(await leftLayers(broker)).toEqual([span]);
+  });
+
+  test("a command that wrote to the project directly writes to an overlay when it is replayed, and nothing of that stays", async () => {
+    const { span_id: span } = await broker.run("echo line >> log; rm -f gone; wc -l < log");
+    expect(readFileSync(inProject("log"), "utf8")).toBe("line\n");
+    const reply = await replayed(broker, span);
+    expect(readFileSync(inProject("log"), "utf8")).toBe("line\n");
+    expect(reply).toMatchObject({
+      matches: { exit: true, stdout: false, stderr: true },
+      results: { now: { fs_diff: { mods: ["log"] } } },
+    });
+    expect(reply.differences.stdout).toContain("-1\n+2\n");
+    expect(await leftLayers(broker)).not.toContain(reply.replay_span_id);
+  });
+
+  test("in a tree that is put back as it was, a direct command's changes are those of its replay on an overlay, by list and tree hash", async () => {
+    const restore = (): void => {
+      rmSync(inProject("tree"), { recursive: true, force: true });
+      for (const name of ["kept", "edited", "gone", "moved", "opened"])
+        put(broker, inProject(`tree/${name}`), `${name}\n`);
+      put(broker, inProject("tree/sub/deep"), "deep\n");
+      chmodSync(inProject("tree/kept"), 0o644);
+    };
+    const cmds = [
+      "echo new > tree/new; echo more >> tree/edited; rm tree/gone",
+      "mv tree/moved tree/elsewhere; mkdir -p tree/a/b; echo x > tree/a/b/c; ln -s edited tree/link",
+      "chmod 755 tree/kept; : >> tree/opened; cat tree/edited > /dev/null",
+      "rm -r tree/sub; echo file > tree/sub; rm tree/edited; mkdir tree/edited; touch tree/edited/x",
+    ];
+    for (const cmd of cmds) {
+      restore();
+      const { span_id: span } = await broker.run(cmd);
+      restore();
+      const reply = await replayed(broker, span);
+      expect(reply.matches, cmd).toMatchObject(SAME);
+      const recorded = reply.results.recorded.fs_diff;
+      const expected = recorded?.truncated === true ? null : true;
+      expect(
+        reply.matches.fs_diff,
+        `${cmd}: ${JSON.stringify([reply.differences.fs_diff, reply.notes])}`,
+      ).toBe(expected);
+    }
+    rmSync(inProject("tree"), { recursive: true });
+  });
+
+  test("a command that writes the bytes that are there is not said to do something else", async () => {
+    put(broker, inProject("built"), "same\n");
+    const { span_id: span } = await broker.run("echo same > built");
+    const { code, stdout } = await broker.cli(["replay", span]);
+    expect(stdout).toContain("did the same again, as far as it could be compared");
+    expect(stdout).toContain("may have got the bytes that they had");
+    expect(code).toBe(1);
+    // The twin: what it left is not what it would write now.
+    put(broker, inProject("built"), "other\n");
+    expect(await replayed(broker, span)).toMatchObject({ matches: { fs_diff: true } });
+  });
+
+  test("what it reads now counts: an edited file is another output, exit 1, and drift that names it", async () => {
+    put(broker, inProject("notes.txt"), "first\nold\nlast\n");
+    const { span_id: span } = await broker.run("cat notes.txt");
+    expect(await replayed(broker, span)).toMatchObject({ matches: SAME, drift: [] });
+    put(broker, inProject("notes.txt"), "first\nnew\nlast\n");
+    const { code, stdout } = await broker.cli(["replay", span]);
+    expect(code).toBe(1);
+    expect(stdout).toContain("stdout    different");
+    expect(stdout).toMatch(/-old\n\s+\+new/);
+    expect(stdout).toMatch(/drift {5}files: .*notes\.txt/);
+    const json = await broker.cli(["replay", span, "--json"]);
+    expect(json.code).toBe(1);
+    expect((JSON.parse(json.stdout) as ReplayReply).matches).toMatchObject({ exit: true, stdout: false });
+  });
+
+  test("shell, words, folder, time-out and ending are as they were", async () => {
+    put(broker, inProject("sub/here"), "x");
+    const bash = await broker.run({
+      cmd: "shopt -q extglob; echo $BASH_VERSION; pwd",
+      shell: "bash",
+      cwd: inProject("sub"),
+    });
+    const words = await broker.run({ argv: ["printf", "%s|", "a b", '["x"]', "$HOME"] });
+    const killed = await broker.run("kill -TERM $$");
+    const late = await broker.run({ cmd: "sleep 60", timeout_ms: 300 });
+    for (const { span_id: span } of [bash, words, killed, late])
+      expect(await replayed(broker, span), span).toMatchObject({ matches: SAME });
+    expect((await replayed(broker, late.span_id)).results.now).toMatchObject({ timed_out: true });
+  });
+
+  test("changes that were not listed are not called equal, and the command line says so with exit 1", async () => {
+    const { span_id: span } = await broker.run("true");
+    const recorded = (await broker.span(span)).fs_diff;
+    const reply = await replayed(broker, span);
+    const { code, stdout } = await broker.cli(["replay", span]);
+    if (recorded?.truncated === true) {
+      expect(reply.matches.fs_diff).toBeNull();
+      expect(reply.notes.join()).toContain("not known as a whole");
+      expect([code, stdout]).toEqual([1, expect.stringContaining("not compared")]);
+    } else {
+      expect(reply.matches.fs_diff).toBe(true);
+      expect([code, stdout]).toEqual([0, expect.stringContaining("did the same again")]);
+    }
+  });
+
+  test("several runs show whether a command is deterministic", async () => {
+    put(broker, inProject("held.sh"), "echo same > made; echo said");
+    const { span_id: steady } = await broker.run("sh held.sh");
+    const good = await broker.cli(["replay", steady, "--times", "3"]);
+    expect([good.code, good.stdout]).toEqual([0, expect.stringContaining("3 runs did the same")]);
+    const { span_id: dice } = await broker.run("cat /proc/sys/kernel/random/uuid");
+    const bad = await broker.cli(["replay", dice, "--times", "3", "--json"]);
+    expect(bad.code).toBe(1);
+    expect(JSON.parse(bad.stdout)).toMatchObject({ alike: false, times: 3, runs: [{}, {}, {}] });
+    const none = await broker.cli(["replay", dice, "--times", "0"]);
+    expect([none.code, none.stderr]).toEqual([125, expect.stringContaining("1 to 1000")]);
+  });
+
+  test("what a span does not keep is named, and its replay's caller may send it", async () => {
+    const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    const cmd = `printf '${secret}' | wc -c`;
+    const { span_id: redacted } = await broker.run(cmd);
+    expect(await notReplayed(broker, redacted)).toMatchObject({
+      status: 409,
+      code: "not_replayable",
+      message: expect.stringContaining("github-token"),
+    });
+    expect(await replayed(broker, redacted, { cmd })).toMatchObject({ matches: SAME });
+    expect((await notReplayed(broker, redacted, { cmd: "printf other" })).message).toContain(
+      "not the one that is recorded",
+    );
+
+    const env = { GREETING: "hello" };
+    const { span_id: variables } = await broker.run({ cmd: "echo $GREETING; cat", env, stdin_b64: "aGk=" });
+    const missing = await notReplayed(broker, variables);
+    expect(missing).toMatchObject({ status: 409, code: "not_replayable" });
+    expect(missing.message).toContain("'env'");
+    expect(missing.message).toContain("'stdin_b64'");
+    const supplied = await replayed(broker, variables, { env, stdin_b64: "aGk=" });
+    expect(supplied).toMatchObject({ matches: SAME, drift: [] });
+    const words = ["replay", variables, "--env", "GREETING=hello", "--stdin"];
+    expect((await broker.cli(words, { stdin: "hi" })).stdout).toMatch(/stdout +the same/);
+    expect((await broker.cli(["replay", redacted, "--", cmd])).stdout).toMatch(/stdout +the same/);
+    expect((await broker.cli(["replay", variables])).stderr).toContain("its variables were not kept");
+    const otherwise = await replayed(broker, variables, { env: { GREETING: "bye" }, stdin_b64: "aGk=" });
+    expect(otherwise).toMatchObject({ matches: { stdout: false }, drift: [{ what: "env_hash" }] });
+  });
+
+  test("what never ran to its end cannot be compared, and the answer says why", async () => {
+    setPolicy(REPLAY_POLICY.replace("commands:", 'commands:\n  denied: ["touch *"]'));
+    const { span_id: denied = "" } = await broker.refused({ cmd: "touch x" });
+    setPolicy(REPLAY_POLICY);
+    const kept = await broker.run({ cmd: "sleep 30 & echo", background: "keep" });
+    const failed = await broker.post({ argv: ["true"], cwd: inProject("sub"), background: "kill" });
+    expect(failed.status).toBe(200);
+    const words = async (span: string): Promise<string> => (await notReplayed(broker, span)).message;
+    expect(await words(denied)).toContain("never ran (policy_denied)");
+    expect(await words(kept.span_id)).toContain("kept processes running");
+    const leaving = new AbortController();
+    const gone = broker.post({ cmd: "sleep 20", agent_id: "leaver" }, leaving.signal).catch(() => "gone");
+    await expect.poll(() => broker.spans().some((span) => span.agent_id === "leaver")).toBe(true);
+    const started = broker.spans().find((span) => span.agent_id === "leaver")?.span_id ?? "";
+    expect(await words(started)).toContain("still running");
+    leaving.abort();
+    await gone;
+    await expect.poll(async () => (await broker.span(started)).outcome).toBe("cancelled");
+    expect(await words(started)).toContain("went away");
+    expect(await notReplayed(broker, "spn_none")).toMatchObject({ status: 404, code: "not_found" });
+    expect(await notReplayed(broker, started, { times: 2 })).toMatchObject({ status: 400 });
+  });
+
+  test("a folder that is gone is said to be gone", async () => {
+    put(broker, inProject("soon/file"), "x");
+    const { span_id: span } = await broker.run({ cmd: "ls", cwd: inProject("soon") });
+    rmSync(inProject("soon"), { recursive: true });
+    expect(await notReplayed(broker, span)).toMatchObject({
+      code: "not_replayable",
+      message: expect.stringContaining("soon"),
+    });
+  });
+});
