@@ -11,10 +11,11 @@ const LAUNCHER = join(CHECKOUT, "api/bin/substrate.mjs");
 const READY_MS = 20_000;
 
 /**
- * @param {{ policies?: Record<string, string>, config?: string, project?: (folder: string) => void }} options
- *   `project` fills the project's folder before the broker starts.
+ * @param {{ policies?: Record<string, string>, config?: string, project?: (folder: string) => void, within?: readonly string[] }} options
+ *   `project` fills the project's folder before the broker starts; `within` are words that start it in a namespace of the
+ *   bench's, and become it.
  */
-export async function startBroker({ policies = {}, config, project: fill = () => {} } = {}) {
+export async function startBroker({ policies = {}, config, project: fill = () => {}, within = [] } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "substrate-bench-"));
   const home = join(folder, "home");
   const project = join(folder, "project");
@@ -24,7 +25,8 @@ export async function startBroker({ policies = {}, config, project: fill = () =>
   for (const [name, text] of Object.entries(policies))
     writeFileSync(join(home, "policies", `${name}.yaml`), text);
   if (config !== undefined) writeFileSync(join(home, "config.yaml"), config);
-  const child = spawn(process.execPath, [LAUNCHER, "broker", "start", "--foreground"], {
+  const [program, ...words] = [...within, process.execPath, LAUNCHER, "broker", "start", "--foreground"];
+  const child = spawn(program ?? process.execPath, words, {
     env: { ...process.env, SUBSTRATE_HOME: home },
     stdio: ["ignore", "ignore", "inherit"],
     cwd: project,
@@ -64,7 +66,7 @@ export function shippedPolicy(changes = {}) {
   return text;
 }
 
-/** @typedef {{ exit: number, stdout_b64: string, world_id: string }} Reply */
+/** @typedef {{ exit: number, stdout_b64: string, world_id: string, decision: { verdict: string }, fs_diff: { writes: string[], mods: string[], summary: string | null } }} Reply */
 
 /**
  * @param {Agent} agent

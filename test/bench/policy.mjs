@@ -64,6 +64,7 @@ async function bundle(outfile) {
     bundle: true,
     platform: "node",
     format: "esm",
+    target: "node20",
     outfile,
     banner: { js: banner },
     logLevel: "error",

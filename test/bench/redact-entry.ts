@@ -1,0 +1,3 @@
+/** What `redact.mjs` measures, from the real code, and the corpus that it measures on. */
+export { redact } from "../../broker/spans/redact.ts";
+export { FAKE_SECRETS } from "../corpus/secrets.ts";
