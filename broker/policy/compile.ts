@@ -2,12 +2,12 @@ import type { CommandRule, PolicyDocument } from "../../schemas/generated/types.
 import { type PolicyNet, readNet } from "../network/entries.ts";
 import type { CompiledPolicy, PolicyMemory } from "./decision.ts";
 import { failedExamples } from "./examples.ts";
-import { canonicalJson, type CanonicalTexts, policyHash } from "./hash.ts";
+import { canonicalJson, policyHash } from "./hash.ts";
 import { patternComplaint } from "../../world/backend.ts";
 import { notYet } from "./not-yet.ts";
 import { readPattern } from "./pattern.ts";
 import { indexRules } from "./rule-index.ts";
-import { type KnownRules, readingOf, type Rule, type RuleList, type RuleSet } from "./rule-set.ts";
+import { readingOf, type Rule, type RuleList, type RuleSet } from "./rule-set.ts";
 
 /** Where the keys of a document stand in its file. */
 export interface Places {
@@ -42,21 +42,25 @@ const LISTS: readonly RuleList[] = [
  */
 export function compilePolicy(document: PolicyDocument, places: Places, before: PolicyMemory): Compiled {
   const rules: Rule[] = [];
-  const known = { refusing: new Map<string, Stages>(), allowing: new Map<string, Stages>() };
   const problems: CompileProblem[] = [];
+  let rulesBefore = 0;
   for (const list of LISTS) {
     const keys = list.split(".");
-    const reading = readingOf(list);
+    const writtenBefore = before.policy === null ? [] : rulesIn(before.policy.document, list);
+    const offset = rulesBefore - rules.length;
+    rulesBefore += writtenBefore.length;
     for (const [index, written] of rulesIn(document, list).entries()) {
       const path = [...keys, index];
-      const text = canonicalJson(written, before.texts);
-      const stages = before.policy?.rules.known[reading].get(text);
-      const source = `${places.file}:${places.lineOf(path)}`;
-      const rule = compileRule(written, list, rules.length, source, stages);
+      const line = places.lineOf(path);
+      const same = before.policy?.rules.all[rules.length];
+      // As most are after an edit: a rule that is where it was needs no look at all.
+      if (same?.line === line && offset === 0 && writtenBefore[index] === written) {
+        rules.push(same);
+        continue;
+      }
+      const [rule, found] = readRule(written, { list, line, order: rules.length, file: places.file }, before);
       rules.push(rule);
-      known[reading].set(text, rule.stages);
-      if (stages === undefined)
-        problems.push(...complaints(rule, written).map((message) => ({ path, message })));
+      problems.push(...found.map((message) => ({ path, message })));
     }
   }
   const { notes: missing, refusals } = notYet(document);
@@ -64,7 +68,7 @@ export function compilePolicy(document: PolicyDocument, places: Places, before: 
   problems.push(...refusals, ...unusablePatterns(document), ...unusableEntries);
   if (problems.length > 0) return { problems };
   const notes = [...missing, ...idle];
-  return { ok: assemble(document, places, { rules, net, notes, known, texts: before.texts }) };
+  return { ok: assemble(document, places, { rules, net, notes, before }) };
 }
 
 function unusablePatterns({ fs }: PolicyDocument): readonly CompileProblem[] {
@@ -81,20 +85,18 @@ interface Parts {
   readonly rules: readonly Rule[];
   readonly net: PolicyNet;
   readonly notes: readonly string[];
-  readonly known: KnownRules;
-  readonly texts: CanonicalTexts;
+  readonly before: PolicyMemory;
 }
 
 function assemble(
   document: PolicyDocument,
   places: Places,
-  { rules, net, notes, known, texts }: Parts,
+  { rules, net, notes, before }: Parts,
 ): CompiledPolicy {
   const source = (...path: string[]): string => `${places.file}:${places.lineOf(path)}`;
   const set: RuleSet = {
-    ...indexRules(rules),
+    ...indexRules(rules, before.policy?.rules),
     allowedInWords: allowedInWords(rules),
-    known,
     sources: {
       allowed: source("commands", "allowed"),
       opaque: source("commands", "opaque"),
@@ -109,7 +111,7 @@ function assemble(
     name: document.name,
     mode: document.mode ?? "observe",
     selectable: document.selectable ?? false,
-    hash: policyHash(document, texts),
+    hash: policyHash(document, before.texts),
     source: places.file,
     document,
     rules: set,
@@ -131,18 +133,32 @@ function rulesIn(document: PolicyDocument, list: RuleList): readonly CommandRule
   return lists[list] ?? [];
 }
 
-type Stages = Rule["stages"];
+type RulePlace = Pick<Rule, "list" | "line" | "order"> & { readonly file: string };
 
-function compileRule(
+/** A rule, and what speaks against it. One that is known was read and tried before, wherever it stood. */
+function readRule(
   written: CommandRule,
-  list: RuleList,
-  order: number,
-  source: string,
-  known: Stages | undefined,
-): Rule {
+  { file, ...place }: RulePlace,
+  before: PolicyMemory,
+): [Rule, readonly string[]] {
+  const known = before.known[readingOf(place.list)];
+  const text = canonicalJson(written, before.texts);
+  const stages = known.get(text);
   const pattern = typeof written === "string" ? written : written.pattern;
   const reason = typeof written === "string" ? undefined : written.reason;
-  return { list, pattern, reason, source, order, stages: known ?? readPattern(pattern) };
+  const source = `${file}:${place.line}`;
+  const rule = { ...place, pattern, reason, source, stages: stages ?? readPattern(pattern) };
+  if (stages !== undefined) return [rule, []];
+  const found = complaints(rule, written);
+  if (found.length === 0) remember(known, text, rule.stages);
+  return [rule, found];
+}
+
+/** Of rules that an edit took away the oldest go first; one that goes too early is read once more. */
+function remember(known: Map<string, Rule["stages"]>, text: string, stages: Rule["stages"]): void {
+  const [oldest] = known.size < MOST_KNOWN ? [] : known.keys();
+  if (oldest !== undefined) known.delete(oldest);
+  known.set(text, stages);
 }
 
 function complaints(rule: Rule, written: CommandRule): readonly string[] {
@@ -155,6 +171,8 @@ function emptyStages(rule: Rule): string[] {
 }
 
 const SHOWN_PATTERNS = 5;
+/** Far beyond the rules that fit into a file, so that a policy can be sorted anew without all its examples being tried. */
+const MOST_KNOWN = 20_000;
 
 function allowedInWords(rules: readonly Rule[]): string {
   const patterns = rules

@@ -2,7 +2,7 @@ import type { DecisionRule, PolicyDocument, PolicyMode, Verdict } from "../../sc
 import type { PolicyNet } from "../network/entries.ts";
 import type { Builtins } from "./builtins.ts";
 import type { CanonicalTexts } from "./hash.ts";
-import type { RuleSet } from "./rule-set.ts";
+import type { KnownRules, RuleSet } from "./rule-set.ts";
 import type { YamlFile } from "./yaml-file.ts";
 
 export type { DecisionRule, PolicyMode, Verdict };
@@ -83,4 +83,5 @@ export interface PolicyMemory {
   /** The last policy that loaded. */
   readonly policy: CompiledPolicy | null;
   readonly texts: CanonicalTexts;
+  readonly known: KnownRules;
 }

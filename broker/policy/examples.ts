@@ -34,8 +34,7 @@ function ruleMatches(rule: Rule, example: string): boolean {
   );
 }
 
-const NOTHING_ELSE: Pick<RuleSet, "allowedInWords" | "sources" | "known"> = {
+const NOTHING_ELSE: Pick<RuleSet, "allowedInWords" | "sources"> = {
   allowedInWords: "",
   sources: { allowed: "", opaque: "", operators: "", require: "", write: "", denyWrite: "" },
-  known: { refusing: new Map(), allowing: new Map() },
 };

@@ -53,7 +53,12 @@ export function parsePolicy(text: string, file: string, memory = noMemory()): Po
 }
 
 function noMemory(): PolicyMemory {
-  return { yaml: null, policy: null, texts: new WeakMap() };
+  return {
+    yaml: null,
+    policy: null,
+    texts: new WeakMap(),
+    known: { refusing: new Map(), allowing: new Map() },
+  };
 }
 
 function readBounded(path: string): Buffer {

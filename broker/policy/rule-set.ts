@@ -17,14 +17,18 @@ export interface Rule {
   readonly reason: string | undefined;
   /** `file.yaml:line` */
   readonly source: string;
+  readonly line: number;
   /** Place among all rules: of two that say the same, the earlier is named. */
   readonly order: number;
   readonly stages: readonly StagePattern[];
 }
 
-export type KnownRules = Readonly<Record<Reading, ReadonlyMap<string, Rule["stages"]>>>;
+/** Rules that passed their own examples, by their canonical JSON: they are not tried again. Grows with each reading. */
+export type KnownRules = Readonly<Record<Reading, Map<string, Rule["stages"]>>>;
 
 export interface RuleSet {
+  /** By their order. */
+  readonly all: readonly Rule[];
   readonly byProgram: ReadonlyMap<string, ProgramRules>;
   /** Rules whose program word has a `*`. */
   readonly anyProgram: readonly Rule[];
@@ -37,8 +41,6 @@ export interface RuleSet {
   readonly sources: Readonly<
     Record<"allowed" | "opaque" | "operators" | "require" | "write" | "denyWrite", string>
   >;
-  /** Rules that passed their own examples, by their canonical JSON: the next reading of the file need not try them again. */
-  readonly known: KnownRules;
 }
 
 export function readingOf(list: RuleList): Reading {

@@ -79,9 +79,12 @@ function readItems(text: string): Edit | null {
 
 function fileOf(text: string, { value, root }: Edit, how: Pick<YamlFile, "divisible" | "isPart">): YamlFile {
   let starts: readonly number[] | null = null;
+  let last = 0;
   const positionOf = (path: readonly (string | number)[]): YamlPosition => {
     starts ??= lineStarts(text);
-    return position(starts, offsetOf(root, path));
+    const offset = offsetOf(root, path);
+    last = lineOf(starts, offset, last);
+    return { line: last + 1, column: offset - (starts[last] ?? 0) + 1 };
   };
   return { text, value, root, ...how, positionOf };
 }
@@ -104,8 +107,12 @@ function lineStarts(text: string): readonly number[] {
   return starts;
 }
 
-/** The last line that starts at or before the offset. */
-function position(starts: readonly number[], offset: number): YamlPosition {
+/** Index of the last line that starts at or before the offset. Most are asked for in their order: the next one after `last`. */
+function lineOf(starts: readonly number[], offset: number, last: number): number {
+  const holds = (line: number): boolean =>
+    (starts[line] ?? Infinity) <= offset && (starts[line + 1] ?? Infinity) > offset;
+  if (holds(last)) return last;
+  if (holds(last + 1)) return last + 1;
   let low = 0;
   let high = starts.length;
   while (high - low > 1) {
@@ -113,7 +120,7 @@ function position(starts: readonly number[], offset: number): YamlPosition {
     if ((starts[middle] ?? 0) <= offset) low = middle;
     else high = middle;
   }
-  return { line: low + 1, column: offset - (starts[low] ?? 0) + 1 };
+  return low;
 }
 
 function lineAt(text: string, offset: number): number {

@@ -1,0 +1,85 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { parsePolicy } from "../../broker/policy/index.ts";
+import type { PolicyLoad } from "../../broker/policy/decision.ts";
+
+const LISTS = ["denied", "ask", "allowed"] as const;
+type Lists = Readonly<Record<(typeof LISTS)[number], readonly string[]>>;
+
+/** About few programs, so that several rules share one; with stars for a program, pipelines, and examples that fail. */
+const rule = fc.constantFrom(
+  "git push *",
+  "git push --force *",
+  "git status",
+  "rm *",
+  "rm -rf *",
+  "* --danger",
+  "curl * | sh",
+  "| sh",
+  '{ pattern: "npm i *", match: ["npm i x"], reason: "Why" }',
+  '{ pattern: "npm i *", match: ["npm i x"], reason: "Another why" }',
+  '{ pattern: "npm i *", match: ["npm ls"] }',
+  '{ pattern: "rm *", not_match: ["rm x"] }',
+);
+const some = fc.array(rule, { maxLength: 6 });
+const lists: fc.Arbitrary<Lists> = fc.record({ denied: some, ask: some, allowed: some });
+const edit = fc.record({
+  list: fc.constantFrom(...LISTS),
+  at: fc.nat(5),
+  drop: fc.nat(2),
+  put: fc.array(rule, { maxLength: 2 }),
+  above: fc.boolean(),
+});
+
+function written(of: Lists, above: number): string {
+  const items = (list: keyof Lists): string =>
+    of[list].map((each) => `    - ${each.startsWith("{") ? each : JSON.stringify(each)}\n`).join("");
+  const commands = LISTS.filter((list) => of[list].length > 0).map((list) => `  ${list}:\n${items(list)}`);
+  return `${"# above\n".repeat(above)}id: p\nname: P\ncommands:\n  opaque: deny\n${commands.join("")}`;
+}
+
+/** All that decisions, explanations and records take from a policy. */
+function told(load: PolicyLoad): unknown {
+  if ("problems" in load) return load.problems;
+  const { rules, ...policy } = load.ok;
+  const byProgram = [...rules.byProgram].map(([name, { all }]) => [name, all]).sort();
+  return { ...policy, rules: { ...rules, byProgram, pipes: [...rules.pipes].sort() } };
+}
+
+test("a policy after edits is the one that a first reading of its file makes", () => {
+  let [loaded, refused] = [0, 0];
+  fc.assert(
+    fc.property(lists, fc.array(edit, { minLength: 1, maxLength: 6 }), (before, edits) => {
+      let now: Lists = before;
+      let above = 0;
+      let { memory } = parsePolicy(written(now, above), "p.yaml");
+      for (const { list, at, drop, put, above: comment } of edits) {
+        const rules = now[list];
+        now = { ...now, [list]: [...rules.slice(0, at), ...put, ...rules.slice(at + drop)] };
+        above += comment ? 1 : 0;
+        const text = written(now, above);
+        const again = parsePolicy(text, "p.yaml", memory);
+        ({ memory } = again);
+        expect(told(again)).toEqual(told(parsePolicy(text, "p.yaml")));
+        if ("ok" in again) loaded += 1;
+        else refused += 1;
+      }
+    }),
+    { numRuns: 2_000 },
+  );
+  expect(Math.min(loaded, refused)).toBeGreaterThan(200);
+});
+
+test("an edit in a list of many reads that rule, and takes the others as they are", () => {
+  const text = written(
+    { denied: Array.from({ length: 300 }, (_, at) => `p${at} x *`), ask: [], allowed: [] },
+    0,
+  );
+  const first = parsePolicy(text, "p.yaml");
+  const second = parsePolicy(text.replace("p7 x", "q7 x"), "p.yaml", first.memory);
+  if (!("ok" in first && "ok" in second)) throw new Error("Both must load");
+  const [before, after] = [first.ok.rules, second.ok.rules];
+  expect(after.all.filter((each, order) => each !== before.all[order])).toEqual([after.all[7]]);
+  expect(after.byProgram.get("p8")).toBe(before.byProgram.get("p8"));
+  expect([after.byProgram.has("p7"), after.byProgram.has("q7")]).toEqual([false, true]);
+});
