@@ -1,4 +1,5 @@
 import type { TestProject } from "vitest/node";
+import type { Kind } from "./faults/victims.ts";
 import { recordSkip } from "./skips.ts";
 import { createUser, removeLeftOverUsers, removeUser } from "./user-accounts.ts";
 import { currentUser, type TestUser } from "./users.ts";
@@ -7,8 +8,8 @@ declare module "vitest" {
   interface ProvidedContext {
     /** Null when root runs the suite and no user could be made. */
     readonly ordinaryUser: TestUser | null;
-    /** How many faults `test/integration/faults.test.ts` makes for each actor, and the seed of its choices. */
-    readonly faults: { readonly rounds: number; readonly seed: number };
+    /** How many faults `test/integration/faults.test.ts` makes for each actor, the seed of its choices, and whom alone it kills. */
+    readonly faults: { readonly rounds: number; readonly seed: number; readonly kind: Kind | null };
   }
 }
 

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { KINDS } from "./faults/victims.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
@@ -10,10 +11,11 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 process.env["SUBSTRATE_TEST_SKIPS"] ??= join(tmpdir(), `substrate-skips-${process.pid}.jsonl`);
 rmSync(process.env["SUBSTRATE_TEST_SKIPS"], { force: true });
 
-// `npm run faults` sets both; here is the only place that reads them.
+// `npm run faults` sets them; here is the only place that reads them.
 const faults = {
   rounds: wholeNumber("SUBSTRATE_FAULT_ROUNDS") ?? 12,
   seed: wholeNumber("SUBSTRATE_FAULT_SEED") ?? Math.floor(Math.random() * 2 ** 31),
+  kind: victimKind(),
 };
 
 const SHARED = {
@@ -55,6 +57,14 @@ export default defineConfig({
     ],
   },
 });
+
+function victimKind(): (typeof KINDS)[number] | null {
+  const text = process.env["SUBSTRATE_FAULT_KIND"];
+  const kind = KINDS.find((each) => each === text);
+  if (text !== undefined && kind === undefined)
+    throw new Error(`Cannot use SUBSTRATE_FAULT_KIND='${text}': it must be one of ${KINDS.join(", ")}`);
+  return kind ?? null;
+}
 
 function wholeNumber(name: string): number | undefined {
   const text = process.env[name];

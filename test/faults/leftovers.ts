@@ -86,10 +86,13 @@ function makerNumber(name: string): number | undefined {
   return number === undefined ? undefined : Number(number);
 }
 
+/** Of projects, beside the layers: they stay. */
+const LOCKS = ".locks";
+
 /** Layers that hold nothing that anybody could ask for. */
 export function layers(broker: TestBroker, held: ReadonlySet<string>): readonly string[] {
   return foldersIn(overlayOf(broker))
-    .filter((name) => !held.has(name))
+    .filter((name) => name !== LOCKS && !held.has(name))
     .map((name) => `the layers '${name}' are left, and that span holds nothing`);
 }
 

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TestBroker } from "../broker.ts";
+import { Applies, Generations } from "./applies.ts";
 import { cgroups, layers, marked, mounts, soonNone, survivors, TraceReader } from "./leftovers.ts";
 import { AGENTS, type Answered, Load } from "./load.ts";
 import { Random } from "./random.ts";
@@ -13,6 +14,7 @@ import { chooseVictim, isAlive, type Kind, KINDS, type Victim } from "./victims.
 const LONGEST_LOAD_MS = 600;
 
 const LOAD_SEED = 0x5bd1_e995;
+const APPLIES_SEED = 0x2545_f491;
 
 /** A moment with no victim of the wanted kind (no isolated world, no leader) is waited out. */
 const CHOICES = 50;
@@ -33,16 +35,25 @@ export class FaultRounds {
   readonly #doctor: Doctor;
   /** Every broker of this home so far. */
   readonly #pids = new Set<number>();
+  readonly #generations = new Generations();
+  readonly #only: Kind | undefined;
   #broker: TestBroker;
 
-  constructor(broker: TestBroker, doctor: Doctor) {
+  /** @param only the one kind of victim; undefined: any. */
+  constructor(broker: TestBroker, doctor: Doctor, only?: Kind) {
     this.#broker = broker;
     this.#doctor = doctor;
+    this.#only = only;
   }
 
   /** The broker that runs now: each death of one brings another. */
   get broker(): TestBroker {
     return this.#broker;
+  }
+
+  /** Applies and undos that were answered with success. */
+  get applied(): number {
+    return this.#generations.actions;
   }
 
   async run(seed: number): Promise<RoundResult> {
@@ -51,17 +62,20 @@ export class FaultRounds {
     const marker = `fault-${randomBytes(6).toString("hex")}`;
     // Of its own: how often the load chooses depends on how fast the machine answers.
     const load = new Load(this.#broker, new Random(seed ^ LOAD_SEED), marker);
+    const applies = new Applies(this.#broker, new Random(seed ^ APPLIES_SEED), marker, this.#generations);
     await sleep(random.below(LONGEST_LOAD_MS));
     const victim = await this.#kill(random);
-    if (victim === undefined) return await this.#nobody(load);
+    if (victim === undefined) return await this.#nobody(load, applies);
     const left = await soonNone(() => survivors(victim));
     const answers = await load.stop();
     const findings = [
+      ...(await applies.stop()),
       ...left,
       ...(victim.kind === "broker"
         ? await this.#afterBroker(marker)
         : await this.#afterWorld(marker, victim, answers)),
       ...(await this.#afterAny()),
+      ...this.#generations.look(this.#broker),
       ...unrecorded(this.#broker, load.spans),
     ];
     const causes = findings.length === 0 ? [] : errorsIn(this.#broker);
@@ -74,7 +88,7 @@ export class FaultRounds {
   }
 
   async #kill(random: Random): Promise<Victim | undefined> {
-    const wanted = random.pick(KINDS);
+    const wanted = this.#only ?? random.pick(KINDS);
     for (let choice = 0; choice < CHOICES; choice += 1) {
       const victim = chooseVictim(this.#broker.process.pid ?? 0, wanted, random);
       if (victim !== undefined && isAlive(victim.process)) {
@@ -87,9 +101,9 @@ export class FaultRounds {
     return undefined;
   }
 
-  async #nobody(load: Load): Promise<RoundResult> {
+  async #nobody(load: Load, applies: Applies): Promise<RoundResult> {
     const answers = await load.stop();
-    const findings = ["nobody of the wanted kind was there to be killed"];
+    const findings = [...(await applies.stop()), "nobody of the wanted kind was there to be killed"];
     return { broker: this.#broker, kind: "nobody", commands: answers.length, findings };
   }
 

@@ -5,7 +5,7 @@ import { LOAD_POLICY } from "../faults/load.ts";
 import { type Doctor, FaultRounds } from "../faults/round.ts";
 import { recordSkip } from "../skips.ts";
 
-const { rounds, seed } = inject("faults");
+const { rounds, seed, kind: only } = inject("faults");
 
 /** The trace begins a new file with nearly every commit of its index. */
 const SMALL_FILES = "trace: { file_mib: 0.01 }\n";
@@ -18,37 +18,42 @@ const ROUND_PATIENCE_MS = 20_000;
 
 describe.each(actors())("under fire, as $kind", (actor) => {
   test(
-    `nothing is left and nobody else is harmed when broker, init, forker, leader or network are killed, ${rounds} times from seed ${seed}`,
+    `nothing is left and nobody else is harmed when broker, init, forker, leader or network are killed, ${rounds} times from seed ${seed}${only === null ? "" : `, ${only} alone`}`,
     async () => {
       const killed: Record<string, number> = {};
-      let commands = 0;
+      let [commands, applied] = [0, 0];
       for (let first = 0; first < rounds; first += ROUNDS_PER_HOME) {
-        for (const result of await oneHome(actor, first, Math.min(rounds, first + ROUNDS_PER_HOME))) {
+        const home = await oneHome(actor, first, Math.min(rounds, first + ROUNDS_PER_HOME));
+        applied += home.applied;
+        for (const result of home.results) {
           killed[result.kind] = (killed[result.kind] ?? 0) + 1;
           commands += result.commands;
         }
       }
       process.stdout.write(
-        `faults as ${actor.kind}: ${rounds} rounds from seed ${seed}, ${commands} commands under load, killed ${JSON.stringify(killed)}\n`,
+        `faults as ${actor.kind}: ${rounds} rounds from seed ${seed}, ${commands} commands under load, ${applied} applies and undos, killed ${JSON.stringify(killed)}\n`,
       );
       expect(Object.values(killed).reduce((sum, count) => sum + count, 0)).toBe(rounds);
       expect(commands).toBeGreaterThan(rounds);
+      expect(applied).toBeGreaterThan(0);
     },
     rounds * ROUND_PATIENCE_MS,
   );
 });
 
+type Ended = { readonly kind: string; readonly commands: number };
+
 async function oneHome(
   actor: Actor,
   from: number,
   to: number,
-): Promise<readonly { readonly kind: string; readonly commands: number }[]> {
+): Promise<{ readonly results: readonly Ended[]; readonly applied: number }> {
   const started = await TestBroker.start(actor, {
     policies: { default: LOAD_POLICY },
     config: SMALL_FILES,
   });
-  const fire = new FaultRounds(started, await doctorOf(started));
-  const results: { kind: string; commands: number }[] = [];
+  const fire = new FaultRounds(started, await doctorOf(started), only ?? undefined);
+  const results: Ended[] = [];
   try {
     for (let round = from; round < to; round += 1) {
       const { kind, commands, findings } = await fire.run(seed + round);
@@ -58,7 +63,7 @@ async function oneHome(
   } finally {
     await fire.broker.stop();
   }
-  return results;
+  return { results, applied: fire.applied };
 }
 
 /** `world doctor`, when this version has one. */
