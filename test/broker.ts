@@ -1,6 +1,6 @@
 /** A real broker for a test: its own home, its own project, a user of the test's choice, nothing left behind. */
 import { type ChildProcess, spawnSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -135,23 +135,30 @@ export class TestBroker {
     });
   }
 
-  /** Writes a file as the actor's own. */
+  /** Writes a file as the actor's own, with the folders it lacks. The broker is at work in others: they are let be. */
   write(path: string, content: string): void {
-    mkdirSync(dirname(path), { recursive: true });
+    const made = mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, content);
-    own(this.actor, this.folder);
+    own(this.actor, made ?? path);
   }
 
-  /** Every line of the trace, from the oldest of its files to the live one. */
+  /** Every whole line of the trace, from the oldest of its files to the live one, which the broker may be writing. */
   spans(): readonly Span[] {
     const folder = join(this.home, "trace");
-    const old = readdirSync(folder).filter((name) => /^trace-\d+\.jsonl$/.test(name));
-    return [...old.sort(), "trace.jsonl"].flatMap((name) =>
-      readFileSync(join(folder, name), "utf8")
-        .split("\n")
-        .filter(Boolean)
-        .map((line) => JSON.parse(line) as Span),
-    );
+    for (;;) {
+      const [old, live] = [rotated(folder), join(folder, "trace.jsonl")];
+      // Between the two steps of a rotation there is none.
+      const last = existsSync(live) ? readFileSync(live, "utf8") : "";
+      if (rotated(folder).length !== old.length) continue;
+      const texts = [...old.map((name) => readFileSync(join(folder, name), "utf8")), last];
+      return texts.flatMap((text) =>
+        text
+          .slice(0, text.lastIndexOf("\n") + 1)
+          .split("\n")
+          .filter(Boolean)
+          .map((line) => JSON.parse(line) as Span),
+      );
+    }
   }
 
   /** Processes of this broker's worlds that the host still sees: those that descend from it, or from its inits. */
@@ -210,9 +217,15 @@ function prepareFolder(actor: Actor, options: BrokerOptions): string {
   return folder;
 }
 
+function rotated(folder: string): readonly string[] {
+  return readdirSync(folder)
+    .filter((name) => /^trace-\d+\.jsonl$/.test(name))
+    .sort();
+}
+
 function own(actor: Actor, folder: string): void {
   if (actor.uid === process.getuid?.()) return;
-  const changed = spawnSync("chown", ["-R", `${actor.uid}:${actor.gid}`, folder]);
+  const changed = spawnSync("chown", ["-Rh", `${actor.uid}:${actor.gid}`, folder]);
   if (changed.status !== 0)
     throw new Error(`Cannot give '${folder}' to '${actor.name}': ${changed.stderr.toString()}`);
 }
