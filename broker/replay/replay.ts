@@ -61,7 +61,8 @@ async function runAgain(
   const outcome = await proceed(broker, job, signal);
   if (outcome.kind === "refused") return outcome.error;
   const now = broker.trace.find(job.span);
-  if (now === undefined || now.event_type !== "command_complete") return lost(job);
+  if (now === undefined) return lost(job);
+  if (now.event_type !== "command_complete") return notYet(job);
   return { now, compared: await comparison(broker, span, now) };
 }
 
@@ -145,6 +146,16 @@ function resultOf(span: Span): ReplayReply["results"]["now"] {
     stderr_sha256: span.stderr_sha256,
     fs_diff: span.fs_diff,
   };
+}
+
+/** Its end could not be written, and waits: what is not on record is not compared with what is. */
+function notYet({ span }: Job): Refusal {
+  return refusal(
+    "busy",
+    "The replay ran and is told of no further: its end cannot be recorded before there is room",
+    "Free space where SUBSTRATE_HOME lies, then replay again",
+    { span_id: span },
+  );
 }
 
 function lost({ span }: Job): Refusal {
