@@ -24,11 +24,12 @@ export class Generations {
   /** What the project may hold now: two of them while an action has no answer. */
   #possible: readonly number[] = [NONE];
   #last = NONE;
-  #actions = 0;
+  #asked = 0;
+  #done = 0;
 
-  /** Actions that were answered with success so far. */
-  get actions(): number {
-    return this.#actions;
+  /** Applies and undos so far: how many were begun, and of how many success was told before the kill. */
+  get counts(): { readonly asked: number; readonly done: number } {
+    return { asked: this.#asked, done: this.#done };
   }
 
   begin(): number {
@@ -44,11 +45,12 @@ export class Generations {
   /** An action that would make it `next` has been asked for. */
   asked(next: number): void {
     this.#possible = [...new Set([...this.#possible, next])];
+    this.#asked += 1;
   }
 
   done(next: number): void {
     this.#possible = [next];
-    this.#actions += 1;
+    this.#done += 1;
   }
 
   /** What is amiss in the project, now that nothing is on its way. */
@@ -87,6 +89,12 @@ export class Applies {
   readonly #findings: string[] = [];
   readonly #work: Promise<void>;
   #stopping = false;
+  #asked: () => void = () => {};
+
+  /** Settles when an apply, or an undo, has been asked for and has no answer yet. */
+  readonly underWay = new Promise<void>((resolve) => {
+    this.#asked = resolve;
+  });
 
   constructor(broker: TestBroker, random: Random, marker: string, generations: Generations) {
     this.#broker = broker;
@@ -142,6 +150,7 @@ export class Applies {
 
   async #act(action: Action, span: string, next: number): Promise<boolean> {
     this.#generations.asked(next);
+    this.#asked();
     const { status, document } = await change(this.#broker, action, span);
     if (status === 200) this.#generations.done(next);
     else this.#findings.push(`${action} of generation ${next} was refused: ${JSON.stringify(document)}`);

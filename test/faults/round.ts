@@ -13,6 +13,10 @@ import { chooseVictim, isAlive, type Kind, KINDS, type Victim } from "./victims.
 /** How long the load runs before the kill, at most: some worlds are being made, some are busy, some idle. */
 const LONGEST_LOAD_MS = 600;
 
+/** An apply of all its files takes about as long. */
+const LONGEST_APPLY_MS = 120;
+const APPLY_PATIENCE_MS = 10_000;
+
 const LOAD_SEED = 0x5bd1_e995;
 const APPLIES_SEED = 0x2545_f491;
 
@@ -51,9 +55,8 @@ export class FaultRounds {
     return this.#broker;
   }
 
-  /** Applies and undos that were answered with success. */
-  get applied(): number {
-    return this.#generations.actions;
+  get applies(): Generations["counts"] {
+    return this.#generations.counts;
   }
 
   async run(seed: number): Promise<RoundResult> {
@@ -63,7 +66,7 @@ export class FaultRounds {
     // Of its own: how often the load chooses depends on how fast the machine answers.
     const load = new Load(this.#broker, new Random(seed ^ LOAD_SEED), marker);
     const applies = new Applies(this.#broker, new Random(seed ^ APPLIES_SEED), marker, this.#generations);
-    await sleep(random.below(LONGEST_LOAD_MS));
+    await moment(random, applies);
     const victim = await this.#kill(random);
     if (victim === undefined) return await this.#nobody(load, applies);
     const left = await soonNone(() => survivors(victim));
@@ -159,6 +162,13 @@ export class FaultRounds {
       ...(await this.#doctor(this.#broker)),
     ];
   }
+}
+
+/** When to kill: at any moment of the load, or while an apply is on its way, which a new broker's first takes a while to reach. */
+async function moment(random: Random, applies: Applies): Promise<void> {
+  if (random.below(2) === 0) return await sleep(random.below(LONGEST_LOAD_MS));
+  await Promise.race([applies.underWay, sleep(APPLY_PATIENCE_MS)]);
+  await sleep(random.below(LONGEST_APPLY_MS));
 }
 
 /** What the broker's log has as an error: the folder it lies in goes with the test. */
