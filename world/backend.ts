@@ -12,6 +12,7 @@ import type { HeldStore } from "./overlay/held.ts";
 
 export type { Ending, RunUsage } from "./endings.ts";
 export type { DoctorOrder, HostCheck, HostFinding } from "./doctor/face.ts";
+export { ANY_FOLDER } from "./overlay/held.ts";
 export type { ApplyEnding, Held, HeldChange, HeldKind, HeldStore, PathReason } from "./overlay/held.ts";
 export type { Captured, NetworkRules, Ports, WorldNetwork } from "./network/face.ts";
 export type { PreparedWorld } from "./prepared.ts";

@@ -1,7 +1,7 @@
 /** From a span to the changes that it holds, also after the broker that ran it is gone: the span itself says where. */
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { Held, HeldStore } from "../../world/backend.ts";
+import { ANY_FOLDER, type Held, type HeldStore } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
 import { neverBecause, type Place } from "../projects.ts";
 import { quoted, type Refusal, refusal } from "../refusal.ts";
@@ -37,9 +37,11 @@ export async function findHeld(
   if (store === null) return noStore(broker);
   if (!existsSync(layers)) return heldNoMore(broker, span);
   const { project, identity, mounted_at: mountedAt } = overlay;
-  const held = { layers, project, identity, mountedAt: BigInt(mountedAt) };
+  // Dropping changes looks at no more of the project than the names in it: any folder in its place will do.
+  const demanded = use === "layers" ? ANY_FOLDER : identity;
+  const held = { layers, project, identity: demanded, mountedAt: BigInt(mountedAt) };
   const found = { span, held, store, place: { project, cwd: project, identity }, agent };
-  if (!existsSync(project)) return projectGone(project);
+  if (statSync(project, { throwIfNoEntry: false })?.isDirectory() !== true) return projectGone(project);
   return (use === "project" ? notThatProject(broker, overlay) : undefined) ?? found;
 }
 
@@ -69,8 +71,8 @@ export function anotherProject(project: string): Refusal {
 function projectGone(project: string): Refusal {
   return refusal(
     "apply_conflict",
-    `The changes belong to the project ${quoted(project)}, which is gone`,
-    "Put the folder back where it was, then ask again; elsewise they go by their age ('held.max_age_hours')",
+    `The changes belong to the project ${quoted(project)}, which is no folder any more`,
+    "Put the folder back where it was, then ask again; otherwise they go by their age ('held.max_age_hours')",
   );
 }
 

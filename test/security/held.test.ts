@@ -5,6 +5,7 @@ import {
   readFileSync,
   renameSync,
   symlinkSync,
+  unlinkSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -126,6 +127,24 @@ describe.each(actors())("held changes under attack, as $kind", (actor) => {
       expect(readFileSync(join(broker.project, "f"), "utf8")).toBe("new\n");
     },
   );
+
+  test("what is held of a project that was replaced can be thrown away, and what stands in its place stays", async () => {
+    fill(broker, { f: "old\n" });
+    const { span_id: span } = await isolated(broker, "echo new > f; echo new > g");
+    const away = `${broker.project}-away`;
+    renameSync(broker.project, away);
+    writeFileSync(broker.project, "no folder\n");
+    expect(errorIn(await change(broker, "discard", span))).toMatchObject({ code: "apply_conflict" });
+    unlinkSync(broker.project);
+    mkdirSync(broker.project);
+    writeFileSync(join(broker.project, "f"), "another\n");
+    expect(await changed(broker, "discard", span)).toMatchObject({ done: ["f", "g"], left: [] });
+    expect(readFileSync(join(broker.project, "f"), "utf8")).toBe("another\n");
+    renameSync(broker.project, `${broker.folder}/swapped-discarded`);
+    renameSync(away, broker.project);
+    expect(errorIn(await change(broker, "apply", span))).toMatchObject({ code: "not_found" });
+    expect(readFileSync(join(broker.project, "f"), "utf8")).toBe("old\n");
+  });
 
   test("a name that the policy denies by now is applied by nobody, nor is a folder that goes with one; the rest is", async () => {
     fill(broker, { "tree/deep/key": "k\n" });

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { lstat, mkdir, stat, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { ApplyEnding, Held, HeldChange, HeldStore } from "./held.ts";
+import { ANY_FOLDER, type ApplyEnding, type Held, type HeldChange, type HeldStore } from "./held.ts";
 import {
   fieldsIn,
   type Journal,
@@ -32,8 +32,6 @@ import { bytesOf, rawPath } from "./names.ts";
 /** Where an upper layer is as it was first looked at, with the project below it. */
 const SEEN = "seen";
 const LOCKS = ".locks";
-/** An identity that every folder has. */
-const ANY = "";
 
 /** Held changes in layers on this host; `substrate-init held` does whatever touches a project. */
 export class LayerStore implements HeldStore {
@@ -71,7 +69,7 @@ export class LayerStore implements HeldStore {
     using _used = this.#use(held);
     await using session = new HeldSession(this.#init);
     const before = await contentOf(session, bytesOf(held.project), held.identity, path, limit);
-    const after = await contentOf(session, bytesOf(join(held.layers, "upper")), ANY, path, limit);
+    const after = await contentOf(session, bytesOf(join(held.layers, "upper")), ANY_FOLDER, path, limit);
     return { before: before.bytes, after: after.bytes, truncated: before.truncated || after.truncated };
   }
 
@@ -111,7 +109,7 @@ export class LayerStore implements HeldStore {
     const never = new AbortController().signal;
     return await this.#inTurn(held, never, async (session) => {
       // Whatever became of the project: nothing is put into it.
-      const { journal, open } = await read(session, { ...held, identity: ANY }, never);
+      const { journal, open } = await read(session, { ...held, identity: ANY_FOLDER }, never);
       const { paths: chosen, refusals } = choose(open.keys(), paths, (path) => notHeld(journal, path));
       if (refusals.length > 0) return { kind: "refused", refusals };
       await writeDiscarded(held.layers, new Set([...journal.discarded, ...chosen]));
@@ -180,7 +178,7 @@ async function read(session: HeldSession, held: Held, signal: AbortSignal): Prom
   const upper = bytesOf(join(held.layers, "upper"));
   const rows = fieldsOf(await session.demand(["scan", upper, bytesOf(held.project), held.identity], signal));
   const first = await fieldsIn(join(held.layers, SEEN));
-  if (first === null && held.identity !== ANY) await writeFields(held.layers, SEEN, rows);
+  if (first === null && held.identity !== ANY_FOLDER) await writeFields(held.layers, SEEN, rows);
   const entries = entriesOf(rows);
   return stateOf(held, entries, first === null ? entries : entriesOf(first), await readJournal(held.layers));
 }

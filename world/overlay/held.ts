@@ -3,13 +3,16 @@
  * thrown away. Paths have one letter for each byte (names.ts) and are relative to the project.
  */
 
+/** The identity that every folder has: for dropping changes, which puts nothing into a project. */
+export const ANY_FOLDER = "";
+
 /** Held changes of one span. */
 export type Held = {
   /** The folder of `upper`, `work` and what applying keeps: the journal and the undo records. */
   readonly layers: string;
   /** Absolute. */
   readonly project: string;
-  /** `device:inode` of the project that the command ran in: what stands there else is not looked at. */
+  /** `device:inode` of the project that the command ran in: what stands there else is not looked at; or {@link ANY_FOLDER}. */
   readonly identity: string;
   /** Wall clock, nanoseconds since the epoch, taken just before the overlay was mounted. */
   readonly mountedAt: bigint;
