@@ -4,15 +4,25 @@ import type { Broker } from "../broker.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 
 const DONE = { apply: "applied", discard: "discarded", undo: "taken back" } as const;
+const CUT_OFF = { apply: "an apply", discard: "a discard", undo: "an undo" } as const;
 
 /** For a person who asks for what is no longer there. */
 export function pastWords(broker: Broker, span: SpanRecord): string {
-  const events = broker.trace
-    .childrenOf(span.span_id)
-    .filter(({ held_changes: event, outcome }) => event !== undefined && outcome === "ended")
+  return wordsOfPast(span, broker.trace.childrenOf(span.span_id));
+}
+
+/** The same of the spans below it. Pure. */
+export function wordsOfPast(span: Pick<SpanRecord, "fs_diff">, below: readonly Span[]): string {
+  const events = below
+    .filter(({ held_changes: event, outcome }) => event !== undefined && isDone(outcome))
     .sort((one, other) => one.seq - other.seq);
   if (events.length === 0) return span.fs_diff?.held === true ? "they have expired" : "it changed nothing";
   return events.slice(-3).flatMap(eventWords).join(", then ");
+}
+
+/** What was cut off may be done all the same: it was finished or taken back since, by the engine. */
+function isDone(outcome: Span["outcome"]): boolean {
+  return outcome === "ended" || outcome === "lost";
 }
 
 /** Whether a person applied any of them; one that was cut off may have been finished since. */
@@ -26,6 +36,9 @@ export function wasAppliedByOperator(broker: Broker, span: string): boolean {
     );
 }
 
-function eventWords({ held_changes: event, ts, span_id: id }: Span): readonly string[] {
-  return event === undefined ? [] : [`${event.done ?? 0} ${DONE[event.action]} at ${ts} (${id})`];
+function eventWords({ held_changes: event, outcome, ts, span_id: id }: Span): readonly string[] {
+  if (event === undefined) return [];
+  if (outcome === "lost")
+    return [`${CUT_OFF[event.action]} was cut off before ${ts} and settled since (${id})`];
+  return [`${event.done ?? 0} ${DONE[event.action]} at ${ts} (${id})`];
 }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { changeDone, changeRefused, changeStarted } from "../../broker/held/change-spans.ts";
 import { listingOf } from "../../broker/held/listing.ts";
+import { wordsOfPast } from "../../broker/held/past.ts";
 import { refusal } from "../../broker/refusal.ts";
 import { eventSpan } from "../../broker/spans/event-span.ts";
 import { type SpanRecord, Trace } from "../../broker/spans/trace.ts";
@@ -51,6 +52,10 @@ describe("the lines of an apply", () => {
       held_changes: { action: "undo", by: "agent", done: null },
     });
     expect(trace.find(whole.span_id)).toMatchObject({ outcome: "refused", code: "apply_conflict" });
+    // What was cut off may have been done: whoever asks is not told that the changes have expired.
+    const past = { fs_diff: listingOf([], [], true) };
+    expect(wordsOfPast(past, trace.childrenOf("spn_of-a-command"))).toContain("an undo was cut off");
+    expect(wordsOfPast(past, [])).toBe("they have expired");
     expect(trace.childrenOf("spn_of-a-command").map(({ span_id: id }) => id)).toEqual([
       started.span_id,
       whole.span_id,
