@@ -1,6 +1,7 @@
 /** The patches of one diff after the other, until its room or its time is used up. */
 import { setImmediate as turn } from "node:timers/promises";
 import type { HeldChange, HeldSide, HeldSides } from "../../world/backend.ts";
+import { changePath } from "./change-path.ts";
 import { type FilePatch, filePatch, type PatchSide } from "./patch.ts";
 
 export type Counts = Omit<FilePatch, "text">;
@@ -11,9 +12,11 @@ const MAX_FILE = 512 * 1024;
 const MAX_MS = 4000;
 /** Files of a folder that was removed whole. */
 const MAX_BELOW = 2000;
+/** Folders that the summary names. */
+const MAX_NAMED = 20;
 
 /** What the patch does not show, counted by why. */
-type Gaps = { large: number; binary: number; hidden: number; late: number; below: number };
+type Gaps = { large: number; binary: number; hidden: number; late: number; below: number; odd: number };
 
 const NONE: HeldSide = { kind: "none" };
 
@@ -23,7 +26,8 @@ export class PatchWriter {
   readonly #signal: AbortSignal;
   readonly #until = performance.now() + MAX_MS;
   readonly #texts: string[] = [];
-  readonly #gaps: Gaps = { large: 0, binary: 0, hidden: 0, late: 0, below: 0 };
+  readonly #gaps: Gaps = { large: 0, binary: 0, hidden: 0, late: 0, below: 0, odd: 0 };
+  readonly #folders: string[] = [];
   #length = 0;
 
   /** `isHidden` says of a byte path that nothing of it may be shown. */
@@ -42,8 +46,9 @@ export class PatchWriter {
       return undefined;
     }
     const [before, after] = [await this.#sides.before(change.path), await this.#sides.after(change)];
-    if (before.kind !== "folder" || change.kind === "mode")
-      return await this.#one(change.path, before, after);
+    if (change.kind === "mode" && before.kind === "folder") return this.#folder(change.path, before, after);
+    if (isUnseen(change, before, after)) this.#gaps.odd += 1;
+    if (before.kind !== "folder") return await this.#one(change.path, before, after);
     // A folder that went has no line of its own in a patch: its files have.
     const gone = await this.#removed(change.path);
     const own = await this.#one(change.path, NONE, after);
@@ -60,18 +65,35 @@ export class PatchWriter {
 
   /** What is left out, a sentence for each reason. */
   gaps(): readonly string[] {
-    const { large, binary, hidden, late, below } = this.#gaps;
+    const { large, binary, hidden, late, below, odd } = this.#gaps;
     return [
       ...(binary > 0 ? [`${files(binary)} no text and not shown`] : []),
       ...(large > 0
         ? [`${files(large)} larger than ${MAX_FILE / 1024} KiB, or cannot be read, and not shown`]
         : []),
       ...(hidden > 0 ? [`${files(hidden)} hidden by fs.deny_read of the policy and not shown`] : []),
+      ...(odd > 0 ? [`${files(odd)} a pipe or the like, or cannot be looked at, and not shown`] : []),
+      ...this.#folderModes(),
       ...(below > 0 ? ["not every file of a removed folder is shown"] : []),
       ...(late > 0
         ? [`the patch ends before ${late} more of the listed paths: name some of them to see theirs`]
         : []),
     ];
+  }
+
+  /** A patch has no line for a folder, and one that everybody may write to from now on must be seen. */
+  #folder(path: string, before: HeldSide, after: HeldSide): undefined {
+    if (before.kind !== "folder" || after.kind !== "folder" || before.mode === after.mode) return;
+    if (this.#isHidden(path)) return;
+    const [old, now] = [before.mode.toString(8), after.mode.toString(8)];
+    this.#folders.push(`${changePath(path)} (${old} to ${now})`);
+  }
+
+  #folderModes(): readonly string[] {
+    const more = this.#folders.length - MAX_NAMED;
+    if (this.#folders.length === 0) return [];
+    const named = this.#folders.slice(0, MAX_NAMED).join(", ");
+    return [`the mode of folders is another one: ${named}${more > 0 ? ` and ${more} more` : ""}`];
   }
 
   /** Undefined where not all of them are counted: half a count would be taken for the whole. */
@@ -134,6 +156,12 @@ function sumOf(one: Counts, other: Counts): Counts {
     removed: sum(one.removed, other.removed),
     left: one.left ?? other.left,
   };
+}
+
+/** What a patch has no form for. What was deleted, and is not there now either, is nothing. */
+function isUnseen({ kind }: HeldChange, before: HeldSide, after: HeldSide): boolean {
+  if (kind === "delete") return before.kind === "other";
+  return after.kind === "other" || (after.kind === "none" && isNothing(before));
 }
 
 function isNothing(side: HeldSide): boolean {

@@ -54,6 +54,16 @@ describe.each(actors())("held changes, as $kind", (actor) => {
     expect(treeOf(broker.project)).toEqual(before);
   });
 
+  test("of which a patch has no form are named beside it: another mode of a folder, a pipe", async () => {
+    const { span_id: span } = await isolated(broker, "chmod 777 old; mkfifo pipe; echo x > new");
+    const { changes, patch, truncated, summary } = await diffOf(broker, span);
+    expect(changes.map(({ path }) => path)).toEqual(["new", "old", "pipe"]);
+    expect(patch).not.toMatch(/old|pipe/);
+    expect(summary).toContain("the mode of folders is another one: old (755 to 777)");
+    expect(summary).toContain("1 file is a pipe or the like, or cannot be looked at, and not shown");
+    expect(truncated).toBe(true);
+  });
+
   test("are in the patch what apply makes of them: git's own apply makes the same tree", async () => {
     const { span_id: span } = await isolated(broker, WORK);
     const copy = copyOf(broker.project, join(broker.folder, "copy"));
