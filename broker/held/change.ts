@@ -20,6 +20,7 @@ import { findHeld, type FoundChanges } from "./find-held.ts";
 import { listingOf } from "./listing.ts";
 import { groundOfChanges, notByAgents, notUndoneByAgents, specOfChanges } from "./may-change.ts";
 import { pastWords } from "./past.ts";
+import { cannotRecord, nothingDone, refusalOf } from "./change-refusals.ts";
 import { listed, type Reason, reasonWords } from "./reasons.ts";
 
 /** `paths`: byte paths, null for all. */
@@ -174,49 +175,31 @@ type Carried = {
 
 async function close(
   broker: Broker,
-  { action }: ChangeOrder,
+  order: ChangeOrder,
   { store, held }: FoundChanges,
   { ending, before, started, began }: Carried,
   signal: AbortSignal,
 ): Promise<ChangesReply | Refusal> {
+  const { action } = order;
   if (ending.kind !== "done") {
     const error = { ...refusalOf(action, ending), span_id: started.span_id };
     broker.trace.close(changeRefused(started, began, error));
     return error;
   }
   const { done, left } = ending;
+  if (done.length === 0) {
+    const error = {
+      ...nothingDone(order.span, action, pastWords(broker, order.span)),
+      span_id: started.span_id,
+    };
+    broker.trace.close(changeRefused(started, began, error));
+    return error;
+  }
   // What an undo took back is held again, and only then listed.
   const after = action === "undo" ? await store.list(held, signal).catch(() => []) : [];
   const changes = listingOf([...before, ...after], done, action === "undo" || left.length > 0);
   broker.trace.close(changeDone(started, began, { done: done.length, left: left.length }, changes));
   return { done: done.map(changePath), left: left.map(changePath), change_span_id: started.span_id };
-}
-
-const VERBS = { apply: "applied", discard: "discarded", undo: "taken back" } as const;
-
-function refusalOf(action: Action, ending: Exclude<ApplyEnding, { readonly kind: "done" }>): Refusal {
-  const nothing = `Nothing was ${VERBS[action]}`;
-  if (ending.kind === "failed")
-    return refusal(
-      "busy",
-      `${nothing}, and all is as it was: ${ending.message}`,
-      "Mend that (free space, or permissions), then try again",
-    );
-  if (ending.kind === "conflict")
-    return refusal(
-      "apply_conflict",
-      `${nothing}: ${reasonWords(ending.conflicts)}`,
-      action === "undo"
-        ? "Look at what changed since; name paths to take back the others"
-        : "Look at the diff again; apply the other paths by name, or run the command again on the project as it is now",
-      { conflicts: listed(ending.conflicts) },
-    );
-  return refusal(
-    "apply_conflict",
-    `${nothing}: ${reasonWords(ending.refusals)}`,
-    "Name the paths of the diff that are meant, without these",
-    { conflicts: listed(ending.refusals) },
-  );
 }
 
 function recordDenial(broker: Broker, { span, action, by, paths }: ChangeOrder, error: Refusal): Refusal {
@@ -228,13 +211,4 @@ function recordDenial(broker: Broker, { span, action, by, paths }: ChangeOrder, 
     // It cannot be recorded, ignoring: nothing happened, and the caller is told no all the same.
     return error;
   }
-}
-
-function cannotRecord(error: unknown): Refusal {
-  const why = error instanceof Error ? error.message : String(error);
-  return refusal(
-    "busy",
-    `Nothing was changed: it cannot be recorded (${why})`,
-    "Free space where SUBSTRATE_HOME lies, then try again",
-  );
 }

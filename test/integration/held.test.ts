@@ -115,6 +115,20 @@ describe.each(actors())("held changes, as $kind", (actor) => {
     expect(treeOf(broker.project)).toEqual(before);
   });
 
+  test("that are not in the project are not taken back, twice neither, and nobody is told that they were", async () => {
+    const { span_id: span } = await isolated(broker, WORK);
+    expect(errorIn(await change(broker, "undo", span))).toMatchObject({ status: 404, code: "not_found" });
+    await changed(broker, "apply", span);
+    await changed(broker, "undo", span);
+    const error = errorIn(await change(broker, "undo", span));
+    expect(error).toMatchObject({ status: 404, code: "not_found" });
+    expect(error.message).toContain("8 taken back at");
+    expect(await broker.span(error.span_id ?? "none")).toMatchObject({
+      outcome: "refused",
+      code: "not_found",
+    });
+  });
+
   test("are not taken back when something touched them since: nothing is, and the path is named", async () => {
     const { span_id: span } = await isolated(broker, WORK);
     await changed(broker, "apply", span);
