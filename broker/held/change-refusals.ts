@@ -5,11 +5,11 @@ import type { SpanRecord } from "../spans/trace.ts";
 import type { Action } from "./change-spans.ts";
 import { listed, reasonWords } from "./reasons.ts";
 
-/** An undo with nothing to take back: what is applied only the engine knows. */
-export function nothingDone({ span_id: id }: SpanRecord, action: Action, past: string): Refusal {
+/** An undo with nothing to take back: what is applied only the engine knows. `past`: what was done so far. */
+export function nothingDone({ span_id: id }: SpanRecord, action: Action, past: string | null): Refusal {
   return refusal(
     "not_found",
-    `Nothing was ${VERBS[action]}: no change of span ${quoted(id)} is in the project (${past})`,
+    `Nothing was ${VERBS[action]}: no change of span ${quoted(id)} is in the project${past === null ? "" : ` (${past})`}`,
     `'substrate diff ${id}' shows what is held still`,
   );
 }

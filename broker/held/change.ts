@@ -19,7 +19,7 @@ import { type Denials, denialsFor } from "./denied-paths.ts";
 import { findHeld, type FoundChanges } from "./find-held.ts";
 import { listingOf } from "./listing.ts";
 import { groundOfChanges, notByAgents, notUndoneByAgents, specOfChanges } from "./may-change.ts";
-import { pastWords } from "./past.ts";
+import { doneWords, pastWords } from "./past.ts";
 import { cannotRecord, nothingDone, refusalOf } from "./change-refusals.ts";
 import { listed, type Reason, reasonWords } from "./reasons.ts";
 
@@ -189,7 +189,7 @@ async function close(
   const { done, left } = ending;
   if (done.length === 0) {
     const error = {
-      ...nothingDone(order.span, action, pastWords(broker, order.span)),
+      ...nothingDone(order.span, action, doneWords(broker, order.span)),
       span_id: started.span_id,
     };
     broker.trace.close(changeRefused(started, began, error));

@@ -13,11 +13,23 @@ export function pastWords(broker: Broker, span: SpanRecord): string {
 
 /** The same of the spans below it. Pure. */
 export function wordsOfPast(span: Pick<SpanRecord, "fs_diff">, below: readonly Span[]): string {
+  const done = wordsOfDone(below);
+  if (done !== null) return done;
+  // Its world was lost, or its broker killed: that it changed nothing is more than anybody knows.
+  if (span.fs_diff === null) return "what its command changed was lost with its world";
+  return span.fs_diff.held ? "they have expired" : "it changed nothing";
+}
+
+/** Null: nothing was done with them. */
+export function doneWords(broker: Broker, { span_id: id }: SpanRecord): string | null {
+  return wordsOfDone(broker.trace.childrenOf(id));
+}
+
+function wordsOfDone(below: readonly Span[]): string | null {
   const events = below
     .filter(({ held_changes: event, outcome }) => event !== undefined && isDone(outcome))
     .sort((one, other) => one.seq - other.seq);
-  if (events.length === 0) return span.fs_diff?.held === true ? "they have expired" : "it changed nothing";
-  return events.slice(-3).flatMap(eventWords).join(", then ");
+  return events.length === 0 ? null : events.slice(-3).flatMap(eventWords).join(", then ");
 }
 
 /** What was cut off may be done all the same: it was finished or taken back since, by the engine. */

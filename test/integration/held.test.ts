@@ -117,7 +117,9 @@ describe.each(actors())("held changes, as $kind", (actor) => {
 
   test("that are not in the project are not taken back, twice neither, and nobody is told that they were", async () => {
     const { span_id: span } = await isolated(broker, WORK);
-    expect(errorIn(await change(broker, "undo", span))).toMatchObject({ status: 404, code: "not_found" });
+    const early = errorIn(await change(broker, "undo", span));
+    expect(early).toMatchObject({ status: 404, code: "not_found" });
+    expect(early.message).toMatch(/no change of span '[^']*' is in the project$/);
     await changed(broker, "apply", span);
     await changed(broker, "undo", span);
     const error = errorIn(await change(broker, "undo", span));

@@ -56,6 +56,8 @@ describe("the lines of an apply", () => {
     const past = { fs_diff: listingOf([], [], true) };
     expect(wordsOfPast(past, trace.childrenOf("spn_of-a-command"))).toContain("an undo was cut off");
     expect(wordsOfPast(past, [])).toBe("they have expired");
+    expect(wordsOfPast({ fs_diff: listingOf([], [], false) }, [])).toBe("it changed nothing");
+    expect(wordsOfPast({ fs_diff: null }, [])).toBe("what its command changed was lost with its world");
     expect(trace.childrenOf("spn_of-a-command").map(({ span_id: id }) => id)).toEqual([
       started.span_id,
       whole.span_id,
