@@ -52,7 +52,8 @@ function changeWords(span: Span, { action, by, done, left }: HeldChangesEvent): 
 /** What is no command: `policy_reload  ended  policy default`. */
 function eventWords(span: Span): readonly string[] {
   const about = span.agent_id ?? (span.policy_id === null ? "" : `policy ${span.policy_id}`);
-  return [span.event_type, span.outcome ?? "-", harmless(about)];
+  const said = span.event_type === "world" ? harmlessLine(span.message ?? "") : "";
+  return [span.event_type, span.outcome ?? "-", harmless(about), said];
 }
 
 /** `connection  closed  claude  a.example:443  1.2 kB out, 3.0 MB in  233 ms  curl` */

@@ -12,9 +12,11 @@ const DEFAULT_MAX_AGE_HOURS = 168;
  */
 export async function recoverChanges(broker: Broker, log: Log): Promise<void> {
   try {
-    for (const message of (await broker.backend.held?.recover(broker.home.overlay)) ?? []) {
+    for (const { span, message } of (await broker.backend.held?.recover(broker.home.overlay)) ?? []) {
       log.warn({ recovered: message }, "An apply or undo that was cut off is settled");
-      broker.trace.event(eventSpan({ event_type: "world", outcome: "ended", message }));
+      const { agent_id = null, session_id = null } = broker.trace.find(span) ?? {};
+      const whose = { parent_span: span, agent_id, session_id };
+      broker.trace.event(eventSpan({ event_type: "world", ...whose, outcome: "ended", message }));
     }
   } catch (error) {
     log.error(

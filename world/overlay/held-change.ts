@@ -1,7 +1,7 @@
 /** Carrying out an order, and finishing or taking back those that somebody was killed in. */
 import { mkdir, readdir } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import type { ApplyEnding } from "./held.ts";
+import { basename, dirname, join } from "node:path";
+import type { ApplyEnding, Settled } from "./held.ts";
 import {
   dropOrder,
   fieldsIn,
@@ -54,7 +54,7 @@ async function pickUp(
   const said = await recoverAll(init, dirname(order.layers), null, order.layers);
   if ((await fieldsIn(join(folder, "record"))) !== null && (await verbOf(folder)) === order.verb)
     return { kind: "done", done: order.paths, left };
-  return { kind: "failed", message: `${cause}. ${said.join(". ")}` };
+  return { kind: "failed", message: `${cause}. ${said.map(({ message }) => message).join(". ")}` };
 }
 
 /** `only` names the layers of one span whose project's lock is held already. */
@@ -63,8 +63,8 @@ export async function recoverAll(
   root: string,
   locks: string | null,
   only?: string,
-): Promise<readonly string[]> {
-  const said: string[] = [];
+): Promise<readonly Settled[]> {
+  const said: Settled[] = [];
   for (const layers of only === undefined ? await layersIn(root) : [only]) {
     for (const { folder, lock } of await unfinished(layers)) {
       await using session = new HeldSession(init);
@@ -72,7 +72,8 @@ export async function recoverAll(
         await mkdir(locks, { recursive: true, mode: 0o700 });
         await session.demand(["lock", bytesOf(join(locks, lock))]);
       }
-      said.push(...(await recoverOne(session, folder)));
+      const messages = await recoverOne(session, folder);
+      said.push(...messages.map((message) => ({ span: basename(layers), message })));
     }
   }
   return said;

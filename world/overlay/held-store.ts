@@ -1,7 +1,14 @@
 import { randomBytes } from "node:crypto";
 import { lstat, mkdir, stat, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { ANY_FOLDER, type ApplyEnding, type Held, type HeldChange, type HeldStore } from "./held.ts";
+import {
+  ANY_FOLDER,
+  type ApplyEnding,
+  type Held,
+  type HeldChange,
+  type HeldStore,
+  type Settled,
+} from "./held.ts";
 import {
   fieldsIn,
   type Journal,
@@ -118,7 +125,7 @@ export class LayerStore implements HeldStore {
     });
   }
 
-  async recover(root: string): Promise<readonly string[]> {
+  async recover(root: string): Promise<readonly Settled[]> {
     return await recoverAll(this.#init, root, join(root, LOCKS));
   }
 

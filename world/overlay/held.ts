@@ -48,6 +48,9 @@ export type ApplyEnding =
   /** The host could not (a full disk): everything is as it was. */
   | { readonly kind: "failed"; readonly message: string };
 
+/** What became of an apply or undo that its broker was killed in: a sentence, and the span whose changes they are. */
+export type Settled = { readonly span: string; readonly message: string };
+
 export interface HeldStore {
   /**
    * Keeps what is seen of the project now (`seen` in the layers), which every later apply is compared with: to be called as
@@ -80,7 +83,7 @@ export interface HeldStore {
   isInUse(layers: string): boolean;
   /**
    * At the broker's start: every apply or undo below `root` that an earlier broker was killed in is finished or taken
-   * back. One sentence for each, for the log.
+   * back.
    */
-  recover(root: string): Promise<readonly string[]>;
+  recover(root: string): Promise<readonly Settled[]>;
 }

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import type { ApplyEnding, HeldChange } from "../../../world/overlay/held.ts";
+import type { ApplyEnding, HeldChange, Settled } from "../../../world/overlay/held.ts";
 import type { Actor } from "../../actors.ts";
 import { installationFor } from "../../installation.ts";
 import { runAs, spawnAs } from "../../users.ts";
@@ -138,7 +138,7 @@ export class HeldPlace implements AsyncDisposable {
     return await this.#call({ verb: "content", held, paths: [path], limit });
   }
 
-  async recover(): Promise<readonly string[]> {
+  async recover(): Promise<readonly Settled[]> {
     return await this.#call({ verb: "recover", root: join(this.folder, "overlay") });
   }
 
