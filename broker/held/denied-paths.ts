@@ -119,14 +119,26 @@ function entriesOf(
 }
 
 function isFolder(project: string, path: string): boolean {
-  return lstatSync(bytes(project, path), { throwIfNoEntry: false })?.isDirectory() ?? false;
+  const kind = kindAt(bytes(project, path));
+  // What cannot be looked at may be one, and its entries then say why.
+  return kind === "folder" || kind === "unknown";
 }
 
 /** Whether what the pattern names is there already: what would be new in it is a change of it. */
 function stands(cover: Cover, place: string): boolean {
   let named = place;
   while (named !== "/" && cover.covers(dirname(named))) named = dirname(named);
-  return lstatSync(named, { throwIfNoEntry: false }) !== undefined;
+  return kindAt(named) !== "nothing";
+}
+
+/** A file where a folder was wanted is ENOTDIR, which `throwIfNoEntry` does not cover: there is nothing below a file. */
+function kindAt(path: string | Buffer): "folder" | "other" | "nothing" | "unknown" {
+  try {
+    return lstatSync(path).isDirectory() ? "folder" : "other";
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === "ENOENT" || code === "ENOTDIR" ? "nothing" : "unknown";
+  }
 }
 
 function bytes(project: string, path: string): Buffer {

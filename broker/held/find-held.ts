@@ -41,7 +41,7 @@ export async function findHeld(
   const demanded = use === "layers" ? ANY_FOLDER : identity;
   const held = { layers, project, identity: demanded, mountedAt: BigInt(mountedAt) };
   const found = { span, held, store, place: { project, cwd: project, identity }, agent };
-  if (statSync(project, { throwIfNoEntry: false })?.isDirectory() !== true) return projectGone(project);
+  if (!existsSync(`${project}/.`)) return projectGone(project);
   return (use === "project" ? notThatProject(broker, overlay) : undefined) ?? found;
 }
 

@@ -115,6 +115,19 @@ describe.each(actors())("held changes, as $kind", (actor) => {
     expect(treeOf(broker.project)).toEqual(before);
   });
 
+  test("of which a folder stands for a file, or a file for a folder, are applied and taken back", async () => {
+    const before = treeOf(broker.project);
+    const { span_id: span } = await isolated(
+      broker,
+      "rm kept.txt; mkdir kept.txt; echo in > kept.txt/in; rm -r old; echo file > old",
+    );
+    await changed(broker, "apply", span);
+    expect(readFileSync(join(broker.project, "kept.txt/in"), "utf8")).toBe("in\n");
+    expect(readFileSync(join(broker.project, "old"), "utf8")).toBe("file\n");
+    await changed(broker, "undo", span);
+    expect(treeOf(broker.project)).toEqual(before);
+  });
+
   test("that are not in the project are not taken back, twice neither, and nobody is told that they were", async () => {
     const { span_id: span } = await isolated(broker, WORK);
     const early = errorIn(await change(broker, "undo", span));
