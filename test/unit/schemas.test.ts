@@ -10,6 +10,7 @@ import { FRAME, FRAME_HEADER_SIZE, FRAME_MAX_PAYLOAD, TAG } from "../../schemas/
 import * as validators from "../../schemas/generated/validators.js";
 import type { Validator } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
+import { leastCpuMs } from "../cost.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const EXAMPLES = join(ROOT, "schemas/examples");
@@ -141,12 +142,10 @@ describe("a validator in the hands of an attacker", () => {
 
   test("reads 10 MiB of base64 in well under a second and refuses a single wrong character in it", () => {
     const stdin_b64 = "A".repeat(10 * 1024 * 1024);
-    const start = performance.now();
-    expect(validators.validateExecuteRequest({ agent_id: "a", cmd: "cat", stdin_b64 })).toBe(true);
-    expect(
-      validators.validateExecuteRequest({ agent_id: "a", cmd: "cat", stdin_b64: `${stdin_b64.slice(1)}!` }),
-    ).toBe(false);
-    expect(performance.now() - start).toBeLessThan(2000);
+    const valid = (text: string): boolean =>
+      validators.validateExecuteRequest({ agent_id: "a", cmd: "cat", stdin_b64: text });
+    expect([valid(stdin_b64), valid(`${stdin_b64.slice(1)}!`)]).toEqual([true, false]);
+    expect(leastCpuMs(() => valid(stdin_b64))).toBeLessThan(2000);
   });
 
   test("any JSON is accepted or refused with a sentence, never with an exception", () => {
@@ -159,13 +158,8 @@ describe("a validator in the hands of an attacker", () => {
   });
 
   test("a path pattern takes time in proportion to the path", () => {
-    const start = performance.now();
-    problemsOf("policy", {
-      id: "p",
-      name: "P",
-      fs: { read: Array.from({ length: 500 }, () => `${"/a".repeat(2000)}*`) },
-    });
-    expect(performance.now() - start).toBeLessThan(1000);
+    const read = Array.from({ length: 500 }, () => `${"/a".repeat(2000)}*`);
+    expect(leastCpuMs(() => problemsOf("policy", { id: "p", name: "P", fs: { read } }))).toBeLessThan(1000);
   });
 });
 

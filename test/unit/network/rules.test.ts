@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type PresetName, presetsIn } from "../../../broker/network/entries.ts";
 import { type ExpandedPresets, netRules } from "../../../broker/network/rules.ts";
 import { both, listOf, rulesOf } from "./lists.ts";
+import { leastCpuMs } from "../../cost.ts";
 
 describe("a name", () => {
   test.each([
@@ -167,9 +168,9 @@ describe("two policies", () => {
 
   test("with as many ranges as both may have are joined at once, and hold what lies in both", () => {
     const some = Array.from({ length: 4095 }, (_, at) => `20.${at >> 8}.${at & 255}.0/24:443`);
-    const begin = performance.now();
-    const { ranges } = both([...some, "30.0.0.1:443"], [...some.toReversed(), "30.0.0.0/8:443"]);
-    expect(performance.now() - begin).toBeLessThan(1500);
+    const join = () => both([...some, "30.0.0.1:443"], [...some.toReversed(), "30.0.0.0/8:443"]);
+    const { ranges } = join();
+    expect(leastCpuMs(join)).toBeLessThan(1500);
     const each = some.map((cidr) => cidr.replace(":443", ""));
     expect(ranges.map(({ cidr }) => cidr)).toEqual([...each, "30.0.0.1/32"]);
   });

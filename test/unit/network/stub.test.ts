@@ -1,6 +1,7 @@
 import { Resolver } from "node:dns/promises";
 import { describe, expect, test } from "vitest";
 import { WorldStub } from "./world-stub.ts";
+import { leastWaitMs } from "../../cost.ts";
 
 const ALLOWED = ["a.example", "b.example"];
 
@@ -146,9 +147,10 @@ describe("what a real client makes of it (c-ares)", () => {
   test("any other name is not found, within a tenth of a second", async () => {
     const [world, resolver] = await client();
     using _ = world;
-    const since = performance.now();
-    await expect(resolver.resolve4("evil.example")).rejects.toMatchObject({ code: "ENOTFOUND" });
-    await expect(resolver.resolveTxt("c2VjcmV0.evil.example")).rejects.toMatchObject({ code: "ENOTFOUND" });
-    expect(performance.now() - since).toBeLessThan(100);
+    const wait = await leastWaitMs(async () => {
+      await expect(resolver.resolve4("evil.example")).rejects.toMatchObject({ code: "ENOTFOUND" });
+      await expect(resolver.resolveTxt("c2VjcmV0.evil.example")).rejects.toMatchObject({ code: "ENOTFOUND" });
+    });
+    expect(wait).toBeLessThan(100);
   });
 });
