@@ -30,6 +30,7 @@ import type { ProjectRules } from "./projects.ts";
 import type { Publisher } from "./publish/publisher.ts";
 import type { ScopeTokens } from "./scopes/tokens.ts";
 import type { Sessions } from "./sessions.ts";
+import type { Shims } from "./shims/shims.ts";
 import type { OutputSamples } from "./replay/output-samples.ts";
 import type { Trace } from "./spans/trace.ts";
 import type { Surroundings, WarmSpecs } from "./world-spec.ts";
@@ -46,6 +47,7 @@ export type Broker = {
   readonly npmRetries: NpmRetries;
   readonly publisher: Publisher;
   readonly sessions: Sessions;
+  readonly shims: Shims;
   readonly activity: Activity;
   readonly budgets: Budgets;
   readonly limitSpans: LimitSpans;

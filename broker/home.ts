@@ -28,6 +28,8 @@ export type Home = {
   readonly overlay: string;
   /** Denied names that commands made, taken out of projects. */
   readonly quarantine: string;
+  /** The folder to put first on PATH. */
+  readonly shims: string;
   /** What no world may see: this home, and the held changes of every home. */
   readonly hidden: readonly string[];
   /** Where the container backends keep their sockets. */
@@ -64,6 +66,7 @@ export function homeLayout(root: string, overlay: string | undefined): Home {
         ? join(root, "overlay")
         : join(overlay, createHash("sha256").update(root).digest("hex").slice(0, 16)),
     quarantine: join(root, "quarantine"),
+    shims: join(root, "shims"),
     hidden: overlay === undefined ? [root] : [root, overlay],
     containers: join(root, "run/containers"),
     brokerFile: join(root, "run/broker.json"),

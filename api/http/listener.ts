@@ -1,5 +1,5 @@
 /**
- * One HTTP listener per socket. `execute` and `check` are answered before Express is reached: they are on the path
+ * One HTTP listener per socket. `execute`, `check` and `report` are answered before Express is reached: they are on the path
  * of every command, and routing them costs a third of a millisecond otherwise. Everything else is Express.
  */
 import {
@@ -18,6 +18,7 @@ import { sendBug } from "./bug.ts";
 import type { Context, Log } from "./context.ts";
 import { handleCheck } from "./check.ts";
 import { handleExecute } from "./execute.ts";
+import { handleReport } from "./report.ts";
 
 const KEEP_ALIVE_MS = 120_000;
 
@@ -26,6 +27,7 @@ const DIRECT: Readonly<
 > = {
   "/v1/execute": handleExecute,
   "/v1/check": handleCheck,
+  "/v1/report": handleReport,
 };
 
 /** A server for one kind of caller; the caller of this function listens and closes. */

@@ -29,6 +29,7 @@ import { Publisher } from "../../broker/publish/publisher.ts";
 import { ScopeTokens } from "../../broker/scopes/tokens.ts";
 import { OutputSamples } from "../../broker/replay/output-samples.ts";
 import { Sessions } from "../../broker/sessions.ts";
+import { Shims } from "../../broker/shims/shims.ts";
 import { reloadSpan } from "../../broker/spans/policy-spans.ts";
 import type { OnFault } from "../../broker/spans/span-index.ts";
 import { Gateway } from "../../broker/network/gateway.ts";
@@ -89,6 +90,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
   const decisions = new Decisions();
   const readAgain: (() => void)[] = [];
   const gitHeads = new GitHeads(parts.uid);
+  const shims = new Shims(home.shims, onFault);
   const policies = new Policies(
     home.policies,
     installation.policies,
@@ -96,11 +98,11 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     (name, policy, problems, news) => {
       decisions.clear();
       if (news) tellReload(trace, reloadSpan(name, policy, problems), onFault);
-      if (policy !== undefined) approvals.policyRead(policy.source, policy.hash);
-      if (policy !== undefined) scopeTokens.policyRead(policy.source, policy.hash);
-      if (policy !== undefined)
+      if (policy !== undefined) {
+        for (const each of [approvals, scopeTokens]) each.policyRead(policy.source, policy.hash);
         log.info({ policy: name, hash: policy.hash, notes: policy.notes }, "Policy read");
-      else
+        setImmediate(() => shims.offline.follow(policies.documents()));
+      } else
         log.error(
           { policy: name, problems: problems.map(({ text }) => text) },
           "Policy does not load; the last good one stays",
@@ -145,6 +147,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     gateway,
     npmRetries: new NpmRetries(presets),
     sessions,
+    shims,
     activity: new Activity(),
     budgets,
     idempotency,

@@ -43,7 +43,8 @@ export class Ledger implements Follower {
 
   note(line: SpanRecord): void {
     if (line.budget_reset !== undefined) return this.#reset(line.budget_reset);
-    if (line.agent_id === null) return;
+    // What shims report runs on the host, and is charged to nobody.
+    if (line.agent_id === null || line.component === "shim") return;
     if (line.event_type === "command_start") this.#began(line, line.agent_id);
     else if (line.event_type === "command_complete") this.#ended(line, line.agent_id);
     else if (line.event_type === "connection") this.#sent(line, line.agent_id);

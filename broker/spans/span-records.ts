@@ -143,7 +143,8 @@ export function violationSpan(job: Job, started: SpanRecord, violation: WorldVio
   };
 }
 
-function common(job: Job): SpanRecord {
+/** What every line of a call says. */
+export function common(job: Job): SpanRecord {
   const { cmd, argv } = job.request;
   const known = secretsOfJob(job);
   const { text, redacted } =

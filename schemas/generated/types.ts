@@ -1591,6 +1591,15 @@ export interface PolicyDocument {
     readonly auto_apply?: readonly PathGlob[];
   };
   /**
+   * Programs that run outside worlds, behind shims on PATH.
+   */
+  readonly shims?: {
+    /**
+     * What a shim does while no broker runs. Default: deny in enforce mode, pass in observe mode.
+     */
+    readonly offline?: "pass" | "deny";
+  };
+  /**
    * What is not looked at.
    */
   readonly privacy?: {
@@ -1740,6 +1749,52 @@ export interface ReplayRequest {
    * The standard input that the span did not keep, base64.
    */
   readonly stdin_b64?: string;
+}
+/**
+ * Answer 200 of POST /v1/report: it is on record, and a program that starts may.
+ */
+export interface ReportReply {
+  /**
+   * The span of the program: what its completion is reported with, and SUBSTRATE_PARENT_SPAN of what it starts.
+   */
+  readonly span_id: string;
+}
+/**
+ * Body of POST /v1/report: a program that is about to start behind a shim (argv), or that has ended (span_id).
+ */
+export interface ReportRequest {
+  readonly agent_id: AgentId;
+  readonly argv?: ArgumentList;
+  readonly cwd?: WorkingDirectory;
+  readonly env?: Environment;
+  /**
+   * The id of a selectable policy that narrows the assigned one.
+   */
+  readonly profile?: string;
+  /**
+   * The span that this program belongs below.
+   */
+  readonly parent_span?: string;
+  /**
+   * Milliseconds to wait for a decision before 403 approval_required: 0 (default) to 86400000.
+   */
+  readonly approval_wait_ms?: number;
+  /**
+   * It starts whatever the policy says (SHIM_BYPASS=1): recorded, not decided.
+   */
+  readonly bypass?: boolean;
+  /**
+   * The span that the report of its start gave.
+   */
+  readonly span_id?: string;
+  /**
+   * Its exit code; null when a signal ended it, and when the kernel does not say.
+   */
+  readonly exit?: number | null;
+  /**
+   * The number of the signal that ended it; null for none.
+   */
+  readonly signal?: number | null;
 }
 /**
  * Answer 200 of POST /v1/request_scopes.

@@ -25,6 +25,8 @@ import type {
   PolicyDocument,
   ReplayReply,
   ReplayRequest,
+  ReportReply,
+  ReportRequest,
   RequestScopesReply,
   RequestScopesRequest,
   Span,
@@ -68,6 +70,8 @@ export declare const validatePolicyReloadReply: Validator<PolicyReloadReply>;
 export declare const validatePolicyDocument: Validator<PolicyDocument>;
 export declare const validateReplayReply: Validator<ReplayReply>;
 export declare const validateReplayRequest: Validator<ReplayRequest>;
+export declare const validateReportReply: Validator<ReportReply>;
+export declare const validateReportRequest: Validator<ReportRequest>;
 export declare const validateRequestScopesReply: Validator<RequestScopesReply>;
 export declare const validateRequestScopesRequest: Validator<RequestScopesRequest>;
 export declare const validateSpan: Validator<Span>;

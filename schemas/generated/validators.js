@@ -11273,7 +11273,7 @@ return validate10;
 
 export const validatePolicyDocument = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"policy.schema.json","title":"PolicyDocument","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["id","name"],"properties":{"id":{"$ref":"shared.schema.json#/definitions/policy_name"},"name":{"type":"string","minLength":1,"maxLength":256},"mode":{"$ref":"shared.schema.json#/definitions/policy_mode"},"selectable":{"type":"boolean"},"fs":{"type":"object","additionalProperties":false,"properties":{"read":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_scope"}},"deny_read":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"write":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_scope"}},"deny_write":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}}}},"net":{"type":"object","additionalProperties":false,"properties":{"allowed":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/net_name"}},"dns":{"type":"object","additionalProperties":false,"properties":{"pinned":{"type":"boolean"},"refresh_secs":{"type":"integer","minimum":1,"maximum":86400},"servers":{"type":"array","minItems":1,"maxItems":16,"items":{"type":"string","maxLength":64,"pattern":"^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$","x-wanted":"an address with a port, such as 127.0.0.1:5353"}}}},"egress_budget":{"type":"object","additionalProperties":false,"properties":{"bytes_per_sec":{"type":"integer","minimum":1,"maximum":9007199254740991},"total_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}}}},"commands":{"type":"object","additionalProperties":false,"properties":{"allowed":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"denied":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"isolated":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"ask":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"warn":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"opaque":{"type":"string","enum":["deny","ask","isolate","allow"]},"shell_operators":{"type":"boolean"}}},"world":{"type":"object","additionalProperties":false,"properties":{"reuse_session":{"type":"boolean"},"isolate_network":{"type":"boolean"},"enable_preload":{"type":"boolean"},"seccomp":{"type":"string","enum":["enforce","log"]},"require":{"type":"array","maxItems":12,"items":{"$ref":"shared.schema.json#/definitions/isolation_part"}},"limits":{"type":"object","additionalProperties":false,"properties":{"cpu":{"type":"string","maxLength":16,"pattern":"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$","x-wanted":"CPUs such as \"2\", \"0.5\" or \"500m\", in quotes"},"memory":{"$ref":"#/definitions/size"},"pids":{"type":"integer","minimum":1,"maximum":4194304},"disk":{"$ref":"#/definitions/size"}}},"env":{"type":"array","maxItems":1024,"items":{"type":"string","maxLength":1024,"pattern":"^[^=\\s\\u0000]+$","x-wanted":"the name of a variable"}},"publish":{"type":"array","maxItems":1024,"items":{"type":"integer","minimum":1,"maximum":65535}}}},"approval":{"type":"object","additionalProperties":false,"properties":{"interactive":{"type":"boolean"},"require":{"type":"boolean"},"auto_approve":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_pattern"}},"preview":{"type":"string","enum":["auto","off"]},"timeout_secs":{"type":"integer","minimum":1,"maximum":86400}}},"budgets":{"type":"object","additionalProperties":false,"properties":{"window":{"type":"string","maxLength":16,"pattern":"^[1-9][0-9]*[smhd]$","x-wanted":"a duration such as 30m, 24h or 7d"},"default":{"$ref":"shared.schema.json#/definitions/budget_limits"},"shared":{"$ref":"shared.schema.json#/definitions/budget_limits"}}},"changes":{"type":"object","additionalProperties":false,"properties":{"apply":{"type":"string","enum":["operator","agent"]},"auto_apply":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}}}},"privacy":{"type":"object","additionalProperties":false,"properties":{"ignore_paths":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"hash_code_only":{"type":"boolean"},"index_user_docs":{"type":"boolean"}}}}},{"if":{"required":["world"],"properties":{"world":{"type":"object","required":["isolate_network"],"properties":{"isolate_network":{"const":false}}}}},"then":{"properties":{"net":{"type":"object","properties":{"allowed":{"not":{},"x-wanted":"absent while world.isolate_network is false (the host's network has no list)"}}}}}}],"definitions":{"path_scope":{"title":"PathScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$","x-wanted":"a path or path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"},"path_glob":{"title":"PathGlob","type":"string","minLength":1,"maxLength":4095,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"},"net_name":{"title":"NetName","type":"string","maxLength":261,"pattern":"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$","x-wanted":"a host name, *.name, name:port, a CIDR or one of @npm @pip @cargo @go @gem @apt @git"},"command_pattern":{"title":"CommandPattern","type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},"command_rule":{"title":"CommandRule","anyOf":[{"type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{"pattern":{"$ref":"#/definitions/command_pattern"},"match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"not_match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"reason":{"type":"string","maxLength":1024}}}]},"size":{"title":"Size","type":"string","maxLength":24,"pattern":"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$","x-wanted":"a size such as \"2Gi\" or \"512Mi\", in quotes"}}};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"policy.schema.json","title":"PolicyDocument","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["id","name"],"properties":{"id":{"$ref":"shared.schema.json#/definitions/policy_name"},"name":{"type":"string","minLength":1,"maxLength":256},"mode":{"$ref":"shared.schema.json#/definitions/policy_mode"},"selectable":{"type":"boolean"},"fs":{"type":"object","additionalProperties":false,"properties":{"read":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_scope"}},"deny_read":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"write":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_scope"}},"deny_write":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}}}},"net":{"type":"object","additionalProperties":false,"properties":{"allowed":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/net_name"}},"dns":{"type":"object","additionalProperties":false,"properties":{"pinned":{"type":"boolean"},"refresh_secs":{"type":"integer","minimum":1,"maximum":86400},"servers":{"type":"array","minItems":1,"maxItems":16,"items":{"type":"string","maxLength":64,"pattern":"^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$","x-wanted":"an address with a port, such as 127.0.0.1:5353"}}}},"egress_budget":{"type":"object","additionalProperties":false,"properties":{"bytes_per_sec":{"type":"integer","minimum":1,"maximum":9007199254740991},"total_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}}}},"commands":{"type":"object","additionalProperties":false,"properties":{"allowed":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"denied":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"isolated":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"ask":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"warn":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"opaque":{"type":"string","enum":["deny","ask","isolate","allow"]},"shell_operators":{"type":"boolean"}}},"world":{"type":"object","additionalProperties":false,"properties":{"reuse_session":{"type":"boolean"},"isolate_network":{"type":"boolean"},"enable_preload":{"type":"boolean"},"seccomp":{"type":"string","enum":["enforce","log"]},"require":{"type":"array","maxItems":12,"items":{"$ref":"shared.schema.json#/definitions/isolation_part"}},"limits":{"type":"object","additionalProperties":false,"properties":{"cpu":{"type":"string","maxLength":16,"pattern":"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$","x-wanted":"CPUs such as \"2\", \"0.5\" or \"500m\", in quotes"},"memory":{"$ref":"#/definitions/size"},"pids":{"type":"integer","minimum":1,"maximum":4194304},"disk":{"$ref":"#/definitions/size"}}},"env":{"type":"array","maxItems":1024,"items":{"type":"string","maxLength":1024,"pattern":"^[^=\\s\\u0000]+$","x-wanted":"the name of a variable"}},"publish":{"type":"array","maxItems":1024,"items":{"type":"integer","minimum":1,"maximum":65535}}}},"approval":{"type":"object","additionalProperties":false,"properties":{"interactive":{"type":"boolean"},"require":{"type":"boolean"},"auto_approve":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_pattern"}},"preview":{"type":"string","enum":["auto","off"]},"timeout_secs":{"type":"integer","minimum":1,"maximum":86400}}},"budgets":{"type":"object","additionalProperties":false,"properties":{"window":{"type":"string","maxLength":16,"pattern":"^[1-9][0-9]*[smhd]$","x-wanted":"a duration such as 30m, 24h or 7d"},"default":{"$ref":"shared.schema.json#/definitions/budget_limits"},"shared":{"$ref":"shared.schema.json#/definitions/budget_limits"}}},"changes":{"type":"object","additionalProperties":false,"properties":{"apply":{"type":"string","enum":["operator","agent"]},"auto_apply":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}}}},"shims":{"type":"object","additionalProperties":false,"properties":{"offline":{"type":"string","enum":["pass","deny"]}}},"privacy":{"type":"object","additionalProperties":false,"properties":{"ignore_paths":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"hash_code_only":{"type":"boolean"},"index_user_docs":{"type":"boolean"}}}}},{"if":{"required":["world"],"properties":{"world":{"type":"object","required":["isolate_network"],"properties":{"isolate_network":{"const":false}}}}},"then":{"properties":{"net":{"type":"object","properties":{"allowed":{"not":{},"x-wanted":"absent while world.isolate_network is false (the host's network has no list)"}}}}}}],"definitions":{"path_scope":{"title":"PathScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$","x-wanted":"a path or path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"},"path_glob":{"title":"PathGlob","type":"string","minLength":1,"maxLength":4095,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"},"net_name":{"title":"NetName","type":"string","maxLength":261,"pattern":"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$","x-wanted":"a host name, *.name, name:port, a CIDR or one of @npm @pip @cargo @go @gem @apt @git"},"command_pattern":{"title":"CommandPattern","type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},"command_rule":{"title":"CommandRule","anyOf":[{"type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{"pattern":{"$ref":"#/definitions/command_pattern"},"match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"not_match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"reason":{"type":"string","maxLength":1024}}}]},"size":{"title":"Size","type":"string","maxLength":24,"pattern":"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$","x-wanted":"a size such as \"2Gi\" or \"512Mi\", in quotes"}}};
 const schema13 = {"title":"PolicyName","type":"string","maxLength":128,"pattern":"^[a-z0-9-]+$","x-wanted":"lower-case letters, digits and '-'"};
 const schema14 = {"title":"PolicyMode","type":"string","enum":["observe","enforce"]};
 const schema15 = {"title":"PathScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$","x-wanted":"a path or path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"};
@@ -13628,12 +13628,12 @@ vErrors.push(err166);
 errors++;
 }
 }
-if(data.privacy !== undefined){
-let data74 = data.privacy;
+if(data.shims !== undefined){
+let data74 = data.shims;
 if(data74 && typeof data74 == "object" && !Array.isArray(data74)){
 for(const key13 in data74){
-if(!(((key13 === "ignore_paths") || (key13 === "hash_code_only")) || (key13 === "index_user_docs"))){
-const err167 = {instancePath:instancePath+"/privacy",schemaPath:"#/allOf/0/properties/privacy/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.privacy,data:data74};
+if(!(key13 === "offline")){
+const err167 = {instancePath:instancePath+"/shims",schemaPath:"#/allOf/0/properties/shims/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.shims,data:data74};
 if(vErrors === null){
 vErrors = [err167];
 }
@@ -13643,11 +13643,10 @@ vErrors.push(err167);
 errors++;
 }
 }
-if(data74.ignore_paths !== undefined){
-let data75 = data74.ignore_paths;
-if(Array.isArray(data75)){
-if(data75.length > 4096){
-const err168 = {instancePath:instancePath+"/privacy/ignore_paths",schemaPath:"#/allOf/0/properties/privacy/properties/ignore_paths/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.privacy.properties.ignore_paths,data:data75};
+if(data74.offline !== undefined){
+let data75 = data74.offline;
+if(typeof data75 !== "string"){
+const err168 = {instancePath:instancePath+"/shims/offline",schemaPath:"#/allOf/0/properties/shims/properties/offline/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.shims.properties.offline.type,parentSchema:schema11.allOf[0].properties.shims.properties.offline,data:data75};
 if(vErrors === null){
 vErrors = [err168];
 }
@@ -13656,12 +13655,8 @@ vErrors.push(err168);
 }
 errors++;
 }
-const len16 = data75.length;
-for(let i16=0; i16<len16; i16++){
-let data76 = data75[i16];
-if(typeof data76 === "string"){
-if(func3(data76) > 4095){
-const err169 = {instancePath:instancePath+"/privacy/ignore_paths/" + i16,schemaPath:"#/definitions/path_glob/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema16,data:data76};
+if(!((data75 === "pass") || (data75 === "deny"))){
+const err169 = {instancePath:instancePath+"/shims/offline",schemaPath:"#/allOf/0/properties/shims/properties/offline/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.shims.properties.offline.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.shims.properties.offline.enum,parentSchema:schema11.allOf[0].properties.shims.properties.offline,data:data75};
 if(vErrors === null){
 vErrors = [err169];
 }
@@ -13670,8 +13665,10 @@ vErrors.push(err169);
 }
 errors++;
 }
-if(func3(data76) < 1){
-const err170 = {instancePath:instancePath+"/privacy/ignore_paths/" + i16,schemaPath:"#/definitions/path_glob/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema16,data:data76};
+}
+}
+else {
+const err170 = {instancePath:instancePath+"/shims",schemaPath:"#/allOf/0/properties/shims/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.shims.type,parentSchema:schema11.allOf[0].properties.shims,data:data74};
 if(vErrors === null){
 vErrors = [err170];
 }
@@ -13680,8 +13677,13 @@ vErrors.push(err170);
 }
 errors++;
 }
-if(!pattern2.test(data76)){
-const err171 = {instancePath:instancePath+"/privacy/ignore_paths/" + i16,schemaPath:"#/definitions/path_glob/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema16,data:data76};
+}
+if(data.privacy !== undefined){
+let data76 = data.privacy;
+if(data76 && typeof data76 == "object" && !Array.isArray(data76)){
+for(const key14 in data76){
+if(!(((key14 === "ignore_paths") || (key14 === "hash_code_only")) || (key14 === "index_user_docs"))){
+const err171 = {instancePath:instancePath+"/privacy",schemaPath:"#/allOf/0/properties/privacy/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key14},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.privacy,data:data76};
 if(vErrors === null){
 vErrors = [err171];
 }
@@ -13691,8 +13693,11 @@ vErrors.push(err171);
 errors++;
 }
 }
-else {
-const err172 = {instancePath:instancePath+"/privacy/ignore_paths/" + i16,schemaPath:"#/definitions/path_glob/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data76};
+if(data76.ignore_paths !== undefined){
+let data77 = data76.ignore_paths;
+if(Array.isArray(data77)){
+if(data77.length > 4096){
+const err172 = {instancePath:instancePath+"/privacy/ignore_paths",schemaPath:"#/allOf/0/properties/privacy/properties/ignore_paths/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.privacy.properties.ignore_paths,data:data77};
 if(vErrors === null){
 vErrors = [err172];
 }
@@ -13701,10 +13706,12 @@ vErrors.push(err172);
 }
 errors++;
 }
-}
-}
-else {
-const err173 = {instancePath:instancePath+"/privacy/ignore_paths",schemaPath:"#/allOf/0/properties/privacy/properties/ignore_paths/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.privacy.properties.ignore_paths.type,parentSchema:schema11.allOf[0].properties.privacy.properties.ignore_paths,data:data75};
+const len16 = data77.length;
+for(let i16=0; i16<len16; i16++){
+let data78 = data77[i16];
+if(typeof data78 === "string"){
+if(func3(data78) > 4095){
+const err173 = {instancePath:instancePath+"/privacy/ignore_paths/" + i16,schemaPath:"#/definitions/path_glob/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema16,data:data78};
 if(vErrors === null){
 vErrors = [err173];
 }
@@ -13713,11 +13720,8 @@ vErrors.push(err173);
 }
 errors++;
 }
-}
-if(data74.hash_code_only !== undefined){
-let data77 = data74.hash_code_only;
-if(typeof data77 !== "boolean"){
-const err174 = {instancePath:instancePath+"/privacy/hash_code_only",schemaPath:"#/allOf/0/properties/privacy/properties/hash_code_only/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.privacy.properties.hash_code_only.type,parentSchema:schema11.allOf[0].properties.privacy.properties.hash_code_only,data:data77};
+if(func3(data78) < 1){
+const err174 = {instancePath:instancePath+"/privacy/ignore_paths/" + i16,schemaPath:"#/definitions/path_glob/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema16,data:data78};
 if(vErrors === null){
 vErrors = [err174];
 }
@@ -13726,11 +13730,8 @@ vErrors.push(err174);
 }
 errors++;
 }
-}
-if(data74.index_user_docs !== undefined){
-let data78 = data74.index_user_docs;
-if(typeof data78 !== "boolean"){
-const err175 = {instancePath:instancePath+"/privacy/index_user_docs",schemaPath:"#/allOf/0/properties/privacy/properties/index_user_docs/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.privacy.properties.index_user_docs.type,parentSchema:schema11.allOf[0].properties.privacy.properties.index_user_docs,data:data78};
+if(!pattern2.test(data78)){
+const err175 = {instancePath:instancePath+"/privacy/ignore_paths/" + i16,schemaPath:"#/definitions/path_glob/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema16,data:data78};
 if(vErrors === null){
 vErrors = [err175];
 }
@@ -13740,9 +13741,8 @@ vErrors.push(err175);
 errors++;
 }
 }
-}
 else {
-const err176 = {instancePath:instancePath+"/privacy",schemaPath:"#/allOf/0/properties/privacy/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.privacy.type,parentSchema:schema11.allOf[0].properties.privacy,data:data74};
+const err176 = {instancePath:instancePath+"/privacy/ignore_paths/" + i16,schemaPath:"#/definitions/path_glob/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data78};
 if(vErrors === null){
 vErrors = [err176];
 }
@@ -13754,7 +13754,7 @@ errors++;
 }
 }
 else {
-const err177 = {instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].type,parentSchema:schema11.allOf[0],data};
+const err177 = {instancePath:instancePath+"/privacy/ignore_paths",schemaPath:"#/allOf/0/properties/privacy/properties/ignore_paths/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.privacy.properties.ignore_paths.type,parentSchema:schema11.allOf[0].properties.privacy.properties.ignore_paths,data:data77};
 if(vErrors === null){
 vErrors = [err177];
 }
@@ -13763,13 +13763,11 @@ vErrors.push(err177);
 }
 errors++;
 }
-const _errs186 = errors;
-let valid64 = true;
-const _errs187 = errors;
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((data.world === undefined) && (missing0 = "world")){
-const err178 = {};
+}
+if(data76.hash_code_only !== undefined){
+let data79 = data76.hash_code_only;
+if(typeof data79 !== "boolean"){
+const err178 = {instancePath:instancePath+"/privacy/hash_code_only",schemaPath:"#/allOf/0/properties/privacy/properties/hash_code_only/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.privacy.properties.hash_code_only.type,parentSchema:schema11.allOf[0].properties.privacy.properties.hash_code_only,data:data79};
 if(vErrors === null){
 vErrors = [err178];
 }
@@ -13778,15 +13776,11 @@ vErrors.push(err178);
 }
 errors++;
 }
-else {
-if(data.world !== undefined){
-let data79 = data.world;
-const _errs188 = errors;
-if(errors === _errs188){
-if(data79 && typeof data79 == "object" && !Array.isArray(data79)){
-let missing1;
-if((data79.isolate_network === undefined) && (missing1 = "isolate_network")){
-const err179 = {};
+}
+if(data76.index_user_docs !== undefined){
+let data80 = data76.index_user_docs;
+if(typeof data80 !== "boolean"){
+const err179 = {instancePath:instancePath+"/privacy/index_user_docs",schemaPath:"#/allOf/0/properties/privacy/properties/index_user_docs/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.privacy.properties.index_user_docs.type,parentSchema:schema11.allOf[0].properties.privacy.properties.index_user_docs,data:data80};
 if(vErrors === null){
 vErrors = [err179];
 }
@@ -13795,10 +13789,10 @@ vErrors.push(err179);
 }
 errors++;
 }
+}
+}
 else {
-if(data79.isolate_network !== undefined){
-if(false !== data79.isolate_network){
-const err180 = {};
+const err180 = {instancePath:instancePath+"/privacy",schemaPath:"#/allOf/0/properties/privacy/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.privacy.type,parentSchema:schema11.allOf[0].properties.privacy,data:data76};
 if(vErrors === null){
 vErrors = [err180];
 }
@@ -13809,9 +13803,8 @@ errors++;
 }
 }
 }
-}
 else {
-const err181 = {};
+const err181 = {instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].type,parentSchema:schema11.allOf[0],data};
 if(vErrors === null){
 vErrors = [err181];
 }
@@ -13820,28 +13813,13 @@ vErrors.push(err181);
 }
 errors++;
 }
-}
-}
-}
-}
-var _valid0 = _errs187 === errors;
-errors = _errs186;
-if(vErrors !== null){
-if(_errs186){
-vErrors.length = _errs186;
-}
-else {
-vErrors = null;
-}
-}
-if(_valid0){
 const _errs191 = errors;
+let valid65 = true;
+const _errs192 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.net !== undefined){
-let data81 = data.net;
-if(data81 && typeof data81 == "object" && !Array.isArray(data81)){
-if(data81.allowed !== undefined){
-const err182 = {instancePath:instancePath+"/net/allowed",schemaPath:"#/allOf/1/then/properties/net/properties/allowed/not",keyword:"not",params:{},message:"must NOT be valid",schema:schema11.allOf[1].then.properties.net.properties.allowed.not,parentSchema:schema11.allOf[1].then.properties.net.properties.allowed,data:data81.allowed};
+let missing0;
+if((data.world === undefined) && (missing0 = "world")){
+const err182 = {};
 if(vErrors === null){
 vErrors = [err182];
 }
@@ -13850,9 +13828,15 @@ vErrors.push(err182);
 }
 errors++;
 }
-}
 else {
-const err183 = {instancePath:instancePath+"/net",schemaPath:"#/allOf/1/then/properties/net/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[1].then.properties.net.type,parentSchema:schema11.allOf[1].then.properties.net,data:data81};
+if(data.world !== undefined){
+let data81 = data.world;
+const _errs193 = errors;
+if(errors === _errs193){
+if(data81 && typeof data81 == "object" && !Array.isArray(data81)){
+let missing1;
+if((data81.isolate_network === undefined) && (missing1 = "isolate_network")){
+const err183 = {};
 if(vErrors === null){
 vErrors = [err183];
 }
@@ -13861,18 +13845,84 @@ vErrors.push(err183);
 }
 errors++;
 }
-}
-}
-var _valid0 = _errs191 === errors;
-valid64 = _valid0;
-}
-if(!valid64){
-const err184 = {instancePath,schemaPath:"#/allOf/1/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema",schema:schema11.allOf[1].if,parentSchema:schema11.allOf[1],data};
+else {
+if(data81.isolate_network !== undefined){
+if(false !== data81.isolate_network){
+const err184 = {};
 if(vErrors === null){
 vErrors = [err184];
 }
 else {
 vErrors.push(err184);
+}
+errors++;
+}
+}
+}
+}
+else {
+const err185 = {};
+if(vErrors === null){
+vErrors = [err185];
+}
+else {
+vErrors.push(err185);
+}
+errors++;
+}
+}
+}
+}
+}
+var _valid0 = _errs192 === errors;
+errors = _errs191;
+if(vErrors !== null){
+if(_errs191){
+vErrors.length = _errs191;
+}
+else {
+vErrors = null;
+}
+}
+if(_valid0){
+const _errs196 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.net !== undefined){
+let data83 = data.net;
+if(data83 && typeof data83 == "object" && !Array.isArray(data83)){
+if(data83.allowed !== undefined){
+const err186 = {instancePath:instancePath+"/net/allowed",schemaPath:"#/allOf/1/then/properties/net/properties/allowed/not",keyword:"not",params:{},message:"must NOT be valid",schema:schema11.allOf[1].then.properties.net.properties.allowed.not,parentSchema:schema11.allOf[1].then.properties.net.properties.allowed,data:data83.allowed};
+if(vErrors === null){
+vErrors = [err186];
+}
+else {
+vErrors.push(err186);
+}
+errors++;
+}
+}
+else {
+const err187 = {instancePath:instancePath+"/net",schemaPath:"#/allOf/1/then/properties/net/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[1].then.properties.net.type,parentSchema:schema11.allOf[1].then.properties.net,data:data83};
+if(vErrors === null){
+vErrors = [err187];
+}
+else {
+vErrors.push(err187);
+}
+errors++;
+}
+}
+}
+var _valid0 = _errs196 === errors;
+valid65 = _valid0;
+}
+if(!valid65){
+const err188 = {instancePath,schemaPath:"#/allOf/1/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema",schema:schema11.allOf[1].if,parentSchema:schema11.allOf[1],data};
+if(vErrors === null){
+vErrors = [err188];
+}
+else {
+vErrors.push(err188);
 }
 errors++;
 }
@@ -15951,6 +16001,577 @@ vErrors = null;
 }
 }
 var valid0 = _errs23 === errors;
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
+export const validateReportReply = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"report-reply.schema.json","title":"ReportReply","type":"object","additionalProperties":false,"required":["span_id"],"properties":{"span_id":{"type":"string","pattern":"^spn_"}}};
+const pattern0 = new RegExp("^spn_", "u");
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="report-reply.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.span_id === undefined) && (missing0 = "span_id")){
+validate10.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema11.required,parentSchema:schema11,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(key0 === "span_id")){
+validate10.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.span_id !== undefined){
+let data0 = data.span_id;
+const _errs2 = errors;
+if(errors === _errs2){
+if(typeof data0 === "string"){
+if(!pattern0.test(data0)){
+validate10.errors = [{instancePath:instancePath+"/span_id",schemaPath:"#/properties/span_id/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema11.properties.span_id,data:data0}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/span_id",schemaPath:"#/properties/span_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.span_id.type,parentSchema:schema11.properties.span_id,data:data0}];
+return false;
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
+return false;
+}
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
+export const validateReportRequest = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"report-request.schema.json","title":"ReportRequest","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["agent_id"],"properties":{"agent_id":{"$ref":"shared.schema.json#/definitions/agent_id"},"argv":{"$ref":"shared.schema.json#/definitions/argument_list"},"cwd":{"$ref":"shared.schema.json#/definitions/working_directory"},"env":{"$ref":"shared.schema.json#/definitions/environment"},"profile":{"type":"string","minLength":1,"maxLength":128},"parent_span":{"type":"string","minLength":1,"maxLength":128},"approval_wait_ms":{"type":"integer","minimum":0,"maximum":86400000},"bypass":{"type":"boolean"},"span_id":{"type":"string","pattern":"^spn_","maxLength":128},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["integer","null"],"minimum":1,"maximum":64}}},{"x-wanted":"exactly one of 'argv' (it starts) and 'span_id' (it has ended)","oneOf":[{"required":["argv"]},{"required":["span_id"]}]}]};
+const schema13 = {"title":"AgentId","type":"string","pattern":"^[A-Za-z0-9._:@-]{1,128}$","x-wanted":"1 to 128 letters, digits or . _ : @ -"};
+const schema14 = {"title":"ArgumentList","type":"array","minItems":1,"maxItems":65536,"items":{"type":"string","maxLength":10485760,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"}};
+const schema15 = {"title":"WorkingDirectory","type":"string","maxLength":4095,"pattern":"^/[^\\u0000]*$","x-wanted":"an absolute path (it starts with '/') without NUL"};
+const schema16 = {"title":"Environment","type":"object","maxProperties":4096,"propertyNames":{"maxLength":1024,"pattern":"^[^=\\u0000]+$","x-wanted":"a name that is not empty and holds neither '=' nor NUL"},"additionalProperties":{"type":"string","maxLength":131071,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"}};
+const func2 = Object.prototype.hasOwnProperty;
+const func3 = codePointLength;
+const pattern0 = new RegExp("^[A-Za-z0-9._:@-]{1,128}$", "u");
+const pattern1 = new RegExp("^[^\\u0000]*$", "u");
+const pattern2 = new RegExp("^/[^\\u0000]*$", "u");
+const pattern3 = new RegExp("^[^=\\u0000]+$", "u");
+const pattern5 = new RegExp("^spn_", "u");
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="report-request.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(!(data && typeof data == "object" && !Array.isArray(data))){
+validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
+return false;
+}
+const _errs1 = errors;
+if(errors === _errs1){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.agent_id === undefined) && (missing0 = "agent_id")){
+validate10.errors = [{instancePath,schemaPath:"#/allOf/0/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema11.allOf[0].required,parentSchema:schema11.allOf[0],data}];
+return false;
+}
+else {
+const _errs3 = errors;
+for(const key0 in data){
+if(!(func2.call(schema11.allOf[0].properties, key0))){
+validate10.errors = [{instancePath,schemaPath:"#/allOf/0/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0],data}];
+return false;
+break;
+}
+}
+if(_errs3 === errors){
+if(data.agent_id !== undefined){
+let data0 = data.agent_id;
+const _errs4 = errors;
+const _errs5 = errors;
+if(errors === _errs5){
+if(typeof data0 === "string"){
+if(!pattern0.test(data0)){
+validate10.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"shared.schema.json#/definitions/agent_id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@-]{1,128}$"+"\"",schema:"^[A-Za-z0-9._:@-]{1,128}$",parentSchema:schema13,data:data0}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"shared.schema.json#/definitions/agent_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.type,parentSchema:schema13,data:data0}];
+return false;
+}
+}
+var valid1 = _errs4 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.argv !== undefined){
+let data1 = data.argv;
+const _errs7 = errors;
+const _errs8 = errors;
+if(errors === _errs8){
+if(Array.isArray(data1)){
+if(data1.length > 65536){
+validate10.errors = [{instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/maxItems",keyword:"maxItems",params:{limit: 65536},message:"must NOT have more than 65536 items",schema:65536,parentSchema:schema14,data:data1}];
+return false;
+}
+else {
+if(data1.length < 1){
+validate10.errors = [{instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema14,data:data1}];
+return false;
+}
+else {
+var valid4 = true;
+const len0 = data1.length;
+for(let i0=0; i0<len0; i0++){
+let data2 = data1[i0];
+const _errs10 = errors;
+if(errors === _errs10){
+if(typeof data2 === "string"){
+if(func3(data2) > 10485760){
+validate10.errors = [{instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/maxLength",keyword:"maxLength",params:{limit: 10485760},message:"must NOT have more than 10485760 characters",schema:10485760,parentSchema:schema14.items,data:data2}];
+return false;
+}
+else {
+if(!pattern1.test(data2)){
+validate10.errors = [{instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema14.items,data:data2}];
+return false;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema14.items.type,parentSchema:schema14.items,data:data2}];
+return false;
+}
+}
+var valid4 = _errs10 === errors;
+if(!valid4){
+break;
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema14.type,parentSchema:schema14,data:data1}];
+return false;
+}
+}
+var valid1 = _errs7 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.cwd !== undefined){
+let data3 = data.cwd;
+const _errs12 = errors;
+const _errs13 = errors;
+if(errors === _errs13){
+if(typeof data3 === "string"){
+if(func3(data3) > 4095){
+validate10.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema15,data:data3}];
+return false;
+}
+else {
+if(!pattern2.test(data3)){
+validate10.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/pattern",keyword:"pattern",params:{pattern: "^/[^\\u0000]*$"},message:"must match pattern \""+"^/[^\\u0000]*$"+"\"",schema:"^/[^\\u0000]*$",parentSchema:schema15,data:data3}];
+return false;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.type,parentSchema:schema15,data:data3}];
+return false;
+}
+}
+var valid1 = _errs12 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.env !== undefined){
+let data4 = data.env;
+const _errs15 = errors;
+const _errs16 = errors;
+if(errors === _errs16){
+if(data4 && typeof data4 == "object" && !Array.isArray(data4)){
+if(Object.keys(data4).length > 4096){
+validate10.errors = [{instancePath:instancePath+"/env",schemaPath:"shared.schema.json#/definitions/environment/maxProperties",keyword:"maxProperties",params:{limit: 4096},message:"must NOT have more than 4096 properties",schema:4096,parentSchema:schema16,data:data4}];
+return false;
+}
+else {
+for(const key1 in data4){
+const _errs18 = errors;
+if(typeof key1 === "string"){
+if(func3(key1) > 1024){
+const err0 = {instancePath:instancePath+"/env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema16.propertyNames,data:key1,propertyName:key1};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+else {
+if(!pattern3.test(key1)){
+const err1 = {instancePath:instancePath+"/env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[^=\\u0000]+$"},message:"must match pattern \""+"^[^=\\u0000]+$"+"\"",schema:"^[^=\\u0000]+$",parentSchema:schema16.propertyNames,data:key1,propertyName:key1};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+}
+var valid7 = _errs18 === errors;
+if(!valid7){
+const err2 = {instancePath:instancePath+"/env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames",keyword:"propertyNames",params:{propertyName: key1},message:"property name must be valid",schema:schema16.propertyNames,parentSchema:schema16,data:data4};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+validate10.errors = vErrors;
+return false;
+break;
+}
+}
+if(valid7){
+for(const key2 in data4){
+let data5 = data4[key2];
+const _errs20 = errors;
+if(errors === _errs20){
+if(typeof data5 === "string"){
+if(func3(data5) > 131071){
+validate10.errors = [{instancePath:instancePath+"/env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 131071},message:"must NOT have more than 131071 characters",schema:131071,parentSchema:schema16.additionalProperties,data:data5}];
+return false;
+}
+else {
+if(!pattern1.test(data5)){
+validate10.errors = [{instancePath:instancePath+"/env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema16.additionalProperties,data:data5}];
+return false;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.additionalProperties.type,parentSchema:schema16.additionalProperties,data:data5}];
+return false;
+}
+}
+var valid8 = _errs20 === errors;
+if(!valid8){
+break;
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/env",schemaPath:"shared.schema.json#/definitions/environment/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema16.type,parentSchema:schema16,data:data4}];
+return false;
+}
+}
+var valid1 = _errs15 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.profile !== undefined){
+let data6 = data.profile;
+const _errs22 = errors;
+if(errors === _errs22){
+if(typeof data6 === "string"){
+if(func3(data6) > 128){
+validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/allOf/0/properties/profile/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema11.allOf[0].properties.profile,data:data6}];
+return false;
+}
+else {
+if(func3(data6) < 1){
+validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/allOf/0/properties/profile/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.profile,data:data6}];
+return false;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/allOf/0/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.profile.type,parentSchema:schema11.allOf[0].properties.profile,data:data6}];
+return false;
+}
+}
+var valid1 = _errs22 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.parent_span !== undefined){
+let data7 = data.parent_span;
+const _errs24 = errors;
+if(errors === _errs24){
+if(typeof data7 === "string"){
+if(func3(data7) > 128){
+validate10.errors = [{instancePath:instancePath+"/parent_span",schemaPath:"#/allOf/0/properties/parent_span/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema11.allOf[0].properties.parent_span,data:data7}];
+return false;
+}
+else {
+if(func3(data7) < 1){
+validate10.errors = [{instancePath:instancePath+"/parent_span",schemaPath:"#/allOf/0/properties/parent_span/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.parent_span,data:data7}];
+return false;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/parent_span",schemaPath:"#/allOf/0/properties/parent_span/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.parent_span.type,parentSchema:schema11.allOf[0].properties.parent_span,data:data7}];
+return false;
+}
+}
+var valid1 = _errs24 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.approval_wait_ms !== undefined){
+let data8 = data.approval_wait_ms;
+const _errs26 = errors;
+if(!(((typeof data8 == "number") && (!(data8 % 1) && !isNaN(data8))) && (isFinite(data8)))){
+validate10.errors = [{instancePath:instancePath+"/approval_wait_ms",schemaPath:"#/allOf/0/properties/approval_wait_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.approval_wait_ms.type,parentSchema:schema11.allOf[0].properties.approval_wait_ms,data:data8}];
+return false;
+}
+if(errors === _errs26){
+if((typeof data8 == "number") && (isFinite(data8))){
+if(data8 > 86400000 || isNaN(data8)){
+validate10.errors = [{instancePath:instancePath+"/approval_wait_ms",schemaPath:"#/allOf/0/properties/approval_wait_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 86400000},message:"must be <= 86400000",schema:86400000,parentSchema:schema11.allOf[0].properties.approval_wait_ms,data:data8}];
+return false;
+}
+else {
+if(data8 < 0 || isNaN(data8)){
+validate10.errors = [{instancePath:instancePath+"/approval_wait_ms",schemaPath:"#/allOf/0/properties/approval_wait_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.allOf[0].properties.approval_wait_ms,data:data8}];
+return false;
+}
+}
+}
+}
+var valid1 = _errs26 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.bypass !== undefined){
+let data9 = data.bypass;
+const _errs28 = errors;
+if(typeof data9 !== "boolean"){
+validate10.errors = [{instancePath:instancePath+"/bypass",schemaPath:"#/allOf/0/properties/bypass/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.bypass.type,parentSchema:schema11.allOf[0].properties.bypass,data:data9}];
+return false;
+}
+var valid1 = _errs28 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.span_id !== undefined){
+let data10 = data.span_id;
+const _errs30 = errors;
+if(errors === _errs30){
+if(typeof data10 === "string"){
+if(func3(data10) > 128){
+validate10.errors = [{instancePath:instancePath+"/span_id",schemaPath:"#/allOf/0/properties/span_id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema11.allOf[0].properties.span_id,data:data10}];
+return false;
+}
+else {
+if(!pattern5.test(data10)){
+validate10.errors = [{instancePath:instancePath+"/span_id",schemaPath:"#/allOf/0/properties/span_id/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema11.allOf[0].properties.span_id,data:data10}];
+return false;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/span_id",schemaPath:"#/allOf/0/properties/span_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.span_id.type,parentSchema:schema11.allOf[0].properties.span_id,data:data10}];
+return false;
+}
+}
+var valid1 = _errs30 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.exit !== undefined){
+let data11 = data.exit;
+const _errs32 = errors;
+if((!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))) && (data11 !== null)){
+validate10.errors = [{instancePath:instancePath+"/exit",schemaPath:"#/allOf/0/properties/exit/type",keyword:"type",params:{type: schema11.allOf[0].properties.exit.type},message:"must be integer,null",schema:schema11.allOf[0].properties.exit.type,parentSchema:schema11.allOf[0].properties.exit,data:data11}];
+return false;
+}
+if(errors === _errs32){
+if((typeof data11 == "number") && (isFinite(data11))){
+if(data11 > 255 || isNaN(data11)){
+validate10.errors = [{instancePath:instancePath+"/exit",schemaPath:"#/allOf/0/properties/exit/maximum",keyword:"maximum",params:{comparison: "<=", limit: 255},message:"must be <= 255",schema:255,parentSchema:schema11.allOf[0].properties.exit,data:data11}];
+return false;
+}
+else {
+if(data11 < 0 || isNaN(data11)){
+validate10.errors = [{instancePath:instancePath+"/exit",schemaPath:"#/allOf/0/properties/exit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.allOf[0].properties.exit,data:data11}];
+return false;
+}
+}
+}
+}
+var valid1 = _errs32 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.signal !== undefined){
+let data12 = data.signal;
+const _errs34 = errors;
+if((!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))) && (data12 !== null)){
+validate10.errors = [{instancePath:instancePath+"/signal",schemaPath:"#/allOf/0/properties/signal/type",keyword:"type",params:{type: schema11.allOf[0].properties.signal.type},message:"must be integer,null",schema:schema11.allOf[0].properties.signal.type,parentSchema:schema11.allOf[0].properties.signal,data:data12}];
+return false;
+}
+if(errors === _errs34){
+if((typeof data12 == "number") && (isFinite(data12))){
+if(data12 > 64 || isNaN(data12)){
+validate10.errors = [{instancePath:instancePath+"/signal",schemaPath:"#/allOf/0/properties/signal/maximum",keyword:"maximum",params:{comparison: "<=", limit: 64},message:"must be <= 64",schema:64,parentSchema:schema11.allOf[0].properties.signal,data:data12}];
+return false;
+}
+else {
+if(data12 < 1 || isNaN(data12)){
+validate10.errors = [{instancePath:instancePath+"/signal",schemaPath:"#/allOf/0/properties/signal/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.signal,data:data12}];
+return false;
+}
+}
+}
+}
+var valid1 = _errs34 === errors;
+}
+else {
+var valid1 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].type,parentSchema:schema11.allOf[0],data}];
+return false;
+}
+}
+var valid0 = _errs1 === errors;
+if(valid0){
+const _errs36 = errors;
+const _errs37 = errors;
+let valid9 = false;
+let passing0 = null;
+const _errs38 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing1;
+if((data.argv === undefined) && (missing1 = "argv")){
+const err3 = {instancePath,schemaPath:"#/allOf/1/oneOf/0/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema11.allOf[1].oneOf[0].required,parentSchema:schema11.allOf[1].oneOf[0],data};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+}
+var _valid0 = _errs38 === errors;
+if(_valid0){
+valid9 = true;
+passing0 = 0;
+}
+const _errs39 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing2;
+if((data.span_id === undefined) && (missing2 = "span_id")){
+const err4 = {instancePath,schemaPath:"#/allOf/1/oneOf/1/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema11.allOf[1].oneOf[1].required,parentSchema:schema11.allOf[1].oneOf[1],data};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+var _valid0 = _errs39 === errors;
+if(_valid0 && valid9){
+valid9 = false;
+passing0 = [passing0, 1];
+}
+else {
+if(_valid0){
+valid9 = true;
+passing0 = 1;
+}
+}
+if(!valid9){
+const err5 = {instancePath,schemaPath:"#/allOf/1/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf",schema:schema11.allOf[1].oneOf,parentSchema:schema11.allOf[1],data};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+validate10.errors = vErrors;
+return false;
+}
+else {
+errors = _errs37;
+if(vErrors !== null){
+if(_errs37){
+vErrors.length = _errs37;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs36 === errors;
 }
 validate10.errors = vErrors;
 return errors === 0;

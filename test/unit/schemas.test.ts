@@ -47,6 +47,8 @@ const VALIDATORS: Readonly<Record<string, Validator<unknown>>> = {
   "world-publish-request": validators.validateWorldPublishRequest,
   "world-restart-reply": validators.validateWorldRestartReply,
   "world-restart-request": validators.validateWorldRestartRequest,
+  "report-reply": validators.validateReportReply,
+  "report-request": validators.validateReportRequest,
   "request-scopes-reply": validators.validateRequestScopesReply,
   "request-scopes-request": validators.validateRequestScopesRequest,
   "world-warm-reply": validators.validateWorldWarmReply,

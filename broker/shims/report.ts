@@ -1,0 +1,129 @@
+/**
+ * What shims say of programs that run outside every world. A start is decided here once more, by the same rules as any
+ * command, so that what was asked and what is on record are one thing; nothing is run, isolated or charged.
+ */
+import { constants } from "node:os";
+import type { ExecuteRequest, ReportReply, ReportRequest } from "../../schemas/generated/types.ts";
+import { approved, mustAsk } from "../approve.ts";
+import type { Broker } from "../broker.ts";
+import { cannotRecord } from "../cannot-record.ts";
+import type { Job } from "../job.ts";
+import { prepareJob } from "../prepare-job.ts";
+import { quoted, type Refusal, refusal } from "../refusal.ts";
+import { refuseByDecision } from "../refuse-by-decision.ts";
+import { refusedSpan } from "../spans/span-records.ts";
+import { shimSpan } from "./shim-span.ts";
+
+/** `signal` aborts when the shim is gone: nobody is asked for it any more. */
+export async function report(
+  broker: Broker,
+  agent: string,
+  request: ReportRequest,
+  signal: AbortSignal,
+): Promise<ReportReply | Refusal> {
+  const { argv, span_id: span } = request;
+  if (argv === undefined) return ended(broker, agent, span ?? "", request);
+  const starting = broker.activity.during(() => starts(broker, agent, { ...request, argv }, signal));
+  return await (starting ?? refusal("busy", "The broker is stopping", "Try again once it runs"));
+}
+
+async function starts(
+  broker: Broker,
+  agent: string,
+  request: ReportRequest & { readonly argv: NonNullable<ReportRequest["argv"]> },
+  signal: AbortSignal,
+): Promise<ReportReply | Refusal> {
+  const asked = prepareJob(broker, agent, callOf(agent, request));
+  if ("code" in asked) return asked;
+  if (request.bypass === true) return await begin(broker, asked, BYPASSED);
+  const denial = refuseByDecision(asked) ?? refuseIsolation(asked);
+  if (denial !== undefined) return refuse(broker, asked, denial);
+  const job = mustAsk(asked) ? await approved(broker, asked, signal) : asked;
+  if ("code" in job) return refuse(broker, asked, job);
+  const late = refuseIsolation(job);
+  return late === undefined ? await begin(broker, job, undefined) : refuse(broker, job, late);
+}
+
+const BYPASSED = "SHIM_BYPASS=1: it started whatever the policy says";
+
+function callOf(
+  agent: string,
+  { argv, cwd, env, profile, parent_span, approval_wait_ms }: ReportRequest,
+): ExecuteRequest {
+  return {
+    agent_id: agent,
+    argv,
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(env === undefined ? {} : { env }),
+    ...(profile === undefined ? {} : { profile }),
+    ...(parent_span === undefined ? {} : { parent_span }),
+    ...(approval_wait_ms === undefined ? {} : { approval_wait_ms }),
+  } as ExecuteRequest;
+}
+
+/** On the host there is no overlay to run it on. */
+function refuseIsolation({ decision: { verdict, rule, policyId } }: Job): Refusal | undefined {
+  if (verdict !== "isolate") return undefined;
+  return refusal(
+    "policy_denied",
+    `Policy '${policyId}' lets this command run on an overlay alone, and a shim runs programs on the host`,
+    "Run it through the broker: substrate exec -- COMMAND, or POST /v1/execute; then look at its changes with substrate diff",
+    { exit: 126, policy_id: policyId, rule },
+  );
+}
+
+async function begin(broker: Broker, job: Job, message: string | undefined): Promise<ReportReply | Refusal> {
+  const started = shimSpan(job, message);
+  try {
+    await broker.trace.start(started);
+  } catch (error) {
+    broker.trace.closeFailed(started, error);
+    return cannotRecord("Nothing ran", error);
+  }
+  broker.shims.runs.began(started);
+  return { span_id: started.span_id };
+}
+
+function refuse(broker: Broker, job: Job, error: Refusal): Refusal {
+  try {
+    broker.trace.event({ ...refusedSpan(job, error), component: "shim" });
+    return { ...error, span_id: job.span };
+  } catch (fault) {
+    return cannotRecord("Nothing ran", fault);
+  }
+}
+
+function ended(
+  broker: Broker,
+  agent: string,
+  span: string,
+  { exit, signal }: ReportRequest,
+): ReportReply | Refusal {
+  const run = broker.shims.runs.take(span, agent);
+  if (run === undefined) {
+    return refusal(
+      "not_found",
+      `No program that this agent started behind a shim and that still runs has the span ${quoted(span)}`,
+      "Report each end once, to the broker that was told of the start",
+    );
+  }
+  const by = signal ?? null;
+  broker.trace.close({
+    ...run.started,
+    ts: new Date().toISOString(),
+    event_type: "command_complete",
+    outcome: "ended",
+    exit: exit ?? (by === null ? null : 128 + by),
+    signal: by === null ? null : nameOf(by),
+    duration_ms: Math.round((performance.now() - run.since) * 1000) / 1000,
+    ...(exit === undefined || (exit === null && by === null) ? { message: UNKNOWN } : {}),
+  });
+  return { span_id: span };
+}
+
+const UNKNOWN =
+  "Its exit code is not known: this kernel tells it to the program's parent alone (Linux before 6.15)";
+
+function nameOf(number: number): string {
+  return Object.entries(constants.signals).find(([, each]) => each === number)?.[0] ?? `SIG${number}`;
+}
