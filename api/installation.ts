@@ -6,6 +6,8 @@ export type Installation = {
   readonly root: string;
   readonly version: string;
   readonly init: string;
+  /** The program that stands for others on PATH. */
+  readonly shim: string;
   /** What the build makes: a broker that is older runs other code. */
   readonly built: readonly string[];
   readonly policies: string;
@@ -25,6 +27,7 @@ export function installationAt(folder: string): Installation {
     root,
     version,
     init,
+    shim: join(root, ".build/substrate-shim"),
     built: [init, join(root, ".build/substrate.mjs")],
     policies: join(root, "policies"),
     launcher: join(root, "api/bin/substrate.mjs"),

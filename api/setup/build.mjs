@@ -1,4 +1,4 @@
-// npm run build: the two programs of .build/.
+// npm run build: the programs of .build/.
 import { journey } from "./journey.mjs";
 import { BUILD_ONLY, setUp } from "./set-up.mjs";
 

@@ -8,6 +8,7 @@ import { BUILD } from "./checkout.mjs";
  *   packages?: string,
  *   tools?: { missing: string[], at: number },
  *   init?: string,
+ *   shim?: string,
  *   bundle?: { inputs: string, files: string[] },
  * }} Stamp
  */

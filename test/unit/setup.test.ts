@@ -110,7 +110,7 @@ test("a second build does nothing and says so", () => {
   writeFileSync(join(checkout, "world/init/main.c"), "int main(void) { return 0; }\n");
   const steps = `
     import { setUp } from "./api/setup/set-up.mjs";
-    import { init } from "./api/setup/init.mjs";
+    import { init } from "./api/setup/native.mjs";
     await setUp([init]);`;
   expect(run(steps)).toBe("set-up: built .build/substrate-init\n");
   expect(run(steps)).toBe("set-up: nothing to do\n");

@@ -1,0 +1,100 @@
+#define _GNU_SOURCE
+#include "broker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* Beyond that it is no answer of the broker's. */
+#define MOST_BODY (4UL << 20)
+
+bool broker_open(struct broker *broker, const char *path) {
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  *broker = (struct broker){.fd = -1};
+  if (strlen(path) >= sizeof address.sun_path) {
+    errno = ENAMETOOLONG;
+    return false;
+  }
+  memcpy(address.sun_path, path, strlen(path) + 1);
+  broker->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (broker->fd < 0) return false;
+  if (connect(broker->fd, (struct sockaddr *)&address, sizeof address) == 0) return true;
+  int error = errno;
+  broker_close(broker);
+  errno = error;
+  return false;
+}
+
+static bool send_all(int fd, const char *data, size_t length) {
+  while (length > 0) {
+    ssize_t sent = send(fd, data, length, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent <= 0) return false;
+    data += sent;
+    length -= (size_t)sent;
+  }
+  return true;
+}
+
+bool broker_send(struct broker *broker, const char *path, const struct buffer *body) {
+  struct buffer all = {0};
+  char head[192];
+  snprintf(head, sizeof head,
+           "POST %s HTTP/1.1\r\nhost: substrate\r\ncontent-type: application/json\r\ncontent-length: %zu\r\n\r\n", path,
+           body->length);
+  buffer_text(&all, head);
+  buffer_add(&all, body->data, body->length);
+  bool sent = !body->failed && !all.failed && send_all(broker->fd, all.data, all.length);
+  buffer_free(&all);
+  return sent;
+}
+
+/* Waits for more. False at the end of the connection, and of our patience. */
+static bool come_more(struct broker *broker) {
+  char piece[4096];
+  ssize_t got;
+  do got = recv(broker->fd, piece, sizeof piece, 0);
+  while (got < 0 && errno == EINTR);
+  if (got <= 0) return false;
+  buffer_add(&broker->come, piece, (size_t)got);
+  return !broker->come.failed && broker->come.length < MOST_BODY;
+}
+
+static long content_length(const char *head, const char *end) {
+  static const char NAME[] = "\r\ncontent-length:";
+  const char *at = strcasestr(head, NAME);
+  return at == NULL || at >= end ? -1 : strtol(at + strlen(NAME), NULL, 10);
+}
+
+struct answer broker_answer(struct broker *broker, int seconds) {
+  struct answer none = {0, NULL};
+  struct timeval patience = {.tv_sec = seconds};
+  setsockopt(broker->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  char *end = NULL;
+  while (broker->come.data == NULL || (end = strstr(broker->come.data, "\r\n\r\n")) == NULL) {
+    if (!come_more(broker)) return none;
+  }
+  int status = 0;
+  long length = content_length(broker->come.data, end);
+  if (sscanf(broker->come.data, "HTTP/1.1 %3d", &status) != 1 || length < 0 || (unsigned long)length > MOST_BODY) return none;
+  size_t begin = (size_t)(end - broker->come.data) + 4, whole = begin + (size_t)length;
+  while (broker->come.length < whole) {
+    if (!come_more(broker)) return none;
+  }
+  struct answer answer = {status, strndup(broker->come.data + begin, (size_t)length)};
+  memmove(broker->come.data, broker->come.data + whole, broker->come.length - whole);
+  broker->come.length -= whole;
+  broker->come.data[broker->come.length] = 0;
+  return answer.body == NULL ? none : answer;
+}
+
+void broker_close(struct broker *broker) {
+  if (broker->fd >= 0) close(broker->fd);
+  broker->fd = -1;
+  buffer_free(&broker->come);
+}

@@ -1,0 +1,18 @@
+/* Which program a shim stands for. */
+#ifndef SUBSTRATE_SHIM_PROGRAM_H
+#define SUBSTRATE_SHIM_PROGRAM_H
+
+#include <limits.h>
+
+#include "buffer.h"
+
+struct program {
+  const char *name;
+  char path[PATH_MAX]; /* of the real one; empty: there is none */
+  struct buffer others; /* PATH without the folders that hold a shim of this name: what the broker looks names up in */
+};
+
+/* Looks behind the shims on PATH, as execvp(3) would without them. `name` is what the shim was started under. */
+void program_find(struct program *program, const char *name);
+
+#endif
