@@ -48,6 +48,10 @@ function terminalOf(host: NodeJS.Process): Terminal {
       const { LinuxBackend } = await import("../world/linux/backend.ts");
       return await linuxChecks(inits, new LinuxBackend(inits), order, AbortSignal.timeout(FIRST_TRY_MS));
     },
+    shims: async () => {
+      const { ShimFolder } = await import("../shim/folder.ts");
+      return new ShimFolder(home.shims, installation.shim, host.env["PATH"] ?? "");
+    },
     environment: host.env,
     uid,
     cwd: host.cwd(),

@@ -6,6 +6,7 @@ import { describeChanges } from "./program-changes.ts";
 import { describePolicy } from "./program-policy.ts";
 import { describeTrace } from "./program-trace.ts";
 import { describeReplay } from "./program-replay.ts";
+import { describeShim } from "./program-shim.ts";
 import { type Action, describeWorld } from "./program-world.ts";
 import { Complaint, EXIT_SUBSTRATE, type Terminal } from "./terminal.ts";
 
@@ -44,6 +45,7 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
   describeReplay(program, choose);
   describePolicy(program, choose);
   describeBudget(program, choose);
+  describeShim(program, choose);
   program
     .command("tour", { hidden: true })
     .action(() => choose(async (at) => (await import("../tour/tour.ts")).runTour(at)));

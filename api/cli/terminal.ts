@@ -2,6 +2,22 @@ import type { BackendChoice, DoctorOrder, HostCheck, WorldBackend } from "../../
 import type { Home } from "../../broker/home.ts";
 import type { Installation } from "../installation.ts";
 
+/** What came of names that were to be linked, or unlinked. */
+export type ShimChange = {
+  readonly done: readonly string[];
+  readonly same: readonly string[];
+  readonly refused: readonly { readonly name: string; readonly why: string }[];
+};
+
+export type ShimLinks = {
+  readonly path: string;
+  install(names: readonly string[]): ShimChange;
+  remove(names: readonly string[]): ShimChange;
+  status(
+    names: readonly string[],
+  ): readonly { readonly name: string; readonly state: string; readonly real: string | null }[];
+};
+
 /** What a CLI command may use of the process it runs in; the entry point fills it in. */
 export type Terminal = {
   readonly home: Home;
@@ -10,6 +26,8 @@ export type Terminal = {
   readonly createBackend: (onChoice: (choice: BackendChoice) => void) => Promise<WorldBackend>;
   /** What the backend wants of this host, ready to be tried. */
   readonly createChecks: (order: DoctorOrder) => Promise<readonly HostCheck[]>;
+  /** The folder of the shims, for whoever has this PATH. */
+  readonly shims: () => Promise<ShimLinks>;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly uid: number;
   readonly cwd: string;

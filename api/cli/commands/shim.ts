@@ -1,0 +1,94 @@
+import { existsSync } from "node:fs";
+import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
+
+export type ShimOptions = { readonly json?: boolean };
+
+/** Ends with 1 when a name was refused. */
+export async function installShims(
+  terminal: Terminal,
+  names: readonly string[],
+  { json }: ShimOptions,
+): Promise<number> {
+  const { shim } = terminal.installation;
+  if (!existsSync(shim))
+    throw new Complaint(`'${shim}' is missing. Run 'npm run build' in '${terminal.installation.root}'`);
+  const folder = await terminal.shims();
+  const change = folder.install(names);
+  const line = pathLine(folder.path);
+  if (json === true) printJson(terminal, { ...change, folder: folder.path, path_line: line });
+  else {
+    told(terminal, "linked", change.done);
+    told(terminal, "linked already", change.same);
+    tellRefused(terminal, change.refused);
+    if (isFirst(terminal, folder.path)) printLine(terminal, "The shims folder is first on PATH");
+    else
+      printLine(
+        terminal,
+        `Nothing asks yet. Put this line into your shell's profile, and start a new shell:\n\n  ${line}\n`,
+      );
+  }
+  return change.refused.length === 0 ? 0 : 1;
+}
+
+/** Ends with 1 when a name was refused. */
+export async function removeShims(
+  terminal: Terminal,
+  names: readonly string[],
+  { json }: ShimOptions,
+): Promise<number> {
+  const change = (await terminal.shims()).remove(names);
+  if (json === true) printJson(terminal, change);
+  else {
+    told(terminal, "removed", change.done);
+    told(terminal, "not there", change.same);
+    tellRefused(terminal, change.refused);
+    if (change.done.length + change.same.length + change.refused.length === 0)
+      printLine(terminal, "There are no shims");
+  }
+  return change.refused.length === 0 ? 0 : 1;
+}
+
+export async function shimStatus(
+  terminal: Terminal,
+  names: readonly string[],
+  { json }: ShimOptions,
+): Promise<number> {
+  const folder = await terminal.shims();
+  const shims = folder.status(names);
+  const first = isFirst(terminal, folder.path);
+  if (json === true) {
+    printJson(terminal, { folder: folder.path, first_on_path: first, shims });
+    return 0;
+  }
+  printLine(
+    terminal,
+    `${folder.path} ${first ? "is first on PATH" : `is not first on PATH: ${pathLine(folder.path)}`}`,
+  );
+  for (const { name, state, real } of shims)
+    printLine(
+      terminal,
+      `${harmlessLine(name).padEnd(16)} ${state}${real === null ? "" : `, before ${harmlessLine(real)}`}`,
+    );
+  if (shims.length === 0) printLine(terminal, "There are no shims. Run 'substrate shim install'");
+  return 0;
+}
+
+/** Printed, and written nowhere: a profile is a person's own. */
+function pathLine(folder: string): string {
+  return `export PATH='${folder.replaceAll("'", String.raw`'\''`)}':"$PATH"`;
+}
+
+function isFirst(terminal: Terminal, folder: string): boolean {
+  return terminal.environment["PATH"]?.split(":")[0] === folder;
+}
+
+function told(terminal: Terminal, what: string, names: readonly string[]): void {
+  if (names.length > 0) printLine(terminal, `${what}: ${names.map(harmlessLine).join(" ")}`);
+}
+
+function tellRefused(
+  terminal: Terminal,
+  refused: readonly { readonly name: string; readonly why: string }[],
+): void {
+  for (const { name, why } of refused) terminal.err.write(`substrate: '${harmlessLine(name)}': ${why}\n`);
+}

@@ -1,0 +1,147 @@
+/** The folder that stands first on PATH: one link to one program under each name. */
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readlinkSync,
+  realpathSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+} from "node:fs";
+import { delimiter, join } from "node:path";
+import { DEFAULT_NAMES } from "./default-names.ts";
+
+/** One name in the folder. `real` is the program behind it, null when PATH has none. */
+export type ShimState = {
+  readonly name: string;
+  readonly state:
+    | "in force"
+    | "not first on PATH"
+    | "nothing behind it"
+    | "of another installation"
+    | "no shim";
+  readonly real: string | null;
+};
+
+export type ShimChange = {
+  readonly done: readonly string[];
+  /** Those that were so already. */
+  readonly same: readonly string[];
+  readonly refused: readonly { readonly name: string; readonly why: string }[];
+};
+
+const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,127}$/;
+
+/** Whoever has these behind a shim that denies cannot start a broker that would allow it. */
+const OURS = ["substrate", "node"];
+
+export class ShimFolder {
+  readonly path: string;
+  readonly #program: string;
+  readonly #folders: readonly string[];
+
+  /** @param program what the links lead to. @param search the PATH of whoever asks. */
+  constructor(path: string, program: string, search: string) {
+    this.path = path;
+    this.#program = program;
+    this.#folders = search.split(delimiter).filter((folder) => folder !== "");
+  }
+
+  /** Without names: the usual ones that are installed. A file that is no shim is left as it is. */
+  install(names: readonly string[]): ShimChange {
+    mkdirSync(this.path, { recursive: true, mode: 0o700 });
+    const wanted = names.length > 0 ? names : DEFAULT_NAMES.filter((name) => this.#behind(name) !== null);
+    return this.#each(wanted, (name) => {
+      if (OURS.includes(name)) return `Substrate itself is started by '${name}'`;
+      if (this.#behind(name) === null) return "no program of this name is on PATH";
+      const leads = this.#leadsTo(name);
+      if (leads === this.#program) return "same";
+      if (leads === undefined && this.#exists(name)) return "a file that is no shim stands there";
+      if (leads !== undefined) unlinkSync(join(this.path, name));
+      symlinkSync(this.#program, join(this.path, name));
+      return "done";
+    });
+  }
+
+  /** Without names: all of them. */
+  remove(names: readonly string[]): ShimChange {
+    const wanted =
+      names.length > 0 ? names : this.#names().filter((name) => this.#leadsTo(name) !== undefined);
+    return this.#each(wanted, (name) => {
+      if (!this.#exists(name)) return "same";
+      if (this.#leadsTo(name) === undefined) return "it is no shim";
+      unlinkSync(join(this.path, name));
+      return "done";
+    });
+  }
+
+  status(names: readonly string[]): readonly ShimState[] {
+    const wanted = names.length > 0 ? names : this.#names();
+    return wanted.map((name) => ({ name, state: this.#stateOf(name), real: this.#behind(name) }));
+  }
+
+  #stateOf(name: string): ShimState["state"] {
+    const leads = this.#leadsTo(name);
+    if (leads === undefined) return "no shim";
+    if (leads !== this.#program) return "of another installation";
+    if (this.#behind(name) === null) return "nothing behind it";
+    const first = this.#folders.find((folder) => isProgram(join(folder, name)));
+    return first !== undefined && isSame(first, this.path) ? "in force" : "not first on PATH";
+  }
+
+  #each(names: readonly string[], change: (name: string) => string): ShimChange {
+    const ends = [...new Set(names)].map((name) => ({
+      name,
+      end: NAME.test(name) ? change(name) : "a program's name is wanted, without a folder",
+    }));
+    const ended = (wanted: string): string[] =>
+      ends.flatMap(({ name, end }) => (end === wanted ? [name] : []));
+    return {
+      done: ended("done"),
+      same: ended("same"),
+      refused: ends.flatMap(({ name, end }) =>
+        end === "done" || end === "same" ? [] : [{ name, why: end }],
+      ),
+    };
+  }
+
+  #names(): readonly string[] {
+    if (!existsSync(this.path)) return [];
+    return readdirSync(this.path)
+      .filter((name) => NAME.test(name))
+      .sort();
+  }
+
+  #exists(name: string): boolean {
+    return lstatSync(join(this.path, name), { throwIfNoEntry: false }) !== undefined;
+  }
+
+  /** The shim's program, whichever installation's; undefined for anything else. */
+  #leadsTo(name: string): string | undefined {
+    const path = join(this.path, name);
+    if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return undefined;
+    const target = readlinkSync(path);
+    return target.endsWith("/substrate-shim") ? target : undefined;
+  }
+
+  /** The program that a shim of this name would become: the first on PATH that is no shim (`shim/program.c`). */
+  #behind(name: string): string | null {
+    const shim = existsSync(this.#program) ? realpathSync(this.#program) : this.#program;
+    const found = this.#folders
+      .map((folder) => join(folder, name))
+      .find((path) => isProgram(path) && realpathSync(path) !== shim);
+    return found ?? null;
+  }
+}
+
+function isProgram(path: string): boolean {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  return stat?.isFile() === true && (stat.mode & 0o111) !== 0;
+}
+
+function isSame(one: string, other: string): boolean {
+  const [a, b] = [one, other].map((path) => statSync(path, { throwIfNoEntry: false }));
+  return a !== undefined && b !== undefined && a.dev === b.dev && a.ino === b.ino;
+}
