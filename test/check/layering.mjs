@@ -15,7 +15,7 @@ const RULES = [
   { of: "shim", may: ["api/client.ts", "api/client"], packages: isNotExpress },
   { of: "policies", may: [], packages: isBuiltIn },
   { of: "systemd", may: [], packages: isBuiltIn },
-  { of: "api/main.ts", may: ["api", "broker", "schemas", "world", "lima"] },
+  { of: "api/main.ts", may: ["api", "broker", "schemas", "shim", "world", "lima"] },
   // These run before anything is installed. esbuild is imported only after npm ci.
   { of: "api/setup", may: [], packages: (name) => isBuiltIn(name) || name === "esbuild" },
   { of: "api/bin", may: [], packages: isBuiltIn },
