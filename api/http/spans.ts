@@ -25,11 +25,10 @@ export function handleSpans({ broker, caller }: Context, request: Request, respo
     );
   }
   const agent = caller.kind === "agent" ? caller.agent : query.agent;
-  const page = broker.trace.list({ ...query, agent });
-  const spans = page.spans.filter((span) => maySee(caller, span.agent_id));
+  const page = broker.trace.list({ ...query, agent, sees: (owner) => maySee(caller, owner) });
   const { indexing } = broker.trace;
   sendJson(response, 200, {
-    spans,
+    spans: page.spans,
     next_cursor: page.next === null ? null : String(page.next),
     ...(indexing === null ? {} : { indexing }),
   });

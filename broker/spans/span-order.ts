@@ -13,6 +13,8 @@ export type SpanQuery = {
   /** Only spans with a smaller sequence number: where the last page ended. */
   readonly before: number | undefined;
   readonly limit: number;
+  /** Whose spans the asker may see; absent: everybody's. What it may not see takes no place of a page. */
+  readonly sees?: ((agent: string | null) => boolean) | undefined;
 };
 
 export type SpanRow = { readonly seq: number; readonly span: string };
@@ -156,8 +158,10 @@ function begunAt({ at, ran }: SpanEntry): number {
   return at - ran;
 }
 
-function matches(entry: SpanEntry, { agent, session, verdict, outcome, since }: SpanQuery): boolean {
+function matches(entry: SpanEntry, query: SpanQuery): boolean {
+  const { agent, session, verdict, outcome, since, sees } = query;
   return (
+    (sees === undefined || sees(entry.agent)) &&
     (agent === undefined || entry.agent === agent) &&
     (session === undefined || entry.session === session) &&
     (verdict === undefined || entry.verdict === verdict) &&

@@ -97,6 +97,16 @@ describe.each(actors())("who is who, as $kind", (actor) => {
     expect((await broker.operator("GET", `/v1/trace/${span}`)).status).toBe(200);
   });
 
+  test("what a caller may not see takes no place of its page", async () => {
+    const mine = [await run("ann"), await run("ann")].map(({ span_id: span }) => span);
+    const label = [await broker.run("true"), await broker.run("true")].map(({ span_id: span }) => span);
+    for (let others = 0; others < 3; others += 1) await run("bob");
+    const ids = async (answer: Promise<Answer>): Promise<readonly string[]> =>
+      ((await answer).document as SpansReply).spans.map((span) => span.span_id);
+    expect(await ids(as("ann", "GET", "/v1/spans?limit=2"))).toEqual(mine.toReversed());
+    expect(await ids(broker.call("GET", "/v1/spans?limit=2"))).toEqual(label.toReversed());
+  });
+
   test("a child that somebody hangs below another agent's span is shown to its own agent and the operator alone", async () => {
     const { span_id: span } = await run("ann");
     const { span_id: forged } = await run("bob", { parent_span: span });
