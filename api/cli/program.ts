@@ -77,6 +77,7 @@ function describeBroker(program: Command, choose: (action: Action) => void): voi
     .command("logs")
     .description("The broker's log")
     .option("-n, --lines <count>", "how many of the last lines", "50")
+    .option("--json", "as JSON, a line for each; it is JSON anyhow")
     .action((options: { lines: string }) =>
       choose(async (at) => (await import("./commands/broker.ts")).brokerLogs(at, options.lines)),
     );

@@ -91,6 +91,12 @@ describe.each(actors())("the command line, as $kind", (actor) => {
       expect(typeof JSON.parse((await broker.cli(words)).stdout), words.join(" ")).toBe("object");
   });
 
+  test("each line of broker logs --json is JSON", async () => {
+    const { stdout, code } = await broker.cli(["broker", "logs", "--json"]);
+    expect(code).toBe(0);
+    for (const line of stdout.trimEnd().split("\n")) expect(JSON.parse(line)).toHaveProperty("msg");
+  });
+
   test("trace shows a span, and lists the newest first", async () => {
     await broker.cli(["exec", "--", "echo first"]);
     await broker.cli(["exec", "--", "echo second"]);
