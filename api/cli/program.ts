@@ -8,7 +8,8 @@ import { describeTrace } from "./program-trace.ts";
 import { describeReplay } from "./program-replay.ts";
 import { describeShim } from "./program-shim.ts";
 import { type Action, describeWorld } from "./program-world.ts";
-import { Complaint, EXIT_SUBSTRATE, type Terminal } from "./terminal.ts";
+import { closestName } from "../../schemas/closest-name.ts";
+import { Complaint, EXIT_SUBSTRATE, harmlessLine, type Terminal } from "./terminal.ts";
 
 /** Runs one command line and returns its exit code. Never throws. */
 export async function runCli(terminal: Terminal, words: readonly string[]): Promise<number> {
@@ -29,13 +30,15 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
     .description("Decides, isolates and records the commands that coding agents run")
     .version(terminal.installation.version)
     .enablePositionalOptions()
+    .passThroughOptions()
+    .allowExcessArguments()
     .showHelpAfterError("(substrate --help lists the commands)")
     .exitOverride()
     .configureOutput({
       writeOut: (text) => terminal.out.write(text),
       writeErr: (text) => terminal.err.write(text),
     });
-  program.action(() => program.help());
+  program.action(() => answerNoCommand(program));
   describeBroker(program, choose);
   describeCommands(program, choose);
   describeApprovals(program, choose);
@@ -50,6 +53,25 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
     .command("tour", { hidden: true })
     .action(() => choose(async (at) => (await import("../tour/tour.ts")).runTour(at)));
   return program;
+}
+
+/** Nouns of the contract that this version has nothing for. */
+const NOT_YET: readonly string[] = ["shell", "run", "shim", "mcp", "init"];
+
+/** No word at all is a question; any other is a mistake, or what is still to come. */
+function answerNoCommand(program: Command): void {
+  const [word] = program.args;
+  if (word === undefined) return program.help();
+  if (NOT_YET.includes(word))
+    throw new Complaint(`'substrate ${word}' is not in this version. 'substrate --help' lists what is`);
+  const near = closestName(
+    word,
+    program.commands.map((command) => command.name()),
+  );
+  const guess = near === undefined ? "" : ` (did you mean '${near}'?)`;
+  throw new Complaint(
+    `There is no 'substrate ${harmlessLine(word)}'${guess}. 'substrate --help' lists what there is`,
+  );
 }
 
 function describeBroker(program: Command, choose: (action: Action) => void): void {

@@ -97,6 +97,30 @@ describe.each(actors())("the command line, as $kind", (actor) => {
     for (const line of stdout.trimEnd().split("\n")) expect(JSON.parse(line)).toHaveProperty("msg");
   });
 
+  test.each(["shell", "run", "shim", "mcp", "init"])(
+    "%s says that it is not in this version",
+    async (noun) => {
+      for (const words of [[noun], [noun, "--help"], [noun, "--profile", "x", "--", "true"]])
+        expect(await broker.cli(words)).toMatchObject({
+          code: 125,
+          stdout: "",
+          stderr: `substrate: 'substrate ${noun}' is not in this version. 'substrate --help' lists what is\n`,
+        });
+    },
+  );
+
+  test("a command that there is not is named, with the nearest one that there is", async () => {
+    expect(await broker.cli(["chek", "--", "ls"])).toMatchObject({
+      code: 125,
+      stderr:
+        "substrate: There is no 'substrate chek' (did you mean 'check'?). 'substrate --help' lists what there is\n",
+    });
+    expect((await broker.cli(["no-such-command"])).stderr).toContain(
+      "There is no 'substrate no-such-command'.",
+    );
+    expect(await broker.cli(["--no-such-option"])).toMatchObject({ code: 125 });
+  });
+
   test("trace shows a span, and lists the newest first", async () => {
     await broker.cli(["exec", "--", "echo first"]);
     await broker.cli(["exec", "--", "echo second"]);
