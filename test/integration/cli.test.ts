@@ -121,6 +121,23 @@ describe.each(actors())("the command line, as $kind", (actor) => {
     expect(await broker.cli(["--no-such-option"])).toMatchObject({ code: 125 });
   });
 
+  test("SUBSTRATE_PARENT_SPAN is the span that exec's command is below", async () => {
+    const first = await broker.run("true");
+    const env = { SUBSTRATE_PARENT_SPAN: first.span_id };
+    const { stdout, stderr } = await broker.cli(["exec", "--json", "--", "true"], { env });
+    const { span_id: second } = JSON.parse(stdout) as { span_id: string };
+    expect((await broker.span(second)).parent_span, stderr).toBe(first.span_id);
+  });
+
+  test("an empty variable is one that is not set", async () => {
+    const env = { SUBSTRATE_AGENT_ID: "", SUBSTRATE_PROFILE: "", SUBSTRATE_PARENT_SPAN: "" };
+    expect(await broker.cli(["exec", "--", "echo $SUBSTRATE_AGENT_ID"], { env })).toMatchObject({
+      stdout: "human\n",
+    });
+    expect(await broker.cli(["check", "--", "ls"], { env })).toMatchObject({ code: 0 });
+    expect(await broker.cli(["world", "warm"], { env })).toMatchObject({ code: 0 });
+  });
+
   test("trace shows a span, and lists the newest first", async () => {
     await broker.cli(["exec", "--", "echo first"]);
     await broker.cli(["exec", "--", "echo second"]);

@@ -10,14 +10,23 @@ export function commandBody(
   words: readonly string[],
   options: CommandOptions,
 ): Record<string, unknown> {
-  const { SUBSTRATE_PROFILE } = terminal.environment;
-  const profile = options.profile ?? SUBSTRATE_PROFILE;
+  return { ...spotOf(terminal, options), ...(words.length === 1 ? { cmd: words[0] } : { argv: words }) };
+}
+
+/** Whose world, as a request has it. */
+export function spotOf(terminal: Terminal, options: CommandOptions): Record<string, string> {
+  const profile = options.profile ?? variable(terminal, "SUBSTRATE_PROFILE");
   return {
     agent_id: agentOf(terminal, options),
     cwd: terminal.cwd,
-    ...(words.length === 1 ? { cmd: words[0] } : { argv: words }),
     ...(profile === undefined ? {} : { profile }),
   };
+}
+
+/** The span that a command belongs below, when whoever called us is one's. */
+export function parentSpan(terminal: Terminal): Record<string, string> {
+  const parent = variable(terminal, "SUBSTRATE_PARENT_SPAN");
+  return parent === undefined ? {} : { parent_span: parent };
 }
 
 /** Where that is sent: an agent with a socket of its own is refused on the one that all others share. */
@@ -33,5 +42,10 @@ export function commandSocket(terminal: Terminal, options: CommandOptions): stri
 const AGENT_NAME = /^[A-Za-z0-9._:@-]{1,128}$/;
 
 function agentOf(terminal: Terminal, options: CommandOptions): string {
-  return options.agent ?? terminal.environment["SUBSTRATE_AGENT_ID"] ?? "human";
+  return options.agent ?? variable(terminal, "SUBSTRATE_AGENT_ID") ?? "human";
+}
+
+/** An empty variable is one that is not set: a script has no other way to take one back for a single command. */
+function variable({ environment }: Terminal, name: string): string | undefined {
+  return environment[name] === "" ? undefined : environment[name];
 }

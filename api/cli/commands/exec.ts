@@ -4,7 +4,7 @@ import { type Answer, call } from "../../client.ts";
 import { askingHere } from "../ask-here.ts";
 import { exitOfRefusal, wordsOf } from "../replies.ts";
 import { Complaint, harmlessLine, printJson, type Terminal } from "../terminal.ts";
-import { type CommandOptions, commandBody, commandSocket } from "./command-body.ts";
+import { type CommandOptions, commandBody, commandSocket, parentSpan } from "./command-body.ts";
 import { stdinField } from "./stdin-field.ts";
 
 export type ExecOptions = CommandOptions & {
@@ -28,6 +28,7 @@ export async function execCommand(
   }
   const body = {
     ...commandBody(terminal, words, options),
+    ...parentSpan(terminal),
     ...(await stdinField(terminal, options.stdin === true)),
     ...(options.timeout === undefined ? {} : { timeout_ms: milliseconds(options.timeout) }),
     ...(options.keep === true ? { background: "keep" } : {}),

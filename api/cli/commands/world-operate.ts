@@ -3,6 +3,7 @@ import { coloursFor } from "../colours.ts";
 import { tell } from "../replies.ts";
 import { saying } from "../saying.ts";
 import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
+import { spotOf } from "./command-body.ts";
 import { isolationLines } from "./world.ts";
 
 export type WarmOptions = { readonly agent?: string; readonly profile?: string; readonly json?: boolean };
@@ -31,17 +32,6 @@ export async function restartWorld(terminal: Terminal, options: RestartOptions):
   if (options.json === true) printJson(terminal, reply);
   else printRestart(terminal, reply);
   return 0;
-}
-
-/** Whose world, as a request has it. */
-export function spotOf(terminal: Terminal, { agent, profile }: WarmOptions): Record<string, string> {
-  const { SUBSTRATE_AGENT_ID, SUBSTRATE_PROFILE } = terminal.environment;
-  const wanted = profile ?? SUBSTRATE_PROFILE;
-  return {
-    agent_id: agent ?? SUBSTRATE_AGENT_ID ?? "human",
-    cwd: terminal.cwd,
-    ...(wanted === undefined ? {} : { profile: wanted }),
-  };
 }
 
 function printWarm(terminal: Terminal, world: WarmedWorld): void {

@@ -2,7 +2,7 @@ import type { WorldPublishReply } from "../../../schemas/generated/types.ts";
 import { coloursFor } from "../colours.ts";
 import { tell } from "../replies.ts";
 import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
-import { spotOf } from "./world-operate.ts";
+import { spotOf } from "./command-body.ts";
 
 export type PublishOptions = {
   readonly agent?: string;
