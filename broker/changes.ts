@@ -1,5 +1,5 @@
 import type { FsDiff, Span } from "../schemas/generated/types.ts";
-import { NO_CHANGES, type World } from "../world/backend.ts";
+import { NO_CHANGES, type Strayed, type World } from "../world/backend.ts";
 import { holdsChanges, isIsolated, type Job } from "./job.ts";
 import type { Ran } from "./run.ts";
 
@@ -18,13 +18,20 @@ const DIFF_PATIENCE_MS = 30_000;
 export async function changesOf(job: Job, world: World, ran: Ran): Promise<FsDiff> {
   if (ran.ending.kind === "not_started") return NO_CHANGES;
   const patience = AbortSignal.timeout(DIFF_PATIENCE_MS);
-  if (!isIsolated(job))
-    return { ...(await ran.run.changes(patience)), world_only: [...(await world.strays())] };
+  if (!isIsolated(job)) return withStrays(await ran.run.changes(patience), await world.strays());
   const changes = await world.fsDiff(patience).catch((error: unknown) => {
     if (!patience.aborted) throw error;
     return UNLISTED;
   });
   return holdsChanges(job) ? changes : { ...changes, held: false };
+}
+
+function withStrays(changes: FsDiff, { paths, count }: Strayed): FsDiff {
+  const all = { ...changes, world_only: [...paths] };
+  if (count === paths.length) return all;
+  const words = `${count} writes stayed in the world; the first ${paths.length} are listed`;
+  const summary = changes.summary === null ? words : `${changes.summary}; ${words}`;
+  return { ...all, truncated: true, summary };
 }
 
 /**

@@ -9,12 +9,14 @@ import type { Ending } from "./endings.ts";
 import type { NetworkRules, WorldNetwork } from "./network/face.ts";
 import type { PreparedWorld } from "./prepared.ts";
 import type { HeldStore } from "./overlay/held.ts";
+import type { Strayed } from "./overlay/strays.ts";
 
 export type { Ending, RunUsage } from "./endings.ts";
 export type { DoctorOrder, HostCheck, HostFinding } from "./doctor/face.ts";
 export { ANY_FOLDER } from "./overlay/held.ts";
 export type { ApplyEnding, Held, HeldChange, HeldKind, HeldStore, PathReason } from "./overlay/held.ts";
 export type { Captured, NetworkRules, Ports, WorldNetwork } from "./network/face.ts";
+export type { Strayed } from "./overlay/strays.ts";
 export type { PreparedWorld } from "./prepared.ts";
 
 /** For whoever shows a diff: what stands on both sides of a change. */
@@ -177,8 +179,8 @@ export interface World {
   processes(signal: AbortSignal): Promise<readonly WorldProcess[]>;
   /** The changes in the upper layer of an `overlay` project, relative to the project. */
   fsDiff(signal: AbortSignal): Promise<FsDiff>;
-  /** Absolute paths of writes that stayed in the world, each told once. */
-  strays(): Promise<readonly string[]>;
+  /** Writes that stayed in the world, each told once. */
+  strays(): Promise<Strayed>;
   /** Ends every process inside and settles when the world is gone. */
   end(cause: string): Promise<void>;
 }

@@ -171,4 +171,24 @@ describe.each(actors())("a write outside of fs.write in observe mode, as $kind",
       home.remove();
     }
   });
+
+  test("beyond a thousand is counted, and the reply says that not all are listed", async () => {
+    const home = new HomeFolder(actor);
+    const broker = await TestBroker.start(actor, {
+      policies: { default: policyFor(home.path, "observe") },
+    });
+    try {
+      const ran = await broker.run(
+        `mkdir ${home.path}/many && cd ${home.path}/many && for i in $(seq 1200); do : > f$i; done`,
+      );
+      expect(ran.fs_diff?.world_only).toHaveLength(1000);
+      expect(ran.fs_diff).toMatchObject({
+        truncated: true,
+        summary: "1200 writes stayed in the world; the first 1000 are listed",
+      });
+    } finally {
+      await broker.stop();
+      home.remove();
+    }
+  });
 });

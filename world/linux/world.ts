@@ -8,7 +8,7 @@ import { heldLimits, limitViolations } from "../cgroup/words.ts";
 import { CommandRecord } from "../changes/command-record.ts";
 import type { NetworkHelper } from "../network/helper.ts";
 import { overlayDiff } from "../overlay/diff.ts";
-import { Strays } from "../overlay/strays.ts";
+import { type Strayed, Strays } from "../overlay/strays.ts";
 import { encodeExec, LinuxCommand } from "./command.ts";
 import { decodeFields, decodeNumber, encodeEmpty } from "./frame-codec.ts";
 import { FrameReader } from "./frame-reader.ts";
@@ -116,7 +116,7 @@ export class LinuxWorld implements World {
     return await overlayDiff(changes, { upper, lower: this.spec.project, userxattr }, signal);
   }
 
-  strays(): Promise<readonly string[]> {
+  strays(): Promise<Strayed> {
     return this.#strays.take();
   }
 

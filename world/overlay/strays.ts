@@ -2,14 +2,15 @@
 import { mkdirSync, statSync } from "node:fs";
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
+import { MAX_FILES } from "../fs-diff.ts";
 import { unmakable } from "./layers.ts";
 import { bytesOf, namesBelow, rawPath, shownPath } from "./names.ts";
 
 /** A veil with an upper layer: `layers` holds what was written below `target`. */
 export type StrayLayer = { readonly target: string; readonly layers: string };
 
-/** Bounds of the listing, as of every diff. */
-const MAX_LISTED = 1000;
+/** Absolute paths, at most {@link MAX_FILES} of the `count` that there are. */
+export type Strayed = { readonly paths: readonly string[]; readonly count: number };
 
 /** Makes the layers, empty: some thirty folders, in less time than it takes to ask for one. Throws `WorldUnavailable`. */
 export function prepareStrays(veils: readonly StrayLayer[]): void {
@@ -42,10 +43,10 @@ export class Strays {
   }
 
   /**
-   * Absolute paths of what was written or deleted and not told yet, at most 1,000. Costs one look for each veil as long
-   * as nothing strayed; afterwards it grows with everything that ever did.
+   * What was written or deleted and not told yet. Costs one look for each veil as long as nothing strayed; afterwards it
+   * grows with everything that ever did.
    */
-  async take(): Promise<readonly string[]> {
+  async take(): Promise<Strayed> {
     const touched = this.#layers.filter(({ upper, emptySince }) => changeTime(upper) !== emptySince);
     const found: Found[] = [];
     for (const { upper, target } of touched) await collect(bytesOf(upper), bytesOf(target), found);
@@ -53,10 +54,8 @@ export class Strays {
       ({ path, time }) => time > this.#told || (time === this.#told && !this.#toldThen.has(path)),
     );
     for (const each of fresh) this.#remember(each);
-    return fresh
-      .map(({ path }) => shownPath(path))
-      .sort()
-      .slice(0, MAX_LISTED);
+    const paths = fresh.map(({ path }) => shownPath(path)).sort();
+    return { paths: paths.slice(0, MAX_FILES), count: paths.length };
   }
 
   #remember({ path, time }: Found): void {
