@@ -1,6 +1,6 @@
 /** The operator's settings: every one optional, read again when the file changes, the last good ones kept. */
 import { readFileSync, statSync } from "node:fs";
-import { LineCounter, parseDocument } from "yaml";
+import { type Document, isMap, isNode, isScalar, LineCounter, parseDocument } from "yaml";
 import type { ConfigDocument } from "../schemas/generated/types.ts";
 import { validateConfigDocument } from "../schemas/generated/validators.js";
 import { describeErrors } from "../schemas/validation-errors.ts";
@@ -116,9 +116,18 @@ export function parseConfig(
   if (document.contents === null) return { ok: NOTHING };
   const value: unknown = document.toJS({ maxAliasCount: 100 }) ?? {};
   if (validateConfigDocument(value)) return { ok: value };
-  const problems = describeErrors(value, validateConfigDocument.errors ?? []).map(({ pointer, message }) => {
-    const node = document.getIn(pointer, true) as { range?: [number, number, number] } | undefined;
-    return { text: `${place(node?.range?.[0] ?? 0)}: ${message}` };
-  });
+  const problems = describeErrors(value, validateConfigDocument.errors ?? []).map(({ pointer, message }) => ({
+    text: `${place(offsetOf(document, pointer))}: ${message}`,
+  }));
   return { problems };
+}
+
+/** Of the key, where there is one: a value may begin lines below it. */
+function offsetOf(document: Document.Parsed, pointer: readonly (string | number)[]): number {
+  const parent: unknown = document.getIn(pointer.slice(0, -1), true);
+  const pair = isMap(parent)
+    ? parent.items.find(({ key }) => isScalar(key) && String(key.value) === String(pointer.at(-1)))
+    : undefined;
+  const node: unknown = pair?.key ?? document.getIn(pointer, true);
+  return isNode(node) ? (node.range?.[0] ?? 0) : 0;
 }
