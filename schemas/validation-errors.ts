@@ -70,7 +70,8 @@ function unknownField(error: ErrorObject, pointer: (string | number)[]): Documen
   const name = String(additionalProperty);
   const known = Object.keys(properties);
   const close = closestName(name, known);
-  const hint = close === undefined ? `known here: ${known.join(", ")}` : `did you mean '${close}'?`;
+  const there = known.length === 0 ? "no field is known here" : `known here: ${known.join(", ")}`;
+  const hint = close === undefined ? there : `did you mean '${close}'?`;
   return problem([...pointer, name], (path) => `Unknown field '${path}' (${hint})`);
 }
 

@@ -5,7 +5,7 @@ import type { ApprovalDecisionRequest } from "../../schemas/generated/types.ts";
 import { validateApprovalDecisionRequest } from "../../schemas/generated/validators.js";
 import { sendJson, sendRefusal } from "./answer.ts";
 import type { Context } from "./context.ts";
-import { validDocument, type Validator } from "./valid-request.ts";
+import { noFields, validDocument, type Validator } from "./valid-request.ts";
 
 /** `GET /v1/approvals`: what waits for a person. */
 export function handleApprovals({ broker }: Context, _request: Request, response: Response): void {
@@ -32,6 +32,8 @@ export async function handlePreview(
   request: Request,
   response: Response,
 ): Promise<void> {
+  const strange = await noFields(request);
+  if (strange !== undefined) return sendRefusal(response, strange);
   const reply = await broker.activity.during(() => previewApproval(broker, idOf(request)));
   send(response, reply ?? stopping());
 }

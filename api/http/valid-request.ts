@@ -1,6 +1,8 @@
 /** From a request's body to a valid document of its schema, with the caller's identity in it. */
 import type { IncomingMessage } from "node:http";
 import { type Refusal, refusal } from "../../broker/refusal.ts";
+import type { EmptyRequest } from "../../schemas/generated/types.ts";
+import { validateEmptyRequest } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
 import { readJson } from "./body.ts";
 import type { Caller } from "./caller.ts";
@@ -31,6 +33,13 @@ export async function validDocument<T>(
   if (hasNoBody(request)) return checked({}, validate);
   const body = await readJson(request);
   return "code" in body ? body : checked(body.document, validate);
+}
+
+/** Of a call that takes no field: what is wrong with its body, if anything is. */
+export async function noFields(request: IncomingMessage): Promise<Refusal | undefined> {
+  const validate: Validator<EmptyRequest> = validateEmptyRequest;
+  const body = await validDocument(request, validate);
+  return "code" in body ? body : undefined;
 }
 
 /** A message without either header has none (RFC 9112, 6.3). */

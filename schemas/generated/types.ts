@@ -800,6 +800,10 @@ export interface DoctorCheck {
   readonly mend: readonly string[];
 }
 /**
+ * Body of POST /v1/policy/reload and POST /v1/approvals/:id/preview, which take no field. No body is the same.
+ */
+export interface EmptyRequest {}
+/**
  * Every answer that is no success.
  */
 export interface ErrorReply {

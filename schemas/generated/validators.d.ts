@@ -16,6 +16,7 @@ import type {
   ConfigDocument,
   DiffReply,
   DoctorReport,
+  EmptyRequest,
   ErrorReply,
   ExecuteReply,
   ExecuteRequest,
@@ -61,6 +62,7 @@ export declare const validateCheckRequest: Validator<CheckRequest>;
 export declare const validateConfigDocument: Validator<ConfigDocument>;
 export declare const validateDiffReply: Validator<DiffReply>;
 export declare const validateDoctorReport: Validator<DoctorReport>;
+export declare const validateEmptyRequest: Validator<EmptyRequest>;
 export declare const validateErrorReply: Validator<ErrorReply>;
 export declare const validateExecuteReply: Validator<ExecuteReply>;
 export declare const validateExecuteRequest: Validator<ExecuteRequest>;

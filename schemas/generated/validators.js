@@ -5981,6 +5981,33 @@ return errors === 0;
 return validate10;
 })();
 
+export const validateEmptyRequest = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"empty-request.schema.json","title":"EmptyRequest","type":"object","additionalProperties":false};
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="empty-request.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+for(const key0 in data){
+validate10.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data}];
+return false;
+break;
+}
+}
+else {
+validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
+return false;
+}
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
 export const validateErrorReply = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"error-reply.schema.json","title":"ErrorReply","type":"object","additionalProperties":false,"required":["error"],"properties":{"error":{"$ref":"#/definitions/error"}},"definitions":{"error":{"title":"ErrorBody","type":"object","additionalProperties":false,"required":["code","message","hint"],"properties":{"code":{"$ref":"shared.schema.json#/definitions/error_code"},"message":{"type":"string","minLength":1},"hint":{"type":"string","minLength":1},"path":{"type":"string"},"span_id":{"type":"string","pattern":"^spn_"},"policy_id":{"type":"string"},"rule":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision_rule"},{"type":"null"}]},"exit":{"type":"integer"},"approval_id":{"type":"string","pattern":"^apr_"},"conflicts":{"type":"array","maxItems":1000,"items":{"title":"ChangeConflict","type":"object","additionalProperties":false,"required":["path","reason"],"properties":{"path":{"$ref":"shared.schema.json#/definitions/change_path"},"reason":{"type":"string"}}}},"budget":{"$ref":"shared.schema.json#/definitions/spent_budget"},"retry_after_ms":{"type":"integer","minimum":0}}}}};

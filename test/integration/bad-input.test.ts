@@ -171,6 +171,18 @@ describe.each(actors().slice(0, 1))("bad input, as $kind", (actor) => {
     await expectError(raw(body), 413, "too_large", /bytes/);
   });
 
+  test.each(["/v1/policy/reload", "/v1/approvals/apr_none/preview"])(
+    "a field for %s, which takes none, is refused by its name, and no body is a good one",
+    async (path) => {
+      expect(await broker.operator("POST", path, { policy: "x" })).toMatchObject({
+        status: 400,
+        document: { error: { code: "invalid_request", message: expect.stringContaining("'policy'") } },
+      });
+      for (const body of [undefined, {}])
+        expect((await broker.operator("POST", path, body)).status).not.toBe(400);
+    },
+  );
+
   test("a path that there is not names those there are", async () => {
     await expectError(raw("", "/v1/nothing", "GET"), 404, "not_found", /nothing/);
     await expectError(raw("", "/v1/execute", "GET"), 404, "not_found", /GET/);

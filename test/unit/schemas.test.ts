@@ -31,6 +31,7 @@ const VALIDATORS: Readonly<Record<string, Validator<unknown>>> = {
   config: validators.validateConfigDocument,
   "diff-reply": validators.validateDiffReply,
   "doctor-report": validators.validateDoctorReport,
+  "empty-request": validators.validateEmptyRequest,
   "error-reply": validators.validateErrorReply,
   "execute-reply": validators.validateExecuteReply,
   "execute-request": validators.validateExecuteRequest,
