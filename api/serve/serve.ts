@@ -45,7 +45,7 @@ export async function serve(broker: Broker, log: Log): Promise<Running> {
       );
   });
   const sockets = [...open.map(({ path }) => path), ...Object.values(agents.paths)];
-  log.info({ pid: process.pid, sockets }, "Broker is ready");
+  log.info({ sockets }, "Broker is ready");
   return { stop: () => stop(broker, open, agents, log) };
 }
 
@@ -81,7 +81,7 @@ async function stop(broker: Broker, open: readonly Open[], agents: AgentSockets,
   await broker.trace.end();
   removeFile(broker.home.brokerFile);
   removeEmptyFolder(broker.home.overlay);
-  log.info({ pid: process.pid }, "Broker has stopped");
+  log.info({}, "Broker has stopped");
 }
 
 function close(server: Server, path: string): void {
