@@ -69,7 +69,7 @@ async function verifyOnce(
   onProgress: (lines: number) => void,
 ): Promise<Verification> {
   const waiting = [...partsOf(path)];
-  const walk = new Walk(known, startOf(waiting));
+  const walk = new Walk(known, startOf(waiting), basename(path));
   const seen = new Set<string>();
   for (let part = waiting.shift(); part !== undefined; part = waiting.shift()) {
     const wrong = await walk.file(part, onProgress);
@@ -94,9 +94,11 @@ class Walk {
   #torn = 0;
   #dropped: TraceDropped | null = null;
   #first: Pick<Wrong, "file" | "line" | "offset"> | undefined;
-  #last: Pick<Wrong, "file" | "line" | "offset"> = { file: "", line: 0, offset: 0 };
+  #last: Pick<Wrong, "file" | "line" | "offset">;
 
-  constructor(known: readonly (Head | string)[], start: Head) {
+  /** `live` is the file in which the trace would begin when there is none. */
+  constructor(known: readonly (Head | string)[], start: Head, live: string) {
+    this.#last = { file: live, line: 1, offset: 0 };
     this.#missing = new Set(known.flatMap((head) => (typeof head === "string" ? head : (head.hash ?? []))));
     this.#start = start;
     this.#head = start;

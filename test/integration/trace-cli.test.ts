@@ -1,4 +1,4 @@
-import { readFileSync, rmSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -128,6 +128,20 @@ describe.each(actors())("substrate trace, as $kind", (actor) => {
     const bad = await broker.cli(["trace", "verify"]);
     expect(bad.code).toBe(1);
     expect(bad.stdout).toContain("no line of the trace says that they were dropped");
+  });
+
+  test("verify finds that the whole trace was removed", async () => {
+    const [trace, away] = [join(broker.home, "trace"), join(broker.home, "away")];
+    renameSync(trace, away);
+    mkdirSync(trace);
+    try {
+      const { stdout, code } = await broker.cli(["trace", "verify", "--json"]);
+      expect(code).toBe(1);
+      expect(JSON.parse(stdout)).toMatchObject({ ok: false, file: "trace.jsonl", line: 1, seq: 1 });
+    } finally {
+      rmSync(trace, { recursive: true });
+      renameSync(away, trace);
+    }
   });
 
   test("says of a replay that it is one, and of a command that its broker was killed in that it is lost", async () => {

@@ -10,10 +10,11 @@ export async function verify(terminal: Terminal, head: string | undefined, json:
   const { trace, database } = terminal.home;
   if (head !== undefined && !/^sha256:[0-9a-f]{64}$/.test(head))
     throw new Complaint(`Cannot look for the head '${head}': sha256: and 64 hexadecimal digits are wanted`);
-  // Killed while it began a new file, a broker leaves none that is live, and all the others.
-  if (!existsSync(trace) && rotatedParts(trace).length === 0)
-    throw new Complaint(`There is no trace at '${trace}'`);
   const known = await knownHeads(database);
+  // Killed while it began a new file, a broker leaves none that is live, and all the others. None at all although lines are
+  // known is a trace that was removed.
+  if (!existsSync(trace) && rotatedParts(trace).length === 0 && known.length === 0)
+    throw new Complaint(`There is no trace at '${trace}'`);
   const tell = progressOn(terminal);
   const result = await verifyTrace(trace, [...known, ...(head === undefined ? [] : [head])], tell);
   tell(undefined);
