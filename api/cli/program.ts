@@ -56,7 +56,7 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
 }
 
 /** Nouns of the contract that this version has nothing for. */
-const NOT_YET: readonly string[] = ["shell", "run", "shim", "mcp", "init"];
+const NOT_YET: readonly string[] = ["shell", "run", "mcp", "init"];
 
 /** No word at all is a question; any other is a mistake, or what is still to come. */
 function answerNoCommand(program: Command): void {
