@@ -99,17 +99,14 @@ describe.each(actors())("the command line, as $kind", (actor) => {
     expect(/^.*Broker is ready.*$/m.exec(stdout)?.[0].match(/"pid":/g)).toHaveLength(1);
   });
 
-  test.each(["shell", "run", "mcp", "init"])(
-    "%s says that it is not in this version",
-    async (noun) => {
-      for (const words of [[noun], [noun, "--help"], [noun, "--profile", "x", "--", "true"]])
-        expect(await broker.cli(words)).toMatchObject({
-          code: 125,
-          stdout: "",
-          stderr: `substrate: 'substrate ${noun}' is not in this version. 'substrate --help' lists what is\n`,
-        });
-    },
-  );
+  test.each(["shell", "run", "mcp", "init"])("%s says that it is not in this version", async (noun) => {
+    for (const words of [[noun], [noun, "--help"], [noun, "--profile", "x", "--", "true"]])
+      expect(await broker.cli(words)).toMatchObject({
+        code: 125,
+        stdout: "",
+        stderr: `substrate: 'substrate ${noun}' is not in this version. 'substrate --help' lists what is\n`,
+      });
+  });
 
   test("a command that there is not is named, with the nearest one that there is", async () => {
     expect(await broker.cli(["chek", "--", "ls"])).toMatchObject({
