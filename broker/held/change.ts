@@ -39,11 +39,15 @@ const PATHS_A_TURN = 1000;
 
 /** What a call on the API does: found, allowed, and then in its turn. */
 export async function changeHeld(broker: Broker, order: ChangeOrder): Promise<ChangesReply | Refusal> {
-  const found = await findHeld(broker, order.span, order.action === "discard" ? "layers" : "project");
+  const found = await findFor(broker, order);
   if ("code" in found) return found;
   const denied = order.by === "agent" ? deniedToAgents(broker, order, found) : undefined;
   if (denied !== undefined) return recordDenial(broker, order, denied);
   return await changeFound(broker, order, found);
+}
+
+function findFor(broker: Broker, { span, action }: ChangeOrder): Promise<FoundChanges | Refusal> {
+  return findHeld(broker, span, action === "discard" ? "layers" : "project");
 }
 
 function deniedToAgents(
@@ -79,7 +83,8 @@ async function inTurn(
   found: FoundChanges,
 ): Promise<ChangesReply | Refusal> {
   const signal = AbortSignal.timeout(PATIENCE_MS);
-  const before = await found.store.list(found.held, signal);
+  const before = await listInTurn(broker, order, found, signal);
+  if ("code" in before) return before;
   const unfit = order.action === "undo" ? undefined : nothingToDo(broker, order, before);
   if (unfit !== undefined) return unfit;
   const denials = order.action === "apply" ? await denialsOf(broker, order, found, before) : undefined;
@@ -97,6 +102,22 @@ async function inTurn(
     return await close(broker, order, found, { ending, before, started, began }, signal);
   } catch (error) {
     broker.trace.closeFailed(started, error);
+    throw error;
+  }
+}
+
+/** Whoever waited for its turn may find another project there, or none: then it is told what it would be told now. */
+async function listInTurn(
+  broker: Broker,
+  order: ChangeOrder,
+  { store, held }: FoundChanges,
+  signal: AbortSignal,
+): Promise<readonly HeldChange[] | Refusal> {
+  try {
+    return await store.list(held, signal);
+  } catch (error) {
+    const again = await findFor(broker, order);
+    if ("code" in again) return again;
     throw error;
   }
 }

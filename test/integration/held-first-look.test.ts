@@ -50,4 +50,24 @@ describe.each(actors())("what went in the project since an isolated command, as 
     await changed(broker, "apply", span);
     expect(readFileSync(join(broker.project, "f"), "utf8")).toBe("new\n");
   });
+
+  test("is told, and is no bug, when another folder took the project's place while a call waited for its turn", async () => {
+    fill(broker, { f: "old\n" });
+    const long = await isolated(broker, "mkdir many; for i in $(seq 1500); do echo $i > many/$i; done");
+    const spans = await Promise.all([1, 2, 3].map((number) => isolated(broker, `echo ${number} > waits`)));
+    // They take their turns one after the other, and the project goes somewhere among them.
+    const answers = [long, ...spans].map(({ span_id: span }) => change(broker, "apply", span));
+    const begun = (): boolean => broker.spans().some(({ parent_span: parent }) => parent === long.span_id);
+    expect(await eventually(begun, 20_000)).toBe(true);
+    const away = `${broker.project}-moved`;
+    renameSync(broker.project, away);
+    fill(broker, { f: "another one\n" });
+    for (const answer of await Promise.all(answers)) {
+      if (answer.status !== 200) expect(errorIn(answer).code).not.toBe("internal");
+    }
+    expect(readFileSync(join(broker.project, "f"), "utf8")).toBe("another one\n");
+    expect(existsSync(join(broker.project, "waits"))).toBe(false);
+    rmSync(broker.project, { recursive: true });
+    renameSync(away, broker.project);
+  });
 });
