@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Answer, call } from "../api/client.ts";
 import { homeLayout } from "../broker/home.ts";
@@ -143,11 +143,12 @@ export class TestBroker {
     });
   }
 
-  /** Writes a file as the actor's own, with the folders it lacks. The broker is at work in others: they are let be. */
+  /** Writes a file as the actor's own, with all around it but the home: there the broker is at work. */
   write(path: string, content: string): void {
     const made = mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, content);
-    own(this.actor, made ?? path);
+    const [around = ""] = relative(this.folder, path).split("/");
+    own(this.actor, ["home", ".."].includes(around) ? (made ?? path) : join(this.folder, around));
   }
 
   /** Every whole line of the trace, from the oldest of its files to the live one, which the broker may be writing. */
