@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "broker.h"
@@ -18,7 +17,7 @@
 
 #define ANSWER_SECONDS 10
 
-static const char *name;
+static char name[NAME_MAX + 1];
 
 /* What comes from a policy or a command may hold what a terminal obeys. */
 static void say(const char *text) {
@@ -120,10 +119,8 @@ static int run(const struct program *program, char *const words[]) {
 
 int main(int count, char *words[]) {
   static struct program program;
-  const char *started = (const char *)getauxval(AT_EXECFN);
-  const char *slash = started == NULL ? NULL : strrchr(started, '/');
-  name = slash != NULL ? slash + 1 : started != NULL ? started : "substrate-shim";
-  if (count < 1 || strcmp(name, "substrate-shim") == 0) {
+  if (count > 0) program_name(name, words[0]);
+  if (count < 1 || strcmp(name, SHIM_FILE) == 0) {
     fputs("This program stands for others: 'substrate shim install NAME' links it under their names\n", stderr);
     return 125;
   }

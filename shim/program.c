@@ -4,16 +4,54 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* What execvp(3) takes where there is no PATH. */
 #define DEFAULT_PATH "/bin:/usr/bin"
 
-/* Of whatever name, by whatever link: a shim is the file that this process runs. */
-static bool is_shim(const struct stat *file) {
-  struct stat own;
-  return stat("/proc/self/exe", &own) == 0 && own.st_dev == file->st_dev && own.st_ino == file->st_ino;
+/* More links than the kernel follows (MAXSYMLINKS, include/linux/namei.h) lead nowhere. */
+#define MOST_LINKS 40
+
+static const char *last_part(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash == NULL ? path : slash + 1;
+}
+
+/* Of whatever name, by whatever link: the file that this process runs, or one that another installation put there. Two of these
+   that took each other for the program behind them would call each other for ever. */
+static bool is_shim(const char *path) {
+  struct stat own, file;
+  char real[PATH_MAX];
+  if (stat(path, &file) < 0) return false;
+  if (stat("/proc/self/exe", &own) == 0 && own.st_dev == file.st_dev && own.st_ino == file.st_ino) return true;
+  return realpath(path, real) != NULL && strcmp(last_part(real), SHIM_FILE) == 0;
+}
+
+/* The name of the last link before the shim's own file. Others may lead to that one, as `python` of a venv does to python3. */
+static void name_of(const char *path, char name[NAME_MAX + 1]) {
+  char at[PATH_MAX], target[PATH_MAX];
+  snprintf(at, sizeof at, "%s", path);
+  for (int links = 0; links < MOST_LINKS; links++) {
+    ssize_t length = readlink(at, target, sizeof target - 1);
+    if (length < 0) break;
+    target[length] = 0;
+    if (strcmp(last_part(target), SHIM_FILE) == 0) break;
+    size_t folder = target[0] == '/' ? 0 : (size_t)(last_part(at) - at);
+    if (folder + (size_t)length >= sizeof at) break;
+    memcpy(at + folder, target, (size_t)length + 1);
+  }
+  size_t length = strnlen(last_part(at), NAME_MAX);
+  memcpy(name, last_part(at), length);
+  name[length] = 0;
+}
+
+void program_name(char name[NAME_MAX + 1], const char *first_word) {
+  const char *started = (const char *)getauxval(AT_EXECFN);
+  if (started == NULL) started = SHIM_FILE;
+  /* For a script whose first line names a shim it is the script; the kernel writes the shim into the first word. */
+  name_of(!is_shim(started) && is_shim(first_word) ? first_word : started, name);
 }
 
 void program_find(struct program *program, const char *name) {
@@ -29,7 +67,7 @@ void program_find(struct program *program, const char *name) {
     int written = snprintf(candidate, sizeof candidate, "%.*s%s%s", (int)length, rest, length == 0 ? "" : "/", name);
     bool there = written > 0 && (size_t)written < sizeof candidate && stat(candidate, &file) == 0 && S_ISREG(file.st_mode) &&
                  access(candidate, X_OK) == 0;
-    bool shim = there && is_shim(&file);
+    bool shim = there && is_shim(candidate);
     if (there && !shim && program->path[0] == 0) memcpy(program->path, candidate, (size_t)written + 1);
     if (!shim) {
       if (program->others.length > 0) buffer_text(&program->others, ":");

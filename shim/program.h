@@ -12,6 +12,11 @@ struct program {
   struct buffer others; /* PATH without the folders that hold a shim of this name: what the broker looks names up in */
 };
 
+/* What the program itself is called. */
+#define SHIM_FILE "substrate-shim"
+
+/* The name of the program that this process stands for. */
+void program_name(char name[NAME_MAX + 1], const char *first_word);
 /* Looks behind the shims on PATH, as execvp(3) would without them. `name` is what the shim was started under. */
 void program_find(struct program *program, const char *name);
 
