@@ -71,7 +71,8 @@ void program_find(struct program *program, const char *name) {
     if (there && !shim && program->path[0] == 0) memcpy(program->path, candidate, (size_t)written + 1);
     if (!shim) {
       if (program->others.length > 0) buffer_text(&program->others, ":");
-      buffer_add(&program->others, rest, length);
+      if (length == 0) buffer_text(&program->others, ".");
+      else buffer_add(&program->others, rest, length);
     }
     more = rest[length] == ':';
     rest += length + (more ? 1 : 0);

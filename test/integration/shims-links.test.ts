@@ -72,4 +72,16 @@ describe.each(actors().slice(0, 1))("a shim, as $kind", (actor) => {
     const starts = broker.spans().filter((span) => span.cmd === cmd && span.event_type === "command_start");
     expect(starts.length).toBe(1);
   });
+
+  test("looks for it in the working directory where PATH has an empty folder, and the rules do too", async () => {
+    const path = `${join(broker.home, "shims")}::${bin}:/usr/bin:/bin`;
+    executable(join(broker.project, "tool"), "#!/bin/sh\necho here\n");
+    expect((await shell("tool twin", path)).stdout).toBe("here\n");
+    const denied = SHIM_POLICY.replace("denied: [", `denied: ["${join(broker.project, "tool")} *", `);
+    broker.write(join(broker.home, "policies/default.yaml"), denied);
+    expect(await shell("tool twin", path)).toMatchObject({
+      code: 126,
+      stdout: "",
+    });
+  });
 });
