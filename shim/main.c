@@ -38,8 +38,21 @@ static int refuse(const char *message, const char *hint) {
   return DENIED;
 }
 
+/* What has no first line that names its interpreter is the shell's to execvp(3) and to every shell. */
+static void become_script(const char *path, char *const words[]) {
+  size_t count = 0;
+  while (words[count] != NULL) count++;
+  char **script = calloc(count + 2, sizeof *script);
+  if (script == NULL) return;
+  script[0] = "/bin/sh";
+  script[1] = (char *)path;
+  for (size_t i = 1; i < count; i++) script[i + 1] = words[i];
+  execv(script[0], script);
+}
+
 static int become(const struct program *program, char *const words[]) {
   execv(program->path, words);
+  if (errno == ENOEXEC) become_script(program->path, words);
   fprintf(stderr, "substrate: cannot start '%s': %s\n", program->path, strerror(errno));
   return errno == ENOENT ? NOT_FOUND : DENIED;
 }

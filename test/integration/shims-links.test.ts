@@ -84,4 +84,13 @@ describe.each(actors().slice(0, 1))("a shim, as $kind", (actor) => {
       stdout: "",
     });
   });
+
+  test("starts a file without a first line as execvp(3) and every shell do", async () => {
+    executable(join(bin, "tool"), `printf '%s|' "$0" "$@"\n`);
+    expect(await shell("tool a b")).toMatchObject({
+      code: 0,
+      stdout: `${join(bin, "tool")}|a|b|`,
+      stderr: "",
+    });
+  });
 });
