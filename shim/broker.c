@@ -2,27 +2,46 @@
 #include "broker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Beyond that it is no answer of the broker's. */
 #define MOST_BODY (4UL << 20)
 
+/* Of one try. What a socket takes a part of is tried once more. */
+#define SEND_SECONDS 5
+
+/* Messages for a person go to descriptor 2, whatever stands there: where the program has none, no socket may. */
+static int socket_above_standard(void) {
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  int error = errno;
+  close(fd);
+  errno = error;
+  return above;
+}
+
 bool broker_open(struct broker *broker, const char *path) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   *broker = (struct broker){.fd = -1};
-  if (strlen(path) >= sizeof address.sun_path) {
+  struct timeval patience = {.tv_sec = SEND_SECONDS};
+  if (*path == 0 || strlen(path) >= sizeof address.sun_path) {
     errno = ENAMETOOLONG;
     return false;
   }
   memcpy(address.sun_path, path, strlen(path) + 1);
-  broker->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  broker->fd = socket_above_standard();
   if (broker->fd < 0) return false;
+  /* Of connect(2) too, which waits while a broker that hangs has a full queue. */
+  setsockopt(broker->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   if (connect(broker->fd, (struct sockaddr *)&address, sizeof address) == 0) return true;
   int error = errno;
   broker_close(broker);
@@ -54,12 +73,23 @@ bool broker_send(struct broker *broker, const char *path, const struct buffer *b
   return sent;
 }
 
+static long now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 /* Waits for more. False at the end of the connection, and of our patience. */
-static bool come_more(struct broker *broker) {
+static bool come_more(struct broker *broker, long until) {
   char piece[4096];
   ssize_t got;
-  do got = recv(broker->fd, piece, sizeof piece, 0);
-  while (got < 0 && errno == EINTR);
+  do {
+    long left = until - now_ms();
+    if (left <= 0) return false;
+    struct timeval patience = {.tv_sec = left / 1000, .tv_usec = left % 1000 * 1000};
+    setsockopt(broker->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    got = recv(broker->fd, piece, sizeof piece, 0);
+  } while (got < 0 && errno == EINTR);
   if (got <= 0) return false;
   buffer_add(&broker->come, piece, (size_t)got);
   return !broker->come.failed && broker->come.length < MOST_BODY;
@@ -73,18 +103,17 @@ static long content_length(const char *head, const char *end) {
 
 struct answer broker_answer(struct broker *broker, int seconds) {
   struct answer none = {0, NULL};
-  struct timeval patience = {.tv_sec = seconds};
-  setsockopt(broker->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  long until = now_ms() + seconds * 1000L;
   char *end = NULL;
   while (broker->come.data == NULL || (end = strstr(broker->come.data, "\r\n\r\n")) == NULL) {
-    if (!come_more(broker)) return none;
+    if (!come_more(broker, until)) return none;
   }
   int status = 0;
   long length = content_length(broker->come.data, end);
   if (sscanf(broker->come.data, "HTTP/1.1 %3d", &status) != 1 || length < 0 || (unsigned long)length > MOST_BODY) return none;
   size_t begin = (size_t)(end - broker->come.data) + 4, whole = begin + (size_t)length;
   while (broker->come.length < whole) {
-    if (!come_more(broker)) return none;
+    if (!come_more(broker, until)) return none;
   }
   struct answer answer = {status, strndup(broker->come.data + begin, (size_t)length)};
   memmove(broker->come.data, broker->come.data + whole, broker->come.length - whole);

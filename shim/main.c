@@ -17,6 +17,9 @@
 
 #define ANSWER_SECONDS 10
 
+#define NO_ANSWER "the broker did not answer"
+#define LOOK "Look at 'substrate broker status'"
+
 static char name[NAME_MAX + 1];
 
 /* What comes from a policy or a command may hold what a terminal obeys. */
@@ -81,7 +84,7 @@ static void socket_path(char path[PATH_MAX], const char *agent) {
 static int without_broker(const struct program *program, char *const words[]) {
   char path[PATH_MAX], rule[8] = "";
   home_path(path, "shims/.offline");
-  int file = open(path, O_RDONLY | O_CLOEXEC);
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   ssize_t length = file < 0 ? 0 : read(file, rule, sizeof rule - 1);
   if (file >= 0) close(file);
   if (length == 5 && memcmp(rule, "pass\n", 5) == 0) {
@@ -115,13 +118,16 @@ static int run(const struct program *program, char *const words[]) {
   if (agent == NULL || *agent == 0) agent = "human";
   struct broker broker;
   socket_path(socket, agent);
-  if (!broker_open(&broker, socket)) return bypassed ? become(program, words) : without_broker(program, words);
+  if (!broker_open(&broker, socket)) {
+    if (bypassed) return become(program, words);
+    return errno == EAGAIN ? refuse(NO_ANSWER, LOOK) : without_broker(program, words);
+  }
   struct buffer check = question_check(program, agent, words);
   struct buffer start = question_start(&check, bypassed);
   struct answer answer = ask(&broker, &check, &start);
   broker_close(&broker);
   if (answer.status != 200 && bypassed) return become(program, words);
-  if (answer.status == 0) return refuse("the broker did not answer", "Look at 'substrate broker status'");
+  if (answer.status == 0) return refuse(NO_ANSWER, LOOK);
   char *span = answer.status == 200 ? json_string(answer.body, "span_id") : NULL;
   if (span == NULL) return refused(&answer);
   if (setenv("SUBSTRATE_PARENT_SPAN", span, 1) < 0) return refuse("there is no memory", "Try again");
