@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,12 +32,15 @@ struct info {
 
 static int status_of(int pidfd) {
   struct pollfd poll_it = {.fd = pidfd, .events = POLLIN};
+  struct info info = {.mask = INFO_EXIT};
   while (poll(&poll_it, 1, -1) < 0 && errno == EINTR) {
   }
+  /* A kernel without it is not asked again; before Linux 6.9 it would not say either that somebody reaped the program. */
+  if (ioctl(pidfd, GET_INFO, &info) < 0 && errno != ESRCH) return -1;
   poll_it.events = 0; /* POLLHUP comes when it was reaped; from then on its status is told */
   while (poll(&poll_it, 1, REAPED_MS) < 0 && errno == EINTR) {
   }
-  struct info info = {.mask = INFO_EXIT};
+  info = (struct info){.mask = INFO_EXIT};
   if (ioctl(pidfd, GET_INFO, &info) < 0 || (info.mask & INFO_EXIT) == 0) return -1;
   return info.exit_code;
 }
@@ -60,17 +64,34 @@ static pid_t fork_silently(void) {
   return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
 }
 
+/* Becomes the parent of a process that watches, and ends. Its exit code is the errno. */
+static pid_t fork_twice(int pidfd, const char *socket, const char *agent, const char *span) {
+  pid_t child = fork_silently();
+  if (child != 0) return child;
+  pid_t watcher = fork_silently();
+  int error = watcher < 0 ? errno : 0;
+  if (watcher == 0) watch(pidfd, socket, agent, span);
+  _exit(error);
+}
+
 int watch_start(const char *socket, const char *agent, const char *span) {
+  int reaper = 0, status = 0;
+  /* It is nobody's child but of PID 1, and would be the program's where the program is that: ended with it, told by nobody. */
+  if (getpid() == 1) {
+    errno = ENOTSUP;
+    return -1;
+  }
   int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
   if (pidfd < 0) return -1;
-  pid_t child = fork_silently();
-  if (child == 0) {
-    if (fork_silently() == 0) watch(pidfd, socket, agent, span);
-    _exit(0);
+  /* Nor may the program get it for a child by adopting the orphans below: one that waits for all its children would never end. */
+  if (prctl(PR_GET_CHILD_SUBREAPER, &reaper) == 0 && reaper != 0) prctl(PR_SET_CHILD_SUBREAPER, 0);
+  pid_t child = fork_twice(pidfd, socket, agent, span);
+  int error = errno;
+  while (child > 0 && waitpid(child, &status, __WALL) < 0 && errno == EINTR) {
   }
+  if (reaper != 0) prctl(PR_SET_CHILD_SUBREAPER, 1);
   close(pidfd);
-  if (child < 0) return -1;
-  while (waitpid(child, NULL, __WALL) < 0 && errno == EINTR) {
-  }
-  return 0;
+  if (child > 0) error = WEXITSTATUS(status);
+  errno = error;
+  return error == 0 ? 0 : -1;
 }
