@@ -1,4 +1,5 @@
 import { existsSync } from "node:fs";
+import { delimiter, resolve } from "node:path";
 import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
 
 export type ShimOptions = { readonly json?: boolean };
@@ -13,7 +14,11 @@ export async function installShims(
   if (!existsSync(shim))
     throw new Complaint(`'${shim}' is missing. Run 'npm run build' in '${terminal.installation.root}'`);
   const folder = await terminal.shims();
-  const change = folder.install(names);
+  if (folder.path.includes(delimiter))
+    throw new Complaint(
+      `Cannot put '${folder.path}' on PATH: it holds a '${delimiter}'. Choose another SUBSTRATE_HOME`,
+    );
+  const change = worked(folder, () => folder.install(names));
   const line = pathLine(folder.path);
   if (json === true) printJson(terminal, { ...change, folder: folder.path, path_line: line });
   else {
@@ -36,7 +41,8 @@ export async function removeShims(
   names: readonly string[],
   { json }: ShimOptions,
 ): Promise<number> {
-  const change = (await terminal.shims()).remove(names);
+  const folder = await terminal.shims();
+  const change = worked(folder, () => folder.remove(names));
   if (json === true) printJson(terminal, change);
   else {
     told(terminal, "removed", change.done);
@@ -54,7 +60,7 @@ export async function shimStatus(
   { json }: ShimOptions,
 ): Promise<number> {
   const folder = await terminal.shims();
-  const shims = folder.status(names);
+  const shims = worked(folder, () => folder.status(names));
   const first = isFirst(terminal, folder.path);
   if (json === true) {
     printJson(terminal, { folder: folder.path, first_on_path: first, shims });
@@ -73,13 +79,27 @@ export async function shimStatus(
   return 0;
 }
 
+/** A file or a link to nothing stands there, or it may not be written: for whoever asked to mend. */
+function worked<Result>(folder: { readonly path: string }, work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    throw new Complaint(`Cannot use '${folder.path}' as the shims folder: ${reasonOf(error)}`);
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** Printed, and written nowhere: a profile is a person's own. */
 function pathLine(folder: string): string {
   return `export PATH='${folder.replaceAll("'", String.raw`'\''`)}':"$PATH"`;
 }
 
 function isFirst(terminal: Terminal, folder: string): boolean {
-  return terminal.environment["PATH"]?.split(":")[0] === folder;
+  const first = terminal.environment["PATH"]?.split(delimiter)[0] ?? "";
+  return first !== "" && resolve(first) === folder;
 }
 
 function told(terminal: Terminal, what: string, names: readonly string[]): void {
