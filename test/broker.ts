@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join, relative } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Answer, call } from "../api/client.ts";
 import { homeLayout } from "../broker/home.ts";
@@ -143,12 +143,12 @@ export class TestBroker {
     });
   }
 
-  /** Writes a file as the actor's own, with all around it but the home: there the broker is at work. */
+  /** Writes a file as the actor's own, with all that the test made beside the home: in that the broker is at work. */
   write(path: string, content: string): void {
     const made = mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, content);
-    const [around = ""] = relative(this.folder, path).split("/");
-    own(this.actor, ["home", ".."].includes(around) ? (made ?? path) : join(this.folder, around));
+    const others = readdirSync(this.folder).filter((name) => name !== "home");
+    own(this.actor, made ?? path, ...others.map((name) => join(this.folder, name)));
   }
 
   /** Every whole line of the trace, from the oldest of its files to the live one, which the broker may be writing. */
@@ -232,11 +232,11 @@ function rotated(folder: string): readonly string[] {
     .sort();
 }
 
-function own(actor: Actor, folder: string): void {
+function own(actor: Actor, ...paths: readonly string[]): void {
   if (actor.uid === process.getuid?.()) return;
-  const changed = spawnSync("chown", ["-Rh", `${actor.uid}:${actor.gid}`, folder]);
+  const changed = spawnSync("chown", ["-Rh", `${actor.uid}:${actor.gid}`, ...paths]);
   if (changed.status !== 0)
-    throw new Error(`Cannot give '${folder}' to '${actor.name}': ${changed.stderr.toString()}`);
+    throw new Error(`Cannot give '${paths.join("', '")}' to '${actor.name}': ${changed.stderr.toString()}`);
 }
 
 function text(base64: string): string {
