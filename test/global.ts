@@ -1,5 +1,6 @@
 import type { TestProject } from "vitest/node";
 import type { Kind } from "./faults/victims.ts";
+import { watchPodmanStorage } from "./podman-storage.ts";
 import { recordSkip } from "./skips.ts";
 import { createUser, removeLeftOverUsers, removeUser } from "./user-accounts.ts";
 import { currentUser, type TestUser } from "./users.ts";
@@ -21,13 +22,17 @@ export default async function prepare(project: TestProject): Promise<() => Promi
     project.provide("ordinaryUser", current);
     return () => Promise.resolve();
   }
+  const releaseStorage = watchPodmanStorage();
   await removeLeftOverUsers();
   const made = await createUser();
   if ("refused" in made) {
     recordSkip({ what: "everything as an ordinary user", why: made.refused });
     project.provide("ordinaryUser", null);
-    return () => Promise.resolve();
+    return () => Promise.resolve(releaseStorage());
   }
   project.provide("ordinaryUser", made);
-  return () => removeUser(made);
+  return async () => {
+    releaseStorage();
+    await removeUser(made);
+  };
 }
