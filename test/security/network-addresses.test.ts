@@ -3,7 +3,7 @@ import { actors } from "../actors.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 
 /** Refused at once, not hanging. */
-const AT_ONCE_MS = 4000;
+const AT_ONCE_MS = 2000;
 
 /** Sends a datagram to each `ADDRESS PORT` and waits for an answer: prints what came of each, and in how many ms. */
 const DATAGRAMS = `
