@@ -49,7 +49,7 @@ export interface SetupFrame {
    */
   readonly command_filter?: Uint8Array;
   /**
-   * Instead of COMMAND_FILTER where the kernel gives each command a listener: the same rows, and the calls that change files are told to it. Needs PROJECT.
+   * Instead of COMMAND_FILTER where the kernel gives each command a listener: the same rows, the calls that start programs, and, with PROJECT, those that change files are told to it.
    */
   readonly record_filter?: Uint8Array;
   /**
@@ -106,6 +106,14 @@ export interface ExecFrame {
    * What this command, and no other, reads from a sealed memory file on descriptor FRAME_MEMORY_FILE_FD.
    */
   readonly memory_file?: Uint8Array;
+  /**
+   * Number of the gate that holds for each program it starts; absent: none.
+   */
+  readonly gate?: number;
+  /**
+   * 1: PROGRAMS tells of what it starts.
+   */
+  readonly lineage?: number;
 }
 /**
  * Whose a socket is; empty when no process that may be looked at has it open any more.
@@ -140,6 +148,10 @@ export interface ReadyFrame {
    * Names that stand in a zone and are denied there.
    */
   readonly denied?: number;
+  /**
+   * 1: the kernel asks about each start of a program. Absent: a gate could not hold.
+   */
+  readonly gated?: number;
   /**
    * Folders in which a denied name could appear unnoticed: the host has no more inotify watches.
    */
@@ -232,6 +244,10 @@ export interface ExitFrame {
    */
   readonly unread?: number;
   /**
+   * Programs that were more than PROGRAMS tells; absent is 0.
+   */
+  readonly untold_programs?: number;
+  /**
    * Names that were more than TOUCHED tells; absent is 0.
    */
   readonly untold?: number;
@@ -257,6 +273,81 @@ export interface ListedFrame {
    * Each: command id NUL pid NUL ppid NUL argv joined by spaces.
    */
   readonly process?: readonly string[];
+}
+/**
+ * Which programs are asked about, from the EXEC that names it on. Of its number are no two; the last one may be named by any later EXEC, an older one by none.
+ */
+export interface GateFrame {
+  /**
+   * The last part of the path of a program that is asked about. One with a star, which stands for any bytes, is a pattern: of a last part, or with a slash of a whole path.
+   */
+  readonly asked_name?: readonly string[];
+  /**
+   * Absolute path of a folder in which programs of these names are looked for, besides those where systems keep them.
+   */
+  readonly folder?: readonly string[];
+  /**
+   * 1: each start is asked about.
+   */
+  readonly asks_all?: number;
+  /**
+   * 1: a start waits for its ANSWER, and is refused without one. Absent: it goes on at once, and STARTING has no TOKEN.
+   */
+  readonly refuses?: number;
+}
+/**
+ * The answer to STARTING.
+ */
+export interface AnswerFrame {
+  /**
+   * Which start is meant.
+   */
+  readonly token: number;
+  /**
+   * 1: it goes on. Absent, as WAIT: it is refused.
+   */
+  readonly may?: number;
+  /**
+   * The answer comes later: so many milliseconds from now at the latest.
+   */
+  readonly wait?: number;
+}
+/**
+ * A program that the gate asks about is about to be started. CALLED begins a file, and what follows it is that file's: first the one that was asked for, then what its #! line or the dynamic loader makes of it.
+ */
+export interface StartingFrame {
+  /**
+   * For ANSWER; absent: nobody waits for one.
+   */
+  readonly token?: number;
+  /**
+   * Its process id inside.
+   */
+  readonly caller: number;
+  /**
+   * As it was asked for; empty for a descriptor.
+   */
+  readonly called: readonly string[];
+  /**
+   * Its real path; absent: it has no name.
+   */
+  readonly real?: readonly string[];
+  /**
+   * A name of the gate whose program is this file or has the same bytes.
+   */
+  readonly same?: readonly string[];
+  /**
+   * Its arguments, argv[0] first, a NUL behind each.
+   */
+  readonly words?: Uint8Array;
+  /**
+   * 1: there are more words, or longer ones.
+   */
+  readonly cut?: number;
+  /**
+   * Why it is not known what would run; absent: it is known.
+   */
+  readonly unreadable?: string;
 }
 /**
  * A call that the filter's table refuses by default, sent before the call is answered. Again when its count has grown a hundredfold, and with the final count before EXIT and CLOSED.
@@ -289,6 +380,18 @@ export const TOUCHED_HEADER_SIZE = 40;
 
 /** How many names of one command TOUCHED tells; what is more is counted in UNTOLD. */
 export const FRAME_MAX_TOUCHED = 200000;
+
+/** Bytes of a record in PROGRAMS before its path. */
+export const PROGRAM_HEADER_SIZE = 32;
+
+/** How many programs of one command PROGRAMS tells; what is more is counted in UNTOLD_PROGRAMS. */
+export const FRAME_MAX_PROGRAMS = 200000;
+
+/** How long a start waits for its ANSWER, unless a WAIT says more; then it is refused. */
+export const FRAME_START_PATIENCE_MS = 2000;
+
+/** The most of a program's arguments in STARTING, bytes. */
+export const FRAME_MAX_WORDS = 65536;
 
 /** Bytes of a frame's header. */
 export const FRAME_HEADER_SIZE = 12;
@@ -356,6 +459,14 @@ export const FRAME = {
   LISTED: 71,
   /** init → broker, id command, bytes: Names that a command was about to change: records without padding, each TOUCHED_HEADER_SIZE bytes little-endian (u16 length of the path, u8 how, u8 before, u32 st_mode, u64 size, u64 inode, i64 mtime and i64 ctime in ns) and the path relative to PROJECT. how: bits of 1 a name is made or taken away, 2 opened for writing or cut, 4 its mode is set, 8 something is moved to it. before: 0 nothing stood there, 1 what the header says, 2 told before with fewer bits, 3 a folder was moved: the path is FROM NUL TO, how 1 when both were exchanged; from then on names are told anew. Sent before EXIT, never after. */
   TOUCHED: 76,
+  /** broker → init, id gate, fields: Which programs are asked about, from the EXEC that names it on. Of its number are no two; the last one may be named by any later EXEC, an older one by none. */
+  GATE: 9,
+  /** broker → init, id command, fields: The answer to STARTING. */
+  ANSWER: 10,
+  /** init → broker, id command, fields: A program that the gate asks about is about to be started. CALLED begins a file, and what follows it is that file's: first the one that was asked for, then what its #! line or the dynamic loader makes of it. */
+  STARTING: 77,
+  /** init → broker, id command, bytes: Programs that a command started: records without padding, each PROGRAM_HEADER_SIZE bytes little-endian (u32 length of the record, u8 kind, u8 flags, u16 length of the path, u32 number, u32 parent, u32 pid, u32 status, i64 wall clock in ns), the path, and the arguments with a NUL behind each. kind: 1 started, 2 refused, 3 ended. flags: 1 the arguments are cut, 2 another program took its process over, 4 status is known, as wait(2) has it. All of a command before EXIT, none after. */
+  PROGRAMS: 78,
   /** init → broker, id command, fields: A call that the filter's table refuses by default, sent before the call is answered. Again when its count has grown a hundredfold, and with the final count before EXIT and CLOSED. */
   VIOLATION: 72,
 } as const;
@@ -388,7 +499,7 @@ export const TAG = {
   NETWORK: 12,
   /** u64: 1: the plan is not whole. Once its operations are applied STAGED is the answer, and REST brings the others. */
   WAITS: 13,
-  /** bytes: Instead of COMMAND_FILTER where the kernel gives each command a listener: the same rows, and the calls that change files are told to it. Needs PROJECT. */
+  /** bytes: Instead of COMMAND_FILTER where the kernel gives each command a listener: the same rows, the calls that start programs, and, with PROJECT, those that change files are told to it. */
   RECORD_FILTER: 14,
   /** text: Real path of the folder below which changes of files are told by TOUCHED. In log mode the filter has the calls. */
   PROJECT: 15,
@@ -406,6 +517,18 @@ export const TAG = {
   WINDOW: 21,
   /** bytes: What this command, and no other, reads from a sealed memory file on descriptor FRAME_MEMORY_FILE_FD. */
   MEMORY_FILE: 22,
+  /** u64: Number of the gate that holds for each program it starts; absent: none. */
+  GATE: 23,
+  /** repeated text: The last part of the path of a program that is asked about. One with a star, which stands for any bytes, is a pattern: of a last part, or with a slash of a whole path. */
+  ASKED_NAME: 24,
+  /** u64: 1: each start is asked about. */
+  ASKS_ALL: 25,
+  /** u64: 1: a start waits for its ANSWER, and is refused without one. Absent: it goes on at once, and STARTING has no TOKEN. */
+  REFUSES: 26,
+  /** u64: 1: PROGRAMS tells of what it starts. */
+  LINEAGE: 27,
+  /** repeated text: Absolute path of a folder in which programs of these names are looked for, besides those where systems keep them. */
+  FOLDER: 28,
   /** u64: Process id of PID 1 as the host sees it, 0 when unknown. */
   PID: 32,
   /** text: What failed: unshare, mount overlay, … */
@@ -462,4 +585,28 @@ export const TAG = {
   UNREAD: 62,
   /** u64: Names that were more than TOUCHED tells; absent is 0. */
   UNTOLD: 63,
+  /** u64: Which start is meant. */
+  TOKEN: 64,
+  /** u64: Its process id inside. */
+  CALLER: 65,
+  /** repeated text: As it was asked for; empty for a descriptor. */
+  CALLED: 66,
+  /** repeated text: Its real path; absent: it has no name. */
+  REAL: 67,
+  /** repeated text: A name of the gate whose program is this file or has the same bytes. */
+  SAME: 68,
+  /** bytes: Its arguments, argv[0] first, a NUL behind each. */
+  WORDS: 69,
+  /** u64: 1: there are more words, or longer ones. */
+  CUT: 70,
+  /** text: Why it is not known what would run; absent: it is known. */
+  UNREADABLE: 71,
+  /** u64: 1: it goes on. Absent, as WAIT: it is refused. */
+  MAY: 72,
+  /** u64: The answer comes later: so many milliseconds from now at the latest. */
+  WAIT: 73,
+  /** u64: Programs that were more than PROGRAMS tells; absent is 0. */
+  UNTOLD_PROGRAMS: 74,
+  /** u64: 1: the kernel asks about each start of a program. Absent: a gate could not hold. */
+  GATED: 75,
 } as const;

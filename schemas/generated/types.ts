@@ -1483,6 +1483,10 @@ export interface PolicyDocument {
      */
     readonly opaque?: "deny" | "ask" | "isolate" | "allow";
     /**
+     * Programs without a file: started from memory, or removed since. Absent: deny.
+     */
+    readonly memory_programs?: "allow" | "deny";
+    /**
      * false refuses pipes, lists, redirects and substitutions. Absent: true.
      */
     readonly shell_operators?: boolean;
@@ -1784,6 +1788,10 @@ export interface ReportRequest {
    */
   readonly approval_wait_ms?: number;
   /**
+   * How many of its words and variables are not here, because there are too many: no rule is decided.
+   */
+  readonly left_out?: number;
+  /**
    * It starts whatever the policy says (SHIM_BYPASS=1): recorded, not decided.
    */
   readonly bypass?: boolean;
@@ -2004,6 +2012,8 @@ export interface Span {
    * Of a connection: where to, by whom, and how it ended.
    */
   readonly connection?: SpanConnection | null;
+  readonly program?: SpanProgram;
+  readonly programs?: ProgramCounts;
   /**
    * The approval that a command ran by, was refused for, or that this event is about.
    */
@@ -2090,9 +2100,9 @@ export interface Span {
   readonly hash: string;
 }
 export interface SpanViolation {
-  readonly kind: "system_call" | "denied_name" | "limit" | "name" | "connection";
+  readonly kind: "system_call" | "denied_name" | "limit" | "name" | "connection" | "program";
   /**
-   * The system call, the path, the limit, the name that was looked up, or host:port.
+   * The system call, the path, the limit, the name that was looked up, host:port, or the words of a program that was started.
    */
   readonly subject: string;
 }
@@ -2125,6 +2135,38 @@ export interface SpanConnection {
    * Why it was cut, reset or not made.
    */
   readonly reason: string | null;
+}
+export interface SpanProgram {
+  /**
+   * The file that was to run, credentials replaced.
+   */
+  readonly path: string;
+  /**
+   * Process id inside the world.
+   */
+  readonly pid: number;
+  /**
+   * When it was started, or refused, by the world's clock. With duration_ms it says when it ended.
+   */
+  readonly started_at: string;
+  /**
+   * It had more words, or longer ones, than cmd has.
+   */
+  readonly cut: boolean;
+  /**
+   * It ended because another program took its process over: exit is null then.
+   */
+  readonly replaced: boolean;
+}
+export interface ProgramCounts {
+  /**
+   * Those that have spans.
+   */
+  readonly recorded: number;
+  /**
+   * Those that have none: they were too many to be told or kept, or there was no room for their lines.
+   */
+  readonly left_out: number;
 }
 export interface ApprovalEvent {
   /**
@@ -2417,6 +2459,23 @@ export interface TraceReply {
    * The spans whose parent_span it is, oldest first.
    */
   readonly children: readonly Span[];
+  /**
+   * There are more children: give it as cursor= to get them.
+   */
+  readonly next_cursor?: string;
+}
+/**
+ * Answer 200 of GET /v1/trace/:span_id/tree.
+ */
+export interface TraceTreeReply {
+  /**
+   * The span itself and all below it, depth first: each after its parent, children oldest first.
+   */
+  readonly spans: readonly Span[];
+  /**
+   * Give it as cursor= to get the spans behind these; null at the end. A page may hold fewer than asked for and have one.
+   */
+  readonly next_cursor: string | null;
 }
 /**
  * Answer 200 of POST /v1/world/publish.

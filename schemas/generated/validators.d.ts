@@ -33,6 +33,7 @@ import type {
   Span,
   SpansReply,
   TraceReply,
+  TraceTreeReply,
   WorldPublishReply,
   WorldPublishRequest,
   WorldRestartReply,
@@ -79,6 +80,7 @@ export declare const validateRequestScopesRequest: Validator<RequestScopesReques
 export declare const validateSpan: Validator<Span>;
 export declare const validateSpansReply: Validator<SpansReply>;
 export declare const validateTraceReply: Validator<TraceReply>;
+export declare const validateTraceTreeReply: Validator<TraceTreeReply>;
 export declare const validateWorldPublishReply: Validator<WorldPublishReply>;
 export declare const validateWorldPublishRequest: Validator<WorldPublishRequest>;
 export declare const validateWorldRestartReply: Validator<WorldRestartReply>;

@@ -44,6 +44,7 @@ const VALIDATORS: Readonly<Record<string, Validator<unknown>>> = {
   span: validators.validateSpan,
   "spans-reply": validators.validateSpansReply,
   "trace-reply": validators.validateTraceReply,
+  "trace-tree-reply": validators.validateTraceTreeReply,
   "world-publish-reply": validators.validateWorldPublishReply,
   "world-publish-request": validators.validateWorldPublishRequest,
   "world-restart-reply": validators.validateWorldRestartReply,
