@@ -8,6 +8,7 @@ import type { FsDiff, Isolation } from "../schemas/generated/types.ts";
 import type { Ending } from "./endings.ts";
 import type { NetworkRules, WorldNetwork } from "./network/face.ts";
 import type { PreparedWorld } from "./prepared.ts";
+import type { ProgramEvent, ProgramGate } from "./programs.ts";
 import type { HeldStore } from "./overlay/held.ts";
 import type { Strayed } from "./overlay/strays.ts";
 
@@ -18,6 +19,8 @@ export type { ApplyEnding, Held, HeldChange, HeldKind, HeldStore, PathReason } f
 export type { Captured, NetworkRules, Ports, WorldNetwork } from "./network/face.ts";
 export type { Strayed } from "./overlay/strays.ts";
 export type { PreparedWorld } from "./prepared.ts";
+export { PROGRAM_PATIENCE_MS } from "./programs.ts";
+export type { ProgramEvent, ProgramFile, ProgramGate, ProgramStart } from "./programs.ts";
 
 /** For whoever shows a diff: what stands on both sides of a change. */
 export { beyondBounds, MAX_FILES, MAX_FOLDERS, NO_CHANGES } from "./fs-diff.ts";
@@ -129,6 +132,13 @@ export type ExecRequest = {
   readonly onOutput: (stream: "stdout" | "stderr", bytes: Uint8Array) => void;
   /** Called before `ending` settles for all that is known by then. */
   readonly onViolation: (violation: WorldViolation) => void;
+  /** Holds at each program that the command starts, not at its own; absent: none. */
+  readonly gate?: ProgramGate | undefined;
+  /**
+   * In order, in batches, all of them before `ending` settles but for processes that are kept. `untold` counts programs that
+   * were more than can be told.
+   */
+  readonly onPrograms?: ((events: readonly ProgramEvent[], untold: number) => void) | undefined;
 };
 
 /** One running command. */

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { FILE_CALLS } from "../../world/seccomp/file-calls.ts";
 import { callNumber } from "../../world/seccomp/numbers.ts";
 import { seccompPrograms } from "../../world/seccomp/programs.ts";
+import { START_CALLS } from "../../world/seccomp/start-calls.ts";
 import { run } from "../bpf.ts";
 
 const ALLOW = 0x7fff_0000;
@@ -35,7 +36,7 @@ describe.each(["x64", "arm64"] as const)("calls that change files, on %s", (arch
   });
 
   test("are all that a command's filter asks about, and what it refuses stays refused", () => {
-    const told = new Set(FILE_CALLS.map(({ call }) => number(call)));
+    const told = new Set([...FILE_CALLS, ...START_CALLS].map(({ call }) => number(call)));
     const { plain, recording } = enforce.withCgroup;
     for (let each = 0; each < 600; each += 1) {
       if (told.has(each)) continue;
@@ -49,7 +50,11 @@ describe.each(["x64", "arm64"] as const)("calls that change files, on %s", (arch
   });
 
   test("are not asked about where an overlay holds what is changed", () => {
-    expect(enforce.withCgroup.plain.recordFilter).toBeUndefined();
-    expect(run(log.withCgroup.plain.filter, architecture, { number: number("unlinkat") ?? -1 })).toBe(ALLOW);
+    const { recordFilter } = enforce.withCgroup.plain;
+    for (const filter of [recordFilter ?? Buffer.alloc(0), log.withCgroup.plain.filter]) {
+      expect(run(filter, architecture, { number: number("unlinkat") ?? -1 })).toBe(ALLOW);
+      for (const { call } of START_CALLS)
+        expect(run(filter, architecture, { number: number(call) ?? -1 })).toBe(NOTIFY);
+    }
   });
 });

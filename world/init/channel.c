@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -21,6 +22,12 @@ static uint8_t *large_buffer;
 static size_t large_size;
 static size_t start, end;
 
+/* What a broker that does not read gets later. Past that much it is waited for: outputs have their own bound. */
+#define BACKLOG_MAX (8 * 1024 * 1024)
+static bool patient;
+static uint8_t *backlog;
+static size_t backlog_start, backlog_length, backlog_room;
+
 void channel_open(void) {
   int flags = fcntl(CHANNEL_FD, F_GETFL);
   if (flags < 0 || fcntl(CHANNEL_FD, F_SETFL, flags & ~O_NONBLOCK) < 0 ||
@@ -29,27 +36,82 @@ void channel_open(void) {
   }
 }
 
+static void append(const void *data, size_t length) {
+  if (backlog_start + backlog_length + length > backlog_room) {
+    memmove(backlog, backlog + backlog_start, backlog_length);
+    backlog_start = 0;
+  }
+  if (backlog_length + length > backlog_room) {
+    size_t room = 2 * (backlog_length + length);
+    backlog = realloc(backlog, room);
+    if (backlog == NULL) _exit(1);
+    backlog_room = room;
+  }
+  memcpy(backlog + backlog_start + backlog_length, data, length);
+  backlog_length += length;
+}
+
+/* What the socket took; 0: it is full. */
+static size_t send_some(struct iovec *parts, size_t count, int flags) {
+  struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
+  ssize_t sent;
+  do {
+    sent = sendmsg(CHANNEL_FD, &message, MSG_NOSIGNAL | flags);
+  } while (sent < 0 && errno == EINTR);
+  if (sent < 0 && (flags & MSG_DONTWAIT) != 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return 0;
+  if (sent <= 0) _exit(1);
+  return (size_t)sent;
+}
+
+static void send_backlog(int flags) {
+  while (backlog_length > 0) {
+    struct iovec rest = {backlog + backlog_start, backlog_length};
+    size_t sent = send_some(&rest, 1, flags);
+    if (sent == 0) return;
+    backlog_start += sent;
+    backlog_length -= sent;
+  }
+  backlog_start = 0;
+}
+
 void channel_send(uint8_t type, uint32_t id, const void *payload, size_t length) {
   uint8_t header[FRAME_HEADER_SIZE] = {0};
   write_u32(header, (uint32_t)length);
   header[4] = type;
   write_u32(header + 8, id);
   struct iovec parts[2] = {{header, sizeof header}, {(void *)(uintptr_t)payload, length}};
-  size_t sent = 0;
-  size_t total = sizeof header + length;
-  while (sent < total) {
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = length > 0 ? 2 : 1};
-    ssize_t count = sendmsg(CHANNEL_FD, &message, MSG_NOSIGNAL);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) _exit(1);
-    sent += (size_t)count;
+  bool blocks = !patient || backlog_length + length > BACKLOG_MAX;
+  if (backlog_length > 0) send_backlog(blocks ? 0 : MSG_DONTWAIT);
+  size_t left = sizeof header + length;
+  while (left > 0) {
+    size_t sent = backlog_length > 0 ? 0 : send_some(parts, length > 0 ? 2 : 1, blocks ? 0 : MSG_DONTWAIT);
+    left -= sent;
     for (int i = 0; i < 2; i++) {
-      size_t taken = (size_t)count < parts[i].iov_len ? (size_t)count : parts[i].iov_len;
+      size_t taken = sent < parts[i].iov_len ? sent : parts[i].iov_len;
       parts[i].iov_base = (uint8_t *)parts[i].iov_base + taken;
       parts[i].iov_len -= taken;
-      count -= (ssize_t)taken;
+      sent -= taken;
     }
+    if (blocks || left == 0) continue;
+    for (int i = 0; i < 2; i++) append(parts[i].iov_base, parts[i].iov_len);
+    return;
   }
+}
+
+void channel_be_patient(bool yes) {
+  patient = yes;
+}
+
+bool channel_has_room(void) {
+  return !patient || backlog_length < BACKLOG_MAX / 2;
+}
+
+bool channel_has_backlog(void) {
+  return backlog_length > 0;
+}
+
+void channel_send_backlog(void) {
+  send_backlog(MSG_DONTWAIT);
 }
 
 static uint8_t *buffer(void) {
@@ -67,7 +129,9 @@ bool channel_receive(bool wait) {
   /* No broker, no world: the kernel ends every process of the pid namespace with its PID 1. One that only stopped
      to talk still listens. */
   if (count <= 0) {
+    patient = false;
     last_look();
+    send_backlog(0);
     _exit(count == 0 ? 0 : 1);
   }
   end += (size_t)count;

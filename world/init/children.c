@@ -8,13 +8,13 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "commands.h"
 #include "denied_names.h"
 #include "endings.h"
 #include "failure.h"
+#include "filter.h"
 #include "forker.h"
 #include "guard.h"
 #include "group.h"
@@ -27,8 +27,6 @@
 
 /* How often to look again for a leader when a process on the way dies meanwhile: then the next has another parent. */
 #define OWNER_ATTEMPTS 3
-/* How often everything is killed again when the world ends, a millisecond apart. */
-#define END_ALL_ATTEMPTS 1000
 
 /* `kill -9 -1` reaches all of them in one go, and each takes a moment to die. */
 #define IDLE_DIES_WITHIN_MS 10
@@ -66,16 +64,23 @@ void leader_request(void) {
   requested = true;
 }
 
+static void await(int socket) {
+  struct pollfd word = {.fd = socket, .events = POLLIN};
+  while (poll(&word, 1, -1) < 0) {
+    if (errno != EINTR) fail_world("forker", "poll", errno);
+  }
+}
+
 void children_watch(void) {
   watch_add(forker_socket, EPOLLIN, SOURCE_FORKER, 0);
   leader_request();
   /* It answers when it has dropped everything and loaded the filter: what it cannot do is no world, and no READY. */
-  struct pollfd answer = {.fd = forker_socket, .events = POLLIN};
-  while (poll(&answer, 1, -1) < 0) {
-    if (errno != EINTR) fail_world("forker", "poll", errno);
-  }
+  await(forker_socket);
   int error = children_take_birth();
   if (error != 0) fail_world("forker", "first leader", error);
+  if (!filter_listens()) return;
+  await(idle->socket);
+  leader_hear(); /* the kernel gives a listener to all of them or to none */
 }
 
 int children_take_birth(void) {
@@ -110,6 +115,8 @@ void children_listen(pid_t pid, uint32_t events) {
   if (pid == 0) listener_serve(NULL, events);
   else if (*find(pid) != NULL) listener_serve(*find(pid), events);
 }
+
+bool children_gated(void) { return guard_kept() || (idle != NULL && idle->listener >= 0); }
 
 bool leader_ready(void) {
   return idle != NULL;
@@ -162,8 +169,7 @@ static void forget(struct leader *leader) {
 }
 
 void leader_lost(struct leader *leader) {
-  /* Its socket is closed but it may live on. What it leaves comes to us when it is reaped. */
-  kill(leader->pid, SIGKILL);
+  kill(leader->pid, SIGKILL); /* it may live on; what it leaves comes to us when it is reaped */
   forget(leader);
 }
 
@@ -229,15 +235,8 @@ bool children_settled(void) {
 }
 
 void children_end_all(void) {
-  const struct timespec pause = {0, 1000000};
   strays_possible = true;
-  for (int attempt = 0; attempt < END_ALL_ATTEMPTS; attempt++) {
-    kill(-1, SIGKILL);
-    pid_t pid;
-    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) continue;
-    if (pid < 0 && errno == ECHILD) return;
-    nanosleep(&pause, NULL);
-  }
+  tree_end_all();
 }
 
 struct command *children_owner(pid_t task) {

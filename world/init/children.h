@@ -26,6 +26,8 @@ struct leader {
 void children_start(int proc, int null);
 /* Begins to listen to the forker, and waits for its first leader. */
 void children_watch(void);
+/* Once it waited: whether each start of a program is told to a listener. */
+bool children_gated(void);
 /* The forker's socket is readable. 0, or the errno of a leader that could not be made. */
 int children_take_birth(void);
 /* A command lost its leader. Whoever killed that may have killed the forker too: then the world ends before the

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "gates.h"
+#include "lineage.h"
+#include "own_program.h"
 #include "touched.h"
 
 #define BUCKETS 256
@@ -48,6 +51,9 @@ void command_remove(struct command *command) {
   }
   free(command->hits);
   touched_end(command);
+  lineage_end(command);
+  gate_release(command->gate);
+  own_program_release(command->own);
   free(command);
   count--;
 }

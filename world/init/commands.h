@@ -16,6 +16,8 @@
 struct leader;
 struct hits;
 struct touched;
+struct lineage;
+struct gate;
 
 enum armed { DISARMED, ARMED_FOR_END, ARMED_FOR_DATA };
 
@@ -44,6 +46,11 @@ struct command {
   struct ending ending;
   struct hits *hits; /* NULL until the first */
   struct touched *touched; /* NULL: nobody is told what it changes */
+  struct lineage *lineage; /* NULL: nobody is told what it starts */
+  struct gate *gate; /* NULL: it starts what it likes */
+  uint64_t refused; /* the start that was refused last */
+  int64_t refused_at;
+  struct own_program *own; /* what its runner was told to start, NULL: nobody is asked about it */
   struct measured measured;
 };
 

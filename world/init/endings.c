@@ -14,6 +14,7 @@
 #include "fields.h"
 #include "frames.h"
 #include "hits.h"
+#include "lineage.h"
 #include "listener.h"
 #include "outputs.h"
 #include "touched.h"
@@ -49,7 +50,7 @@ static void put_measured(struct field_writer *writer, const char *name, int64_t 
 static void send_exit(const struct command *command, bool closed) {
   /* What it left under a denied name is told before its end is. */
   names_settle();
-  uint8_t payload[(7 + TOUCHED_FIELDS) * (FIELD_HEADER_SIZE + 8) + 4 * (FIELD_HEADER_SIZE + MEASURED_MAX)];
+  uint8_t payload[(8 + TOUCHED_FIELDS) * (FIELD_HEADER_SIZE + 8) + 4 * (FIELD_HEADER_SIZE + MEASURED_MAX)];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
   const struct ending *ending = &command->ending;
   if (ending->signal != 0) field_put_u64(&writer, TAG_SIGNO, ending->signal);
@@ -62,6 +63,7 @@ static void send_exit(const struct command *command, bool closed) {
   if (command->keep) field_put_u64(&writer, TAG_KEPT, ending->kept);
   if (ending->seen > 0) field_put_u64(&writer, TAG_SEEN, ending->seen);
   touched_put(command, &writer);
+  lineage_put(command, &writer);
   put_measured(&writer, "memory_peak", measured->memory_peak);
   put_measured(&writer, "pids_peak", measured->pids_peak);
   put_measured(&writer, "oom_kill", measured->oom_kill);
@@ -83,6 +85,7 @@ void ending_advance(struct command *command) {
     hits_flush(command);
     touched_settle(command, 0);
     touched_flush(command);
+    lineage_settle(command);
     send_exit(command, closed);
     command->exit_sent = true;
   } else if (closed) {
@@ -160,9 +163,9 @@ void ending_receive(struct command *command) {
     message.report.step[sizeof message.report.step - 1] = 0;
     ((char *)&message)[length] = 0;
     /* It comes before the job is taken: the idle leader was given the job before it was heard. */
-    if (fd_count == 1 && message.report.kind == REPORT_LISTENER) {
-      listener_add(command->leader, fds[0]);
-      if (places_counted()) touched_begin(command);
+    if (message.report.kind == REPORT_LISTENER) {
+      if (!listener_take_report(command->leader, fds, fd_count)) return leader_lost(command->leader);
+      if (fd_count == 1 && places_counted()) touched_begin(command);
       continue;
     }
     if (!take(command, &message.report, message.path)) return;

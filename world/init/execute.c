@@ -15,7 +15,10 @@
 #include "failure.h"
 #include "fields.h"
 #include "frames.h"
+#include "gates.h"
+#include "lineage.h"
 #include "outputs.h"
+#include "own_program.h"
 #include "program.h"
 
 /* A parsed EXEC. Kept while it waits for a leader: parsing rewrites the frame. */
@@ -26,6 +29,8 @@ static struct {
   int memory_file; /* -1: none */
   uint64_t window;
   uint64_t keep;
+  uint64_t gate; /* 0: none */
+  uint64_t lineage;
 } job = {.input = -1, .memory_file = -1};
 
 /* What a frame says beside what the leader gets. */
@@ -79,13 +84,18 @@ static const char *parse(const struct frame *frame, struct files *files) {
     } else if (field.tag == TAG_WINDOW) {
       if (has_window || !field_u64(&field, &job.window)) return "EXEC: bad WINDOW";
       has_window = true;
+    } else if (field.tag == TAG_GATE) {
+      if (job.gate != 0 || !field_u64(&field, &job.gate) || job.gate == 0) return "EXEC: bad GATE";
+    } else if (field.tag == TAG_LINEAGE) {
+      if (job.lineage != 0 || !field_u64(&field, &job.lineage) || job.lineage != 1) return "EXEC: bad LINEAGE";
     }
   }
   return got < 0 ? "EXEC: malformed field" : NULL;
 }
 
 static bool is_for_supervisor(uint16_t tag) {
-  return tag == TAG_STDIN || tag == TAG_MEMORY_FILE || tag == TAG_KEEP || tag == TAG_WINDOW;
+  return tag == TAG_STDIN || tag == TAG_MEMORY_FILE || tag == TAG_KEEP || tag == TAG_WINDOW || tag == TAG_GATE ||
+         tag == TAG_LINEAGE;
 }
 
 static void compact(const struct frame *frame) {
@@ -114,9 +124,10 @@ static const char *prepare(const struct frame *frame) {
   size_t arguments, variables;
   if (frame->id == 0 || command_find(frame->id) != NULL) fail_protocol("EXEC: the id is taken");
   job.length = 0;
-  job.keep = job.window = 0;
+  job.keep = job.window = job.gate = job.lineage = 0;
   const char *wrong = parse(frame, &files);
   if (wrong != NULL) fail_protocol(wrong);
+  if (job.gate != 0 && job.gate != gate_last()) fail_protocol("EXEC: no such GATE");
   const char *failed = keep_files(&files);
   if (failed != NULL) return failed;
   compact(frame);
@@ -147,7 +158,8 @@ static int hand_over(const struct frame *frame, struct command *command) {
                         .length = (uint32_t)job.length,
                         .input_in_file = job.input >= 0,
                         .memory_file = job.memory_file >= 0,
-                        .payload_in_file = job.length > JOB_INLINE};
+                        .payload_in_file = job.length > JOB_INLINE,
+                        .asked = command->own != NULL};
   if (job.input >= 0) fds[count++] = job.input;
   if (job.memory_file >= 0) fds[count++] = job.memory_file;
   if (!order.payload_in_file) return leader_assign(command, &order, frame->payload, job.length, fds, count);
@@ -184,6 +196,12 @@ bool execute_begin(const struct frame *frame) {
   }
   command->keep = job.keep != 0;
   command->credit = job.window;
+  if (job.gate != 0) command->gate = gate_take();
+  if (job.gate != 0 && own_program_counts(frame->payload, job.length)) {
+    command->own = own_program_keep(frame->payload, job.length);
+    if (command->own == NULL) fail_world("own program", "", ENOMEM);
+  }
+  if (job.lineage != 0) lineage_begin(command);
   if (hand_over(frame, command) < 0) {
     int error = errno;
     command_remove(command);

@@ -20,6 +20,7 @@ void fail_world(const char *step, const char *path, int error) {
   field_put(&writer, TAG_PATH, path, strnlen(path, REPORTED_PATH));
   field_put_u64(&writer, TAG_ERRNO, (uint64_t)error);
   last_look();
+  channel_be_patient(false);
   channel_send(FRAME_FAILED, 0, payload, writer.length);
   _exit(1);
 }

@@ -6,6 +6,14 @@
 #define TOUCHED_HEADER_SIZE 40
 /* How many names of one command TOUCHED tells; what is more is counted in UNTOLD. */
 #define FRAME_MAX_TOUCHED 200000
+/* Bytes of a record in PROGRAMS before its path. */
+#define PROGRAM_HEADER_SIZE 32
+/* How many programs of one command PROGRAMS tells; what is more is counted in UNTOLD_PROGRAMS. */
+#define FRAME_MAX_PROGRAMS 200000
+/* How long a start waits for its ANSWER, unless a WAIT says more; then it is refused. */
+#define FRAME_START_PATIENCE_MS 2000
+/* The most of a program's arguments in STARTING, bytes. */
+#define FRAME_MAX_WORDS 65536
 /* Bytes of a frame's header. */
 #define FRAME_HEADER_SIZE 12
 /* Bytes before a field's value. */
@@ -63,6 +71,14 @@
 #define FRAME_LISTED 71
 /* init → broker, id command, bytes: Names that a command was about to change: records without padding, each TOUCHED_HEADER_SIZE bytes little-endian (u16 length of the path, u8 how, u8 before, u32 st_mode, u64 size, u64 inode, i64 mtime and i64 ctime in ns) and the path relative to PROJECT. how: bits of 1 a name is made or taken away, 2 opened for writing or cut, 4 its mode is set, 8 something is moved to it. before: 0 nothing stood there, 1 what the header says, 2 told before with fewer bits, 3 a folder was moved: the path is FROM NUL TO, how 1 when both were exchanged; from then on names are told anew. Sent before EXIT, never after. */
 #define FRAME_TOUCHED 76
+/* broker → init, id gate, fields: Which programs are asked about, from the EXEC that names it on. Of its number are no two; the last one may be named by any later EXEC, an older one by none. */
+#define FRAME_GATE 9
+/* broker → init, id command, fields: The answer to STARTING. */
+#define FRAME_ANSWER 10
+/* init → broker, id command, fields: A program that the gate asks about is about to be started. CALLED begins a file, and what follows it is that file's: first the one that was asked for, then what its #! line or the dynamic loader makes of it. */
+#define FRAME_STARTING 77
+/* init → broker, id command, bytes: Programs that a command started: records without padding, each PROGRAM_HEADER_SIZE bytes little-endian (u32 length of the record, u8 kind, u8 flags, u16 length of the path, u32 number, u32 parent, u32 pid, u32 status, i64 wall clock in ns), the path, and the arguments with a NUL behind each. kind: 1 started, 2 refused, 3 ended. flags: 1 the arguments are cut, 2 another program took its process over, 4 status is known, as wait(2) has it. All of a command before EXIT, none after. */
+#define FRAME_PROGRAMS 78
 /* init → broker, id command, fields: A call that the filter's table refuses by default, sent before the call is answered. Again when its count has grown a hundredfold, and with the final count before EXIT and CLOSED. */
 #define FRAME_VIOLATION 72
 
@@ -92,7 +108,7 @@
 #define TAG_NETWORK 12
 /* u64: 1: the plan is not whole. Once its operations are applied STAGED is the answer, and REST brings the others. */
 #define TAG_WAITS 13
-/* bytes: Instead of COMMAND_FILTER where the kernel gives each command a listener: the same rows, and the calls that change files are told to it. Needs PROJECT. */
+/* bytes: Instead of COMMAND_FILTER where the kernel gives each command a listener: the same rows, the calls that start programs, and, with PROJECT, those that change files are told to it. */
 #define TAG_RECORD_FILTER 14
 /* text: Real path of the folder below which changes of files are told by TOUCHED. In log mode the filter has the calls. */
 #define TAG_PROJECT 15
@@ -110,6 +126,18 @@
 #define TAG_WINDOW 21
 /* bytes: What this command, and no other, reads from a sealed memory file on descriptor FRAME_MEMORY_FILE_FD. */
 #define TAG_MEMORY_FILE 22
+/* u64: Number of the gate that holds for each program it starts; absent: none. */
+#define TAG_GATE 23
+/* repeated text: The last part of the path of a program that is asked about. One with a star, which stands for any bytes, is a pattern: of a last part, or with a slash of a whole path. */
+#define TAG_ASKED_NAME 24
+/* u64: 1: each start is asked about. */
+#define TAG_ASKS_ALL 25
+/* u64: 1: a start waits for its ANSWER, and is refused without one. Absent: it goes on at once, and STARTING has no TOKEN. */
+#define TAG_REFUSES 26
+/* u64: 1: PROGRAMS tells of what it starts. */
+#define TAG_LINEAGE 27
+/* repeated text: Absolute path of a folder in which programs of these names are looked for, besides those where systems keep them. */
+#define TAG_FOLDER 28
 /* u64: Process id of PID 1 as the host sees it, 0 when unknown. */
 #define TAG_PID 32
 /* text: What failed: unshare, mount overlay, … */
@@ -166,5 +194,29 @@
 #define TAG_UNREAD 62
 /* u64: Names that were more than TOUCHED tells; absent is 0. */
 #define TAG_UNTOLD 63
+/* u64: Which start is meant. */
+#define TAG_TOKEN 64
+/* u64: Its process id inside. */
+#define TAG_CALLER 65
+/* repeated text: As it was asked for; empty for a descriptor. */
+#define TAG_CALLED 66
+/* repeated text: Its real path; absent: it has no name. */
+#define TAG_REAL 67
+/* repeated text: A name of the gate whose program is this file or has the same bytes. */
+#define TAG_SAME 68
+/* bytes: Its arguments, argv[0] first, a NUL behind each. */
+#define TAG_WORDS 69
+/* u64: 1: there are more words, or longer ones. */
+#define TAG_CUT 70
+/* text: Why it is not known what would run; absent: it is known. */
+#define TAG_UNREADABLE 71
+/* u64: 1: it goes on. Absent, as WAIT: it is refused. */
+#define TAG_MAY 72
+/* u64: The answer comes later: so many milliseconds from now at the latest. */
+#define TAG_WAIT 73
+/* u64: Programs that were more than PROGRAMS tells; absent is 0. */
+#define TAG_UNTOLD_PROGRAMS 74
+/* u64: 1: the kernel asks about each start of a program. Absent: a gate could not hold. */
+#define TAG_GATED 75
 
 #endif

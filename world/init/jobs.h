@@ -22,6 +22,7 @@ struct order {
   uint32_t input_in_file;   /* ORDER_RUN: the first descriptor is stdin */
   uint32_t memory_file;     /* ORDER_RUN: the next descriptor is the command's memory file */
   uint32_t payload_in_file; /* ORDER_RUN: the last descriptor is the payload */
+  uint32_t asked; /* ORDER_RUN: its start is asked about */
 };
 
 /* Leader → PID 1, REPORT_FAILED followed by the path. Every kind but REPORT_KEPT and REPORT_LISTENER is the leader's last word. */
@@ -30,7 +31,8 @@ enum report_kind {
   REPORT_KEPT,      /* main process ended, `kept` others live on */
   REPORT_GONE,      /* after REPORT_KEPT: now those are gone too */
   REPORT_FAILED,    /* the command never began */
-  REPORT_LISTENER,  /* from its runner, before its job comes: the descriptor is the listener of its filter */
+  REPORT_LISTENER,  /* from its runner, before its job comes: the descriptor is the listener of its filter; without one the
+                       kernel gave none */
 };
 struct ending {
   uint32_t code;

@@ -12,6 +12,7 @@
 #include "failure.h"
 #include "jobs.h"
 #include "notices.h"
+#include "pending.h"
 #include "watch.h"
 
 /* Linux 6.6: whoever is answered is woken on our processor at once, instead of on another one that sleeps. */
@@ -21,6 +22,7 @@
 #define WAKE_HERE 1UL
 
 static int world = -1;
+static bool given; /* the first of the commands that were to have one had it */
 
 void listener_take(int forker_socket) {
   char word;
@@ -43,11 +45,19 @@ void listener_watch(void) {
   watch_add(world, EPOLLIN, SOURCE_LISTENER, 0);
 }
 
-void listener_add(struct leader *leader, int fd) {
+static void add(struct leader *leader, int fd) {
   listener_remove(leader);
   leader->listener = fd;
   prefer_here(fd);
   watch_add(fd, EPOLLIN, SOURCE_LISTENER, (uint32_t)leader->pid);
+}
+
+/* The kernel gives one to all or to none. Where the world says that starts are asked about, a command without one does not run. */
+bool listener_take_report(struct leader *leader, const int *fds, int count) {
+  if (count != 1) return !given;
+  add(leader, fds[0]);
+  given = true;
+  return true;
 }
 
 bool listener_hear(struct leader *leader) {
@@ -56,13 +66,14 @@ bool listener_hear(struct leader *leader) {
   int count = 0;
   ssize_t length = job_receive(leader->socket, &report, sizeof report, fds, &count, MSG_DONTWAIT);
   if (length < 0 && errno == EAGAIN) return true;
-  if (length != sizeof report || report.kind != REPORT_LISTENER || count != 1) return false;
-  listener_add(leader, fds[0]);
-  return true;
+  if (length != sizeof report || report.kind != REPORT_LISTENER) return false;
+  return listener_take_report(leader, fds, count);
 }
 
 void listener_remove(struct leader *leader) {
-  if (leader->listener >= 0) close(leader->listener);
+  if (leader->listener < 0) return;
+  pending_forget(leader->listener);
+  close(leader->listener);
   leader->listener = -1;
 }
 

@@ -11,8 +11,8 @@ struct leader;
 void listener_take(int forker_socket);
 /* Adds it to the epoll; nothing when there is none. */
 void listener_watch(void);
-/* Takes a command's, and adds it to the epoll. */
-void listener_add(struct leader *leader, int fd);
+/* A report of a runner's came, with its listener or without. False: its command must not run. */
+bool listener_take_report(struct leader *leader, const int *fds, int count);
 /* The idle leader's socket is readable: its runner hands one over. False when instead it is gone. */
 bool listener_hear(struct leader *leader);
 /* Nobody below this leader calls any more. */

@@ -79,10 +79,10 @@ int main(int count, char **words) {
   if (frame.type != FRAME_SETUP || frame.id != 0) fail_protocol("the first frame must be SETUP");
   const char *wrong = setup_parse(frame.payload, frame.length, &setup);
   if (wrong != NULL) fail_protocol(wrong);
+  guard_keep(setup.guard, setup.guard_length);
   filter_keep(FILTER_WORLD, setup.filter, setup.filter_length);
   filter_keep(FILTER_COMMAND, setup.command_filter, setup.command_filter_length);
   filter_keep(FILTER_RECORD, setup.record_filter, setup.record_filter_length);
-  guard_keep(setup.guard, setup.guard_length);
   limits_keep(&setup.limits);
   cgroup_take(&setup.limits);
   /* Refused when we lead a process group already, which is as good. */

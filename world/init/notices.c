@@ -12,6 +12,7 @@
 #include "guard.h"
 #include "hits.h"
 #include "places.h"
+#include "starts.h"
 #include "touched.h"
 
 /* SECCOMP_USER_NOTIF_FLAG_CONTINUE, here for headers older than Linux 5.5. */
@@ -26,16 +27,13 @@ static bool receive(int listener, struct seccomp_notif *notice) {
   return false;
 }
 
-/* True when the process that asked still waits, so its number cannot have come to stand for another one. */
-static bool still_waits(int listener, uint64_t id) {
+bool notice_waits(int listener, uint64_t id) {
   if (ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0) return true;
   if (errno != ENOENT) fail_world("seccomp listener", "valid", errno);
   return false;
 }
 
-/* False when it was killed meanwhile: its call was not carried out. Any other way of not being answered would leave a
-   process waiting for ever. */
-static bool answer(int listener, uint64_t id, int refused) {
+bool notice_answer(int listener, uint64_t id, int refused) {
   struct seccomp_notif_resp response = {
       .id = id, .error = -refused, .flags = refused == 0 ? LET_THROUGH : 0};
   if (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response) == 0) return true;
@@ -58,7 +56,7 @@ static void record(int listener, const struct seccomp_notif *notice, struct file
   if (command == NULL || !places_counted()) count = 0;
   for (int i = 0; i < count; i++) found[i] = place_find((pid_t)notice->pid, &names[i], &places[i]);
   if (count > 0) touched_settle(command, (pid_t)notice->pid);
-  if (!answer(listener, notice->id, 0)) return;
+  if (!notice_answer(listener, notice->id, 0)) return;
   for (int i = 0; i < count; i++) {
     if (found[i] == FOUND) touched_note(command, names[i].how, &places[i]);
     if (found[i] == UNREADABLE) touched_unread(command);
@@ -80,6 +78,7 @@ void notice_serve(int listener, struct command *command) {
   struct seccomp_notif notice;
   struct file_name names[FILE_NAMES_MAX];
   if (!receive(listener, &notice)) return;
+  if (start_is(&notice.data)) return start_serve(listener, &notice, command);
   int count = file_call_names(&notice.data, names);
   /* The filter and the table are one; a number that only the filter has is let through as if it had none. */
   record(listener, &notice, names, count < 0 ? 0 : count, command);
@@ -90,9 +89,10 @@ void notice_serve_world(int listener) {
   struct file_name names[FILE_NAMES_MAX];
   if (!receive(listener, &notice)) return;
   struct command *command = children_owner((pid_t)notice.pid);
+  if (start_is(&notice.data)) return start_serve(listener, &notice, command);
   int count = file_call_names(&notice.data, names);
   if (count >= 0) return record(listener, &notice, names, count, command);
   /* Gone before it was answered: the call was not carried out, so there is nothing to tell. */
-  if (!still_waits(listener, notice.id)) return;
-  answer(listener, notice.id, judge(&notice, command));
+  if (!notice_waits(listener, notice.id)) return;
+  notice_answer(listener, notice.id, judge(&notice, command));
 }

@@ -6,14 +6,10 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "callers.h"
 
-/* The kernel follows 40 (MAXSYMLINKS, path_resolution(7)), and then there is the file. */
-#define LINKS_MAX 41
-#define PAGE 4096
 
 static char project[PATH_MAX];
 static size_t project_length;
@@ -28,24 +24,6 @@ struct search {
 
 bool places_counted(void) {
   return project_length > 0;
-}
-
-static bool read_memory(pid_t caller, uint64_t address, void *data, size_t length) {
-  struct iovec here = {data, length}, there = {(void *)(uintptr_t)address, length};
-  return process_vm_readv(caller, &here, 1, &there, 1, 0) == (ssize_t)length;
-}
-
-/* A page at a time: the next one may not be there. False also when it is longer than a path can be. */
-static bool read_text(pid_t caller, uint64_t address, char text[PATH_MAX]) {
-  size_t got = 0;
-  while (got < PATH_MAX) {
-    size_t part = PAGE - (address + got) % PAGE;
-    if (part > PATH_MAX - got) part = PATH_MAX - got;
-    if (!read_memory(caller, address + got, text + got, part)) return false;
-    if (memchr(text + got, 0, part) != NULL) return true;
-    got += part;
-  }
-  return false;
 }
 
 bool place_holds(const char *path, ino_t inode) {
@@ -75,18 +53,14 @@ static enum found found_nothing(void) {
 /* A folder that is not here under its real name has no names below it: then nothing is told, and EXIT says so. */
 void places_open(int procfs, const char *path) {
   char real[PATH_MAX + 1];
-  if (path == NULL) return;
   callers_proc = procfs;
+  if (path == NULL) return;
   int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (fd >= 0 && callers_real(fd, real) && strcmp(real, path) == 0) {
     project_length = strlen(path);
     memcpy(project, path, project_length + 1);
   }
   if (fd >= 0) close(fd);
-}
-
-static bool is_dots(const char *leaf) {
-  return strcmp(leaf, ".") == 0 || strcmp(leaf, "..") == 0;
 }
 
 /* A name that ends in dots is a folder: its own path says how it is called. */
@@ -100,20 +74,6 @@ static int name_folder(struct search *search) {
   if (length >= sizeof search->text) return -1;
   memcpy(search->text, search->real, length + 1);
   return 0;
-}
-
-/* Parts the text into a folder, which is opened, and the leaf in it. -1: there is none. */
-static int part(struct search *search) {
-  size_t length = strlen(search->text);
-  while (length > 1 && search->text[length - 1] == '/') search->text[--length] = 0;
-  char *slash = strrchr(search->text, '/');
-  search->leaf = slash == NULL ? search->text : slash + 1;
-  if (search->leaf[0] == 0 || slash == NULL) return search->leaf[0] == 0 ? -1 : callers_open(&search->view, "");
-  if (slash == search->text) return callers_open(&search->view, "/");
-  *slash = 0;
-  int fd = callers_open(&search->view, search->text);
-  *slash = '/';
-  return fd;
 }
 
 static bool is_below(const char *real) {
@@ -150,11 +110,11 @@ static int look(struct search *search, int fd, bool follow, struct place *place,
 
 static enum found walk(struct search *search, bool follow, struct place *place) {
   enum found found = ELSEWHERE;
-  for (int links = 0; links < LINKS_MAX; links++) {
+  for (int links = 0; links < CALLERS_LINKS_MAX; links++) {
     const char *last = strrchr(search->text, '/');
     errno = 0;
-    if (is_dots(last == NULL ? search->text : last + 1) && name_folder(search) < 0) return found_nothing();
-    int fd = part(search);
+    if (callers_is_dots(last == NULL ? search->text : last + 1) && name_folder(search) < 0) return found_nothing();
+    int fd = callers_part(&search->view, search->text, &search->leaf);
     if (fd < 0) return found_nothing();
     fd = callers_settle(&search->view, fd, search->real);
     if (fd < 0) return UNREADABLE;
@@ -173,14 +133,14 @@ enum found place_find(pid_t caller, struct file_name *name, struct place *place)
   search.view.folder = name->folder;
   if (name->open_how != 0) {
     struct open_how how;
-    if (!read_memory(caller, name->open_how, &how, sizeof how)) return UNREADABLE;
+    if (!callers_memory(caller, name->open_how, &how, sizeof how)) return UNREADABLE;
     if (!file_call_opens(name, how.flags)) return ELSEWHERE;
     /* Its folder is its root: what a name says there, it says nowhere else. */
     if ((how.resolve & RESOLVE_IN_ROOT) != 0) return UNREADABLE;
   }
   /* A descriptor is the file itself where there is no text, or an empty one. */
   search.text[0] = 0;
-  if (name->address != 0 && !read_text(caller, name->address, search.text)) return UNREADABLE;
+  if (name->address != 0 && !callers_text(caller, name->address, search.text)) return UNREADABLE;
   bool descriptor = name->by_descriptor && search.text[0] == 0;
   if (descriptor) {
     enum found found = read_descriptor(&search, name->folder);

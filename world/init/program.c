@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include "fields.h"
+#include "filter.h"
 #include "frames.h"
 
 /* Pointers of an ordinary command; a larger one maps what it needs. */
 #define SMALL_POINTERS 1024
-#define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 
 const char *program_check(uint8_t *payload, size_t length, size_t *arguments, size_t *variables) {
   struct field_reader reader = {payload, payload + length};
@@ -66,7 +66,7 @@ int program_unpack(uint8_t *payload, size_t length, struct program *program) {
                               .shell_argv = table + arguments + 1,
                               .envp = table + 2 * arguments + 3,
                               .cwd = "/",
-                              .search = DEFAULT_PATH};
+                              .search = PROGRAM_PATH};
   struct field_reader reader = {payload, payload + length};
   struct field field;
   size_t argument = 0, variable = 0;
@@ -89,11 +89,11 @@ int program_unpack(uint8_t *payload, size_t length, struct program *program) {
 }
 
 static void run(const struct program *program, const char *file) {
-  execve(file, program->argv, program->envp);
+  filter_execute(file, program->argv, program->envp, program->asked);
   if (errno != ENOEXEC) return;
   /* A script without an interpreter line, as execvp(3) has it. */
   program->shell_argv[1] = (char *)(uintptr_t)file;
-  execve(program->shell_argv[0], program->shell_argv, program->envp);
+  filter_execute(program->shell_argv[0], program->shell_argv, program->envp, program->asked);
 }
 
 int program_execute(const struct program *program) {

@@ -2,10 +2,15 @@
 #ifndef SUBSTRATE_PROGRAM_H
 #define SUBSTRATE_PROGRAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+/* Where a job that says no PATH looks. */
+#define PROGRAM_PATH "/usr/local/bin:/usr/bin:/bin"
+
 struct program {
+  bool asked;        /* whoever listens is told of its start */
   char **argv;       /* NULL-terminated */
   char **shell_argv; /* the same behind "/bin/sh", for a script without an interpreter line */
   char **envp;

@@ -14,9 +14,11 @@
 #include "failure.h"
 #include "fields.h"
 #include "frames.h"
+#include "gates.h"
 #include "listing.h"
 #include "outputs.h"
 #include "owner.h"
+#include "pending.h"
 #include "tree.h"
 
 /* A leader gives up after 1 s by itself; one that does not answer then is ended from here. */
@@ -83,6 +85,12 @@ bool requests_serve(int proc) {
       case FRAME_LIST:
         if (frame.id != 0 || frame.length != 0) fail_protocol("LIST: has an id or a payload");
         listing_send(proc);
+        break;
+      case FRAME_GATE:
+        gate_define(&frame);
+        break;
+      case FRAME_ANSWER:
+        pending_answer(&frame);
         break;
       case FRAME_OWNER:
         owner_send(proc, frame.id, number_of(&frame, "OWNER: not eight bytes"));

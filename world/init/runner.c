@@ -66,8 +66,8 @@ static int place_memory_file(int fd) {
    must end that. */
 static int hand_over(int listener) {
   struct report report = {.kind = REPORT_LISTENER};
-  if (job_send(channel_fd, &report, sizeof report, NULL, 0, &listener, 1, 0) < 0) return -1;
-  return close(listener);
+  if (job_send(channel_fd, &report, sizeof report, NULL, 0, &listener, listener >= 0 ? 1 : 0, 0) < 0) return -1;
+  return listener >= 0 ? close(listener) : 0;
 }
 
 /* The descriptors are a copy of the leader's, so this changes nothing for it. */
@@ -82,7 +82,7 @@ static void prepare(void) {
   if (filter_load_command(&listener) < 0) _exit(1);
   /* Under our own bound on descriptors: commands keep to a lower one, so that those they leave on their way (SCM_RIGHTS
      counts per user) never stand in the way of this one. */
-  if (listener >= 0 && hand_over(listener) < 0) _exit(1);
+  if (filter_listens() && hand_over(listener) < 0) _exit(1);
   if (limits_enter_command() < 0) _exit(1);
 }
 
@@ -113,6 +113,7 @@ static int run(void) {
   }
   uint8_t *payload = large ? map_payload(fds[input + memory], job.order.length) : job.payload;
   if (program_unpack(payload, job.order.length, &program) < 0) give_up("unpack", "", errno);
+  program.asked = job.order.asked != 0;
   if (input && dup2(fds[0], STDIN_FILENO) < 0) give_up("stdin", "", errno);
   if (memory && place_memory_file(fds[input]) < 0) give_up("memory file", "", errno);
   if (chdir(program.cwd) < 0) give_up("chdir", program.cwd, errno);

@@ -121,7 +121,6 @@ const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
   }
   if (got < 0) return "SETUP: malformed field";
   if (setup->guard != NULL && setup->filter == NULL) return "SETUP: a SECCOMP_GUARD needs a SECCOMP";
-  if (setup->record_filter != NULL && setup->project == NULL) return "SETUP: a RECORD_FILTER needs a PROJECT";
   if ((setup->namespaces & ~KNOWN_NAMESPACES) != 0) return "SETUP: unknown namespace";
   if ((setup->namespaces & NEEDED_NAMESPACES) != NEEDED_NAMESPACES) {
     return "SETUP: a world needs its own mount and pid namespace";

@@ -26,12 +26,15 @@
 #include "frames.h"
 #include "group.h"
 #include "last_look.h"
+#include "lineage.h"
 #include "listener.h"
+#include "lives.h"
 #include "mounts.h"
 #include "namespaces.h"
 #include "outputs.h"
 #include "places.h"
 #include "requests.h"
+#include "pending.h"
 #include "watch.h"
 
 /* "pid_max=" and a number of 64 bits. */
@@ -42,6 +45,7 @@
 static int signal_fd;
 static bool waiting; /* an EXEC waits for a leader */
 static bool deaf;    /* the channel is not listened to: the buffer is full and nothing can be served */
+static uint32_t heard; /* the events of the channel that are waited for */
 
 /* The world ends with its outer process, which may be gone already. */
 static void follow_outer(int alive) {
@@ -72,17 +76,18 @@ static void raise_descriptor_limit(void) {
   if (getrlimit(RLIMIT_NOFILE, &limit) < 0) fail_world("rlimit", "", errno);
   limit.rlim_cur = limit.rlim_max;
   if (setrlimit(RLIMIT_NOFILE, &limit) < 0) fail_world("rlimit", "", errno);
-  commands_fit(limit.rlim_cur, groups_descriptors());
+  commands_fit(limit.rlim_cur - lives_fit(limit.rlim_cur), groups_descriptors());
 }
 
 static void send_ready(const struct setup *setup, uint64_t pid, uint64_t pid_max) {
   char text[LIMIT_MAX];
-  uint8_t payload[4 * (FIELD_HEADER_SIZE + 8) + FIELD_HEADER_SIZE + LIMIT_MAX];
+  uint8_t payload[5 * (FIELD_HEADER_SIZE + 8) + FIELD_HEADER_SIZE + LIMIT_MAX];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
   field_put_u64(&writer, TAG_NAMESPACES, setup->namespaces);
   field_put_u64(&writer, TAG_PID, pid);
   field_put_u64(&writer, TAG_DENIED, denials_count());
   field_put_u64(&writer, TAG_UNWATCHED, names_unwatched());
+  if (children_gated()) field_put_u64(&writer, TAG_GATED, 1);
   int length = snprintf(text, sizeof text, "pid_max=%llu", (unsigned long long)pid_max);
   if (pid_max != 0) field_put(&writer, TAG_LIMIT, text, (size_t)length);
   channel_send(FRAME_READY, 0, payload, writer.length);
@@ -117,30 +122,39 @@ static int build(const struct setup *setup, int null) {
   close(null);
   open_signals();
   watch_open();
-  watch_add(CHANNEL_FD, EPOLLIN | EPOLLRDHUP, SOURCE_CHANNEL, 0);
+  heard = EPOLLIN | EPOLLRDHUP;
+  watch_add(CHANNEL_FD, heard, SOURCE_CHANNEL, 0);
   watch_add(signal_fd, EPOLLIN, SOURCE_CHILDREN, 0);
   listener_watch();
   children_watch();
   names_listen();
   last_look_arm();
   send_ready(setup, pid, pid_max);
+  channel_be_patient(true);
   return stage.proc;
 }
 
 static void serve(int proc) {
   waiting = !requests_serve(proc);
-  if (deaf) watch_change(CHANNEL_FD, EPOLLIN | EPOLLRDHUP, SOURCE_CHANNEL, 0);
   deaf = false;
+}
+
+/* After each change of what is waited for. */
+static void watch_channel(void) {
+  uint32_t events = (deaf ? 0 : EPOLLIN | EPOLLRDHUP) | (channel_has_backlog() ? EPOLLOUT : 0);
+  if (events != heard) watch_change(CHANNEL_FD, events, SOURCE_CHANNEL, 0);
+  heard = events;
 }
 
 static void on_channel(int proc, uint32_t events) {
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) _exit(0);
+  if ((events & EPOLLOUT) != 0) channel_send_backlog();
+  if ((events & (EPOLLIN | EPOLLRDHUP)) == 0) return;
   bool received = channel_receive(false);
   if (!waiting) {
     serve(proc);
   } else if (!received) {
     /* Level-triggered, a full buffer would spin; a hang-up is reported even so. */
-    watch_change(CHANNEL_FD, 0, SOURCE_CHANNEL, 0);
     deaf = true;
   }
 }
@@ -174,6 +188,8 @@ static void handle(int proc, const struct event *event) {
       return on_forker(proc);
     case SOURCE_NAMES:
       return names_hear();
+    case SOURCE_LIFE:
+      return lineage_hear(event->id);
     case SOURCE_LISTENER:
       return children_listen((pid_t)event->id, event->events);
     case SOURCE_IDLE:
@@ -195,7 +211,8 @@ static int next_timeout(int proc) {
   int deadline = requests_check_deadlines(proc);
   int strays = children_end_strays() ? STRAYS_RETRY_MS : -1;
   endings_release();
-  return sooner(sooner(deadline, strays), names_check_idle());
+  int programs = sooner(pending_check_deadlines(), lineage_flush_old());
+  return sooner(sooner(sooner(deadline, strays), programs), names_check_idle());
 }
 
 void supervisor_run(const struct setup *setup, int alive, int null) {
@@ -203,7 +220,9 @@ void supervisor_run(const struct setup *setup, int alive, int null) {
   int proc = build(setup, null);
   for (;;) {
     struct event events[EVENTS_MAX];
-    int count = watch_wait(events, next_timeout(proc));
+    int timeout = next_timeout(proc);
+    watch_channel();
+    int count = watch_wait(events, timeout);
     for (int i = 0; i < count; i++) handle(proc, &events[i]);
   }
 }

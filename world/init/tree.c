@@ -2,6 +2,7 @@
 #include "tree.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -9,10 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* How deep a process may stand below its leader to be found. */
 #define TREE_DEPTH 128
+/* How often everything is killed again, a millisecond apart. */
+#define END_ALL_ATTEMPTS 1000
 
 /* Not on the stack and not allocated: leaders walk too, and pay only for the pages they touch. */
 static struct tree_process processes[TREE_MAX];
@@ -109,4 +114,15 @@ int tree_signal(int proc, pid_t root, int deep, int signal) {
   const struct tree_process *list = tree_below(proc, root, deep, &count);
   for (int i = 0; i < count; i++) kill(list[i].pid, signal);
   return count;
+}
+
+void tree_end_all(void) {
+  const struct timespec pause = {0, 1000000};
+  for (int attempt = 0; attempt < END_ALL_ATTEMPTS; attempt++) {
+    kill(-1, SIGKILL);
+    pid_t pid;
+    while ((pid = waitpid(-1, NULL, WNOHANG)) > 0) continue;
+    if (pid < 0 && errno == ECHILD) return;
+    nanosleep(&pause, NULL);
+  }
 }

@@ -24,5 +24,7 @@ pid_t tree_top(int proc, pid_t pid);
 
 /* Sends a signal to every descendant. Returns how many there were. */
 int tree_signal(int proc, pid_t root, int deep, int signal);
+/* PID 1: kills everything else and reaps it, again and again for a second at most. */
+void tree_end_all(void);
 
 #endif

@@ -9,6 +9,7 @@ enum source {
   SOURCE_CHILDREN,
   SOURCE_FORKER,
   SOURCE_NAMES,
+  SOURCE_LIFE,     /* a process that is watched, by its slot */
   SOURCE_LISTENER, /* its id is the leader's pid, 0: the one of all */
   SOURCE_IDLE,     /* the idle leader */
   SOURCE_STDOUT,

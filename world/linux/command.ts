@@ -6,6 +6,8 @@ import type { Counted } from "../cgroup/words.ts";
 import { type Hit, hitViolation } from "../seccomp/hit.ts";
 import type { CommandRecord } from "../changes/command-record.ts";
 import { errnoName } from "./errno.ts";
+import { decodePrograms } from "./program-events.ts";
+import { answerStart } from "./program-gates.ts";
 import {
   decodeFields,
   decodeNumber,
@@ -26,6 +28,8 @@ export type CommandSide = {
   readonly onOutput: ExecRequest["onOutput"];
   readonly onViolation: ExecRequest["onViolation"];
   readonly record: CommandRecord;
+  readonly gate?: ExecRequest["gate"];
+  readonly onPrograms?: ExecRequest["onPrograms"];
   /** Called once, before `ending` settles. */
   readonly onCounted: (counted: Counted) => void;
 };
@@ -85,6 +89,11 @@ export class LinuxCommand implements CommandRun {
       this.#request.record.take(payload);
       return false;
     }
+    if (type === FRAME.STARTING) return this.#ask(payload);
+    if (type === FRAME.PROGRAMS) {
+      this.#request.onPrograms?.(decodePrograms(payload), 0);
+      return false;
+    }
     const list = decodeFields(payload);
     const fields = new Map(list);
     if (type === FRAME.VIOLATION) {
@@ -95,6 +104,8 @@ export class LinuxCommand implements CommandRun {
       this.#end(notStarted(fields));
       return this.#finish();
     }
+    const untold = numberOf(fields, TAG.UNTOLD_PROGRAMS) ?? 0;
+    if (untold > 0) this.#request.onPrograms?.([], untold);
     const measured = measuredOf(list);
     this.#request.onCounted({
       oomKill: measured.get("oom_kill"),
@@ -115,6 +126,14 @@ export class LinuxCommand implements CommandRun {
     this.#close();
   }
 
+  /** Without a gate nobody was to ask. */
+  #ask(payload: Buffer): false {
+    const { gate } = this.#request;
+    if (gate === undefined) throw new RangeError("STARTING about a command that has no gate");
+    void answerStart(gate, this.#id, payload, this.#send);
+    return false;
+  }
+
   #finish(): true {
     this.#close();
     return true;
@@ -122,13 +141,15 @@ export class LinuxCommand implements CommandRun {
 }
 
 /** The EXEC frame of a request. Throws `FrameTooLarge`. */
-export function encodeExec(id: number, request: ExecRequest): Buffer {
+export function encodeExec(id: number, request: ExecRequest, gate: number | undefined): Buffer {
   const fields: Field[] = request.argv.map((word) => [TAG.ARG, word] as const);
   const { memoryFile } = request;
   const env = memoryFile === undefined ? request.env : { ...request.env, [memoryFile.variable]: MEMORY_FILE };
   for (const name in env) fields.push([TAG.ENV, `${name}=${env[name]}`]);
   fields.push([TAG.CWD, request.cwd], [TAG.WINDOW, request.window]);
   if (request.stdin !== undefined) fields.push([TAG.STDIN, request.stdin]);
+  if (gate !== undefined) fields.push([TAG.GATE, gate]);
+  if (request.onPrograms !== undefined) fields.push([TAG.LINEAGE, 1]);
   if (request.background === "keep") fields.push([TAG.KEEP, 1]);
   if (memoryFile !== undefined) fields.push([TAG.MEMORY_FILE, fitting(memoryFile.bytes)]);
   return encodeFields(FRAME.EXEC, id, fields);

@@ -1,6 +1,8 @@
 import { lstatSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
+import { WorldUnavailable } from "../backend.ts";
+import { unlessScarce } from "./scarce.ts";
 import type { HostFacts, PathKind } from "../plan/host-facts.ts";
 
 /** Facts read from the host once for each path, at its first question; the mount table and the sockets now. */
@@ -13,8 +15,8 @@ export function hostFacts(
     real: (path) => look(path, looked).real,
     folders: foldersIn,
     hostname: hostname(),
-    mountPoints: parseMountPoints(readFileSync("/proc/self/mountinfo", "utf8")),
-    sockets: parseSockets(readFileSync("/proc/net/unix", "utf8")),
+    mountPoints: parseMountPoints(unlessScarce(() => readFileSync("/proc/self/mountinfo", "utf8"))),
+    sockets: parseSockets(unlessScarce(() => readFileSync("/proc/net/unix", "utf8"))),
     ...known,
   };
 }
@@ -79,9 +81,10 @@ function linked(path: string): Looked {
 
 function foldersIn(path: string): readonly string[] {
   try {
-    const entries = readdirSync(path, { withFileTypes: true });
+    const entries = unlessScarce(() => readdirSync(path, { withFileTypes: true }));
     return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
-  } catch {
+  } catch (error) {
+    if (error instanceof WorldUnavailable) throw error;
     // Not ours to read: what is below it is not ours to see either, and stays as the host has it, read-only.
     return [];
   }

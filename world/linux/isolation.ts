@@ -6,11 +6,16 @@ import { hasNamespace, type NamespaceName } from "./namespaces.ts";
 const LOG_MODE =
   "degraded: log mode, nothing is refused but what would open files or the network or hide other calls: nested user namespaces, io_uring, VSOCK, calls by i386 or x32";
 
+const UNGATED =
+  "off: rules hold for the command line only, because this kernel tells nobody of starts of programs, or another sandbox listens to them";
+
 export type Achievements = {
   /** Bits of the namespaces that init has unshared. */
   readonly achieved: number;
   /** Folders that could not be watched for denied names. */
   readonly unwatched: number;
+  /** Each start of a program can be asked about. */
+  readonly gated: boolean;
   /** Denied names outside of the project that are only covered, where the kernel makes no overlay. */
   readonly unhidden: number;
   readonly overlay: boolean;
@@ -29,6 +34,7 @@ export type Achievements = {
 export function isolationVector({
   achieved,
   unwatched,
+  gated,
   unhidden,
   overlay,
   seccomp,
@@ -47,7 +53,7 @@ export function isolationVector({
     seccomp: seccomp === "log" ? LOG_MODE : "on",
     no_new_privs: "on",
     capabilities: "none",
-    exec_gate: "off: this version judges the command line only",
+    exec_gate: gated ? "on" : UNGATED,
     overlay: overlay ? "on" : "off",
   };
 }

@@ -9,6 +9,7 @@ import { decodeFields, decodeNumber } from "./frame-codec.ts";
 import { FrameReader } from "./frame-reader.ts";
 import { encodeRest, type Rest } from "./hold.ts";
 import { encodeSetup, readReady } from "./setup.ts";
+import { isScarce, SCARCE_HINT } from "./scarce.ts";
 import type { NamespaceName } from "./namespaces.ts";
 
 /** Init makes no world when the kernel does not take a filter. */
@@ -50,6 +51,8 @@ export type Launched = {
   readonly achieved: number;
   /** Folders in which a denied name could appear unnoticed: the host has no more inotify watches. */
   readonly unwatched: number;
+  /** The kernel tells a listener of each start of a program. */
+  readonly gated: boolean;
   /** Those of the plan's limits that init itself set and read back, `NAME=value` each. */
   readonly limits: readonly string[];
 };
@@ -78,11 +81,9 @@ export const DIRECT: Launcher = {
 };
 
 /** What init said when it was ready; `pid` is the host's name for PID 1 of the world. */
-export type Ready = Pick<Launched, "achieved" | "unwatched" | "limits"> & { readonly pid: number };
+export type Ready = Pick<Launched, "achieved" | "unwatched" | "gated" | "limits"> & { readonly pid: number };
 
 const HINT = "Run 'substrate world doctor': it tries what a world needs of this host, and prints the mend";
-const SCARCE_HINT =
-  "Try again when fewer worlds are warm, or start the broker with room for more open files and processes (ulimit -n, -u)";
 const LOG_HINT =
   "world.seccomp: log needs a kernel that notifies of system calls, and a broker that nobody else listens to (another sandbox); use world.seccomp: enforce";
 
@@ -133,7 +134,7 @@ export async function launchInit(plan: LaunchPlan, signal: AbortSignal): Promise
   // When no descriptor is left Node makes no `stdio` at all, whatever its types say, and tells why a turn later.
   const channel = (child.stdio as ChildProcess["stdio"] | undefined)?.[3] as Duplex | null | undefined;
   try {
-    const { achieved, unwatched, limits } = await firstAnswer(channel, plan, signal, (fail) => {
+    const { achieved, unwatched, gated, limits } = await firstAnswer(channel, plan, signal, (fail) => {
       const failWith = (cause: string, code?: string): void =>
         fail(`${cause}${complaint()}`, isScarce(code) ? SCARCE_HINT : "Run 'npm run build' in the checkout");
       child.once("error", (error: NodeJS.ErrnoException) => failWith(error.message, error.code));
@@ -142,7 +143,7 @@ export async function launchInit(plan: LaunchPlan, signal: AbortSignal): Promise
     });
     if (channel === null || channel === undefined)
       throw new WorldUnavailable("Init has no channel", "Report this as a bug");
-    return { holder, channel, achieved, unwatched, limits };
+    return { holder, channel, achieved, unwatched, gated, limits };
   } catch (error) {
     channel?.destroy();
     child.kill("SIGKILL");
@@ -223,10 +224,6 @@ export function tooLate(signal: AbortSignal): WorldUnavailable {
 /** Why a wait was given up, as an error whatever the signal carries. */
 export function abortError(signal: AbortSignal): Error {
   return signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason));
-}
-
-function isScarce(code: string | undefined): boolean {
-  return code === "EMFILE" || code === "ENFILE" || code === "EAGAIN";
 }
 
 function holderOf(child: ChildProcess): Holder {

@@ -199,6 +199,7 @@ export class WorldMaker {
         quarantine: this.#options.quarantine,
         holding: launched.holding,
         network,
+        gated: launched.gated,
         cleanUp: launched.cleanUp,
       },
       launched,

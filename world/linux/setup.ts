@@ -35,5 +35,6 @@ export function readReady(payload: Buffer): Ready {
   };
   const limits = list.filter(([tag]) => tag === TAG.LIMIT).map(([, text]) => text.toString("utf8"));
   const [achieved, unwatched] = [number(TAG.NAMESPACES), number(TAG.UNWATCHED)];
-  return { achieved, unwatched, pid: number(TAG.PID), limits };
+  const gated = number(TAG.GATED) === 1;
+  return { achieved, unwatched, gated, pid: number(TAG.PID), limits };
 }

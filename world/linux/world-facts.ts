@@ -19,6 +19,8 @@ export type WorldFacts = {
   readonly quarantine: string;
   readonly holding: Holding;
   readonly network: NetworkHelper | undefined;
+  /** Whether gates hold. */
+  readonly gated: boolean;
   readonly mountedAt: bigint | null;
   readonly changes: ChangeReader;
   /** Whether an overlay of it keeps its marks as an ordinary user's does. */

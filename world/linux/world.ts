@@ -13,6 +13,7 @@ import { encodeExec, LinuxCommand } from "./command.ts";
 import { decodeFields, decodeNumber, encodeEmpty } from "./frame-codec.ts";
 import { FrameReader } from "./frame-reader.ts";
 import { Intruders } from "./intruders.ts";
+import { DefinedGates } from "./program-gates.ts";
 import { abortError, type Launched } from "./launch.ts";
 import { Owners } from "./owners.ts";
 import type { WorldFacts } from "./world-facts.ts";
@@ -35,6 +36,7 @@ export class LinuxWorld implements World {
   readonly mountedAt: bigint | null;
   readonly #facts: WorldFacts;
   readonly #owners = new Owners((frame) => this.#send(frame));
+  readonly #gates = new DefinedGates((frame) => this.#send(frame));
   readonly #strays: Strays;
   readonly #intruders: Intruders;
   readonly #launched: Launched;
@@ -83,7 +85,10 @@ export class LinuxWorld implements World {
       },
     });
     this.#intruders.claim(request.onViolation);
-    const frame = encodeExec(id, request);
+    const gated = request.gate !== undefined && this.#facts.gated;
+    // Its GATE goes before it.
+    const gate = gated && this.#loss === undefined ? this.#gates.numberOf(request.gate) : undefined;
+    const frame = encodeExec(id, request, gate);
     if (this.#loss !== undefined) {
       command.takeLoss(this.#loss);
       return command;

@@ -28,6 +28,8 @@ const NUMBERS: Readonly<Record<string, readonly [x64: number | null, arm64: numb
   clone3: [435, 435],
   creat: [85, null],
   delete_module: [176, 106],
+  execve: [59, 221],
+  execveat: [322, 281],
   fanotify_init: [300, 262],
   fchmod: [91, 52],
   fchmodat: [268, 53],

@@ -1,5 +1,6 @@
 import { assembleFilter, assembleGuard, assembleLogFilter, assembleShortFilter } from "./assemble.ts";
 import { FILE_CALLS } from "./file-calls.ts";
+import { START_CALLS } from "./start-calls.ts";
 import type { Architecture } from "./numbers.ts";
 import { DENIED, DENIED_TO_ALL, DENIED_TO_COMMANDS, type SeccompRule } from "./table.ts";
 
@@ -17,7 +18,7 @@ export type SeccompPrograms = {
   readonly recordFilter: Uint8Array | undefined;
 };
 
-/** With calls that change files told to a listener, or not: the same is refused. */
+/** With calls that change files told to a listener as well as those that start programs, or not: the same is refused. */
 export type SeccompVariants = { readonly plain: SeccompPrograms; readonly recording: SeccompPrograms };
 
 /** Commands are refused the same in both cases; where they have cgroups their leaders need some of it. */
@@ -47,12 +48,10 @@ function enforcing(
     filter: assembleFilter(all, architecture),
     guard: undefined,
     commandFilter: short(commands, architecture),
-    recordFilter: undefined,
+    recordFilter: assembleShortFilter(commands, architecture, START_CALLS),
   };
-  return {
-    plain,
-    recording: { ...plain, recordFilter: assembleShortFilter(commands, architecture, FILE_CALLS) },
-  };
+  const told = [...FILE_CALLS, ...START_CALLS];
+  return { plain, recording: { ...plain, recordFilter: assembleShortFilter(commands, architecture, told) } };
 }
 
 /** A task has one listener at most, and here the long filter has it: the calls are added there. */
@@ -62,12 +61,13 @@ function logging(
   architecture: Architecture,
 ): SeccompVariants {
   const plain: SeccompPrograms = {
-    filter: assembleLogFilter(all, architecture),
+    filter: assembleLogFilter(all, architecture, START_CALLS),
     guard: assembleGuard(DENIED, architecture),
     commandFilter: short(commands, architecture),
     recordFilter: undefined,
   };
-  return { plain, recording: { ...plain, filter: assembleLogFilter(all, architecture, FILE_CALLS) } };
+  const told = [...FILE_CALLS, ...START_CALLS];
+  return { plain, recording: { ...plain, filter: assembleLogFilter(all, architecture, told) } };
 }
 
 function short(rules: readonly SeccompRule[], architecture: Architecture): Uint8Array | undefined {

@@ -1,0 +1,245 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ExecRequest, ProgramEvent, ProgramGate, ProgramStart, World } from "../../world/backend.ts";
+import { LinuxBackend } from "../../world/linux/backend.ts";
+import { installationFor } from "../installation.ts";
+import { DISGUISES, OWN_WORDS } from "../program-disguises.ts";
+import { currentUser } from "../users.ts";
+
+/** What a world tells of programs, and how its gate holds, at the interface between world and broker. */
+describe.each(["direct", "overlay", "log"] as const)("starts of programs in a world of kind %s", (kind) => {
+  let folder = "";
+  let backend: LinuxBackend;
+  let world: World;
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), "sb-"));
+    const { root } = await installationFor(currentUser());
+    const { uid, gid } = currentUser();
+    const init = join(root, ".build/substrate-init");
+    const own = { strays: join(folder, ".strays"), quarantine: join(folder, ".quarantine") };
+    backend = new LinuxBackend({ init, uid, gid, ...own });
+    const layers = join(folder, "..", `${folder.split("/").at(-1)}-layers`);
+    const access = kind === "overlay" ? ({ kind, layers } as const) : ({ kind: "direct" } as const);
+    world = await backend.start(
+      "wld_programs",
+      {
+        project: folder,
+        identity: "x",
+        access,
+        files: { read: ["/**"], denyRead: [], write: [`${folder}/**`], denyWrite: [], seal: [] },
+        hidden: [],
+        sealed: [],
+        limits: {},
+        seccomp: kind === "log" ? "log" : "enforce",
+        strays: "refused",
+        network: { ports: [], ranges: [] },
+      },
+      AbortSignal.timeout(20_000),
+    );
+  });
+  afterAll(async () => {
+    await backend.close();
+    rmSync(folder, { recursive: true, force: true });
+    rmSync(`${folder}-layers`, { recursive: true, force: true });
+  });
+
+  type Told = {
+    readonly output: string;
+    readonly ending: unknown;
+    readonly starts: readonly ProgramStart[];
+    readonly events: readonly ProgramEvent[];
+  };
+
+  async function run(cmd: string, gate?: Partial<ProgramGate>): Promise<Told> {
+    const starts: ProgramStart[] = [];
+    const events: ProgramEvent[] = [];
+    let output = "";
+    const request: ExecRequest = {
+      argv: ["/bin/sh", "-c", cmd],
+      cwd: folder,
+      env: { PATH: "/usr/local/bin:/usr/bin:/bin" },
+      stdin: undefined,
+      background: "kill",
+      window: 1 << 20,
+      onOutput: (_stream, bytes) => {
+        output += Buffer.from(bytes).toString();
+      },
+      onViolation: () => undefined,
+      onPrograms: (batch) => events.push(...batch),
+      ...(gate === undefined
+        ? {}
+        : {
+            gate: {
+              names: [],
+              all: false,
+              refuses: true,
+              ...gate,
+              decide: (start, wait) => {
+                starts.push(start);
+                return gate.decide?.(start, wait) ?? false;
+              },
+            },
+          }),
+    };
+    const ending = await world.exec(request).ending;
+    return { output, ending, starts, events };
+  }
+
+  const no = { decide: () => false };
+
+  test("what no rule concerns starts without a question; the tree has parents, words and exit codes", async () => {
+    const told = await run("/bin/sh -c 'expr 1 + 1; exit 3'; echo $?", { ...no, names: ["sudo"] });
+    expect(told.output).toBe("2\n3\n");
+    expect(told.starts).toEqual([]);
+    expect(told.events).toMatchObject([
+      { kind: "started", number: 1, parent: 0, argv: ["/bin/sh", "-c", "expr 1 + 1; exit 3"], cut: false },
+      { kind: "started", number: 2, parent: 1, path: "/usr/bin/expr", argv: ["expr", "1", "+", "1"] },
+      { kind: "ended", number: 2, code: 0, signal: null, replaced: false },
+      { kind: "ended", number: 1, code: 3, signal: null },
+    ]);
+  });
+
+  test("a refused program does not start, its shell says 126 and goes on", async () => {
+    const told = await run("/usr/bin/expr 1 + 1; echo $?; expr 2 + 2; echo $?; echo on", {
+      ...no,
+      names: ["expr"],
+    });
+    expect(told.output).toMatch(/126\n.*126\non\n$/s);
+    // The second is looked for along PATH: /bin is /usr/bin there, and nobody is asked twice.
+    expect(told.output).not.toMatch(/^[24]$/m);
+    expect(told.starts).toMatchObject([
+      {
+        files: [
+          {
+            called: "/usr/bin/expr",
+            path: "/usr/bin/expr",
+            argv: ["/usr/bin/expr", "1", "+", "1"],
+            same: [],
+          },
+        ],
+      },
+      { files: [{ path: "/usr/bin/expr", argv: ["expr", "2", "+", "2"] }], cut: false, unread: null },
+    ]);
+    expect(told.events.every(({ kind }) => kind === "refused")).toBe(true);
+  });
+
+  test.each(DISGUISES)("%s does not hide a refused program; its twin starts", async (_what, cmd) => {
+    const whole = `rm -rf ./*; ${cmd}`;
+    const free = await run(whole);
+    expect(free.output).toMatch(/^2$|syntax error/m);
+    const refused = await run(whole, { ...no, names: ["expr"] });
+    expect(refused.output).not.toMatch(/^2$|syntax error/m);
+    expect(refused.starts.length).toBeGreaterThan(0);
+    // Asked about another program it starts, and nobody is asked but about what cannot be known.
+    const twin = await run(whole, { decide: () => true, names: ["sudo"] });
+    expect(twin.output).toBe(free.output);
+    expect(
+      twin.starts.every(({ unread, files }) => unread !== null || files.some(({ path }) => path === null)),
+    ).toBe(true);
+  });
+
+  test("no words in the registers that execve does not use make a start the command's own", async () => {
+    const refused = await run(OWN_WORDS, { ...no, names: ["expr"] });
+    expect(refused.output).not.toMatch(/^2$/m);
+    expect(refused.starts.length).toBeGreaterThan(0);
+    expect((await run(OWN_WORDS)).output).toBe("2\n");
+  });
+
+  test.each(["/proc/self/exe", "/proc//self/exe", "me/exe"])(
+    "%s is the caller's own program",
+    async (path) => {
+      const cmd = `ln -s /proc/self me; python3 -c 'import os; os.execv("${path}", ["x", "-c", "print(1 + 1)"])'`;
+      const decide = ({ files: [{ path }] }: ProgramStart): boolean => path?.includes("python") !== true;
+      const names = ["python3*"];
+      const real = /* The first one has to start. */ { seen: 0 };
+      const once = { decide: (start: ProgramStart) => decide(start) || real.seen++ === 0, names };
+      expect((await run(cmd)).output).toMatch(/^2$/m);
+      expect((await run(cmd, once)).output).not.toMatch(/^2$/m);
+      expect(real.seen).toBe(2);
+    },
+  );
+
+  test("a file in memory is asked about whatever its name", async () => {
+    const cmd = `python3 -c '
+import os
+fd = os.memfd_create("x")
+os.write(fd, open("/usr/bin/expr", "rb").read())
+os.execve(fd, ["x", "1", "+", "1"], {})'`;
+    const refused = await run(cmd, { ...no, names: ["sudo"] });
+    expect(refused.output).not.toMatch(/^2$/m);
+    expect(refused.starts).toMatchObject([{ files: [{ path: null }] }]);
+    expect((await run(cmd, { decide: () => true })).output).toBe("2\n");
+  });
+
+  test("an answer may take its time when it says so, and else the start is refused", async () => {
+    const late = (wait: boolean): Promise<Told> =>
+      run("expr 1 + 1; expr 2 + 2", {
+        names: ["expr"],
+        decide: async (_start, more) => {
+          if (wait) more(30_000);
+          await new Promise((resolve) => setTimeout(resolve, 2400));
+          return true;
+        },
+      });
+    const [waited, refused] = await Promise.all([late(true), late(false)]);
+    expect(waited.output).toBe("2\n4\n");
+    expect(refused.output).not.toMatch(/^[24]$/m);
+  });
+
+  test("a process that is killed while it waits has started nothing", async () => {
+    const decide = async (): Promise<boolean> => {
+      await new Promise((resolve) => setTimeout(resolve, 800));
+      return true;
+    };
+    const told = await run("expr 1 + 1 & sleep 0.2; kill -9 $!; sleep 1", { names: ["expr"], decide });
+    const started = told.events.flatMap((event) => (event.kind === "started" ? [event.path] : []));
+    expect(started).toEqual(["/usr/bin/sleep", "/usr/bin/sleep"]);
+  });
+
+  test("where nothing is refused, what is asked about starts at once and is told", async () => {
+    const told = await run("expr 1 + 1; true", { ...no, refuses: false, names: ["expr"] });
+    expect(told.output).toBe("2\n");
+    expect(told.starts).toMatchObject([{ files: [{ path: "/usr/bin/expr" }] }]);
+  });
+
+  test("commands that run at once have their own gates", async () => {
+    const cmd = "for i in 1 2 3 4 5 6 7 8 9; do expr 1 + 1; sleep 0.05; done";
+    const [closed, open, none] = await Promise.all([
+      run(cmd, { ...no, names: ["expr"] }),
+      run(cmd, { decide: () => true, names: ["expr"] }),
+      run(cmd),
+    ]);
+    expect([closed.starts.length, open.starts.length, none.starts.length]).toEqual([9, 9, 0]);
+    expect(closed.output).not.toMatch(/^2$/m);
+    expect([open.output, none.output]).toEqual(["2\n".repeat(9), "2\n".repeat(9)]);
+  });
+
+  test("programs that are looked for along PATH fail as they do without a gate", async () => {
+    const cmd = `exec 2>&1; nothing-of-that-name; echo $?; ./nowhere/x; echo $?; /etc/passwd; echo $?; ./; echo $?
+/etc/passwd/x; echo $?; python3 -c '
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+for path in [None, b"x" * 5000, b"/usr/bin/true"]:
+    libc.execve(path, ctypes.c_void_p(8), None)
+    print(ctypes.get_errno())'`;
+    const [gated, free] = [await run(cmd, { ...no, names: ["expr"] }), await run(cmd)];
+    expect(gated.output).toBe(free.output);
+    expect(gated.output).toContain("127\n");
+  });
+
+  test("a thousand programs have a thousand lines, in order, each below its parent", async () => {
+    const told = await run("i=0; while [ $i -lt 1000 ]; do /bin/true; i=$((i+1)); done", {
+      ...no,
+      names: ["expr"],
+    });
+    const started = told.events.filter(({ kind }) => kind === "started");
+    const ended = told.events.filter(({ kind }) => kind === "ended");
+    expect([started.length, ended.length]).toEqual([1000, 1000]);
+    expect(
+      started.every(({ kind, ...rest }) => kind === "started" && "parent" in rest && rest.parent === 0),
+    ).toBe(true);
+  });
+});

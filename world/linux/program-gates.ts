@@ -1,0 +1,93 @@
+import { FRAME, TAG } from "../../schemas/generated/frames.ts";
+import type { ProgramFile, ProgramGate, ProgramStart } from "../programs.ts";
+import { decodeFields, decodeNumber, encodeFields, type Field } from "./frame-codec.ts";
+
+/** The gates that init has been told of: commands with equal ones name one, and init keeps the last. */
+export class DefinedGates {
+  readonly #send: (frame: Buffer) => void;
+  #last: ProgramGate | undefined;
+  #number = 0;
+
+  constructor(send: (frame: Buffer) => void) {
+    this.#send = send;
+  }
+
+  /** The number that an EXEC sent right after this call names it by. */
+  numberOf(gate: ProgramGate): number {
+    if (this.#last !== undefined && isSame(this.#last, gate)) return this.#number;
+    this.#last = gate;
+    this.#number = (this.#number % 0xffff_ffff) + 1;
+    this.#send(
+      encodeFields(FRAME.GATE, this.#number, [
+        ...gate.names.map((name): Field => [TAG.ASKED_NAME, name]),
+        ...(gate.folders ?? []).map((folder): Field => [TAG.FOLDER, folder]),
+        ...(gate.all ? [[TAG.ASKS_ALL, 1] as const] : []),
+        ...(gate.refuses ? [[TAG.REFUSES, 1] as const] : []),
+      ]),
+    );
+    return this.#number;
+  }
+}
+
+/** Names are made once for a policy, and gates once for a command. */
+function isSame(one: ProgramGate, other: ProgramGate): boolean {
+  if (one.all !== other.all || one.refuses !== other.refuses) return false;
+  return isSameList(one.names, other.names) && isSameList(one.folders ?? [], other.folders ?? []);
+}
+
+function isSameList(one: readonly string[], other: readonly string[]): boolean {
+  return one === other || (one.length === other.length && one.every((word, index) => word === other[index]));
+}
+
+/** Asks the gate about the start that a STARTING tells of, and sends what it answers. */
+export async function answerStart(
+  gate: ProgramGate,
+  id: number,
+  payload: Buffer,
+  send: (frame: Buffer) => void,
+): Promise<void> {
+  const { start, token } = decodeStart(payload);
+  const answer = (field: Field | undefined): void => {
+    if (token !== undefined)
+      send(encodeFields(FRAME.ANSWER, id, [[TAG.TOKEN, token], ...(field === undefined ? [] : [field])]));
+  };
+  const may = await gate.decide(start, (milliseconds) => answer([TAG.WAIT, Math.ceil(milliseconds)]));
+  answer(may ? [TAG.MAY, 1] : undefined);
+}
+
+type MutableFile = { called: string; path: string | null; argv: readonly string[]; same: string[] };
+
+/** `token`: the bytes that an answer names it by; undefined: nobody waits for one. */
+export function decodeStart(payload: Buffer): { readonly start: ProgramStart; readonly token?: Uint8Array } {
+  const files: MutableFile[] = [];
+  let [pid, cut, unread, token]: [number, boolean, string | null, Buffer | undefined] = [
+    0,
+    false,
+    null,
+    undefined,
+  ];
+  for (const [tag, bytes] of decodeFields(payload)) {
+    const file = files.at(-1);
+    if (tag === TAG.TOKEN) token = Buffer.from(bytes);
+    else if (tag === TAG.CALLER) pid = decodeNumber(bytes);
+    else if (tag === TAG.CALLED) files.push({ called: text(bytes), path: null, argv: [], same: [] });
+    else if (tag === TAG.CUT) cut = true;
+    else if (tag === TAG.UNREADABLE) unread = text(bytes);
+    else if (file === undefined) throw new RangeError(`Field ${tag} of STARTING belongs to no file`);
+    else if (tag === TAG.REAL) file.path = text(bytes);
+    else if (tag === TAG.SAME) file.same.push(text(bytes));
+    else if (tag === TAG.WORDS) file.argv = wordsOf(bytes);
+  }
+  const [first, ...more] = files satisfies ProgramFile[];
+  if (first === undefined) throw new RangeError("STARTING tells of no file");
+  return { start: { pid, files: [first, ...more], cut, unread }, ...(token === undefined ? {} : { token }) };
+}
+
+/** A NUL stands behind each word. */
+export function wordsOf(bytes: Buffer): readonly string[] {
+  return bytes.length === 0 ? [] : text(bytes.subarray(0, bytes.length - 1)).split("\0");
+}
+
+function text(bytes: Buffer): string {
+  return bytes.toString("utf8");
+}
