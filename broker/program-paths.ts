@@ -6,9 +6,10 @@ import type { Program } from "./policy/index.ts";
 /** How long an answer is believed, in milliseconds: what commands repeat costs no look at the disk. */
 export const BELIEVED_MS = 500;
 
-/** Answers kept, and folders of PATH that are looked into. */
 const MAX_KEPT = 4096;
-const MAX_FOLDERS = 64;
+
+/** Folders of PATH that are looked into; one costs three microseconds. Shims know the number (`shim/program.h`). */
+const MAX_FOLDERS = 256;
 
 export class ProgramPaths {
   readonly #kept = new Map<string, Program | null>();

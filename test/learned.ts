@@ -26,11 +26,15 @@ export type Told = {
   /** Instead of a command: a connection to `host:port` that reached a server, or why it did not. */
   readonly to?: string;
   readonly failed?: string;
+  /** Instead of a command: the file of a program that a running command started, and whether its words were cut. */
+  readonly program?: string;
+  readonly cut?: boolean;
 };
 
 /** The last line of a command that the policy `p` would have stopped. */
 export function span(told: Told, index = 0): Span {
   if (told.to !== undefined) return connection(told, told.to, index);
+  if (told.program !== undefined) return program(told, told.program, index);
   const cmd = told.argv === undefined ? (told.cmd ?? "true") : JSON.stringify(told.argv);
   return {
     ...GOOD,
@@ -44,6 +48,20 @@ export function span(told: Told, index = 0): Span {
     decision: { verdict: told.verdict ?? "would_deny", mode: "observe", rule: null },
     redacted: told.redacted === true ? [{ kind: "token", place: "cmd" }] : [],
     fs_diff: GOOD.fs_diff === null ? null : { ...GOOD.fs_diff, world_only: [...(told.writes ?? [])] },
+  };
+}
+
+function program(told: Told, path: string, index: number): Span {
+  const { program: _path, argv: _argv, cut = false, ...rest } = told;
+  const started_at = "2026-01-01T00:00:00.000000Z";
+  return {
+    ...span({ ...rest, cmd: "make" }, index),
+    event_type: "violation",
+    outcome: null,
+    fs_diff: null,
+    redacted: [],
+    violation: { kind: "program", subject: told.cmd ?? JSON.stringify(told.argv) },
+    program: { path, pid: 7, started_at, cut, replaced: false },
   };
 }
 

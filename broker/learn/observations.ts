@@ -31,7 +31,7 @@ export type ObservedViolation = { readonly kind: string; readonly subject: strin
 
 /** Spans that nothing can be learned from, counted. */
 export type Skipped = {
-  /** The command was changed before it was recorded: what ran is not known. */
+  /** It was changed, or cut, before it was recorded, or its file is not known: what ran is not known. */
   readonly redacted: number;
   /** More distinct commands or paths than are looked at. */
   readonly beyond: number;
@@ -95,6 +95,8 @@ export class Observations {
     for (const path of span.fs_diff?.world_only ?? [])
       this.#keep(this.#writes, path, { path, cwd: span.cwd ?? "/", seen });
     if (span.event_type === "connection") return this.#addConnection(span, seen);
+    if (span.event_type === "violation" && span.violation?.kind === "program")
+      return this.#addProgram(span, span.violation.subject, seen);
     if (isOfWorld(span)) return this.#addViolation(span, seen);
     if (span.decision !== null && STOPPED.has(span.decision.verdict)) this.#addCommand(span, seen);
   }
@@ -126,6 +128,16 @@ export class Observations {
     const key = `${host} ${port}`;
     const reached = address !== null || this.#connections.get(key)?.reached === true;
     this.#keep(this.#connections, key, { host, port, reached, reason, seen });
+  }
+
+  /** What a rule stopped, or would have, when a running command started it. Its words say what ran only if all are known. */
+  #addProgram({ decision, program, cwd }: Span, text: string, seen: Seen): void {
+    if (decision === null || !STOPPED.has(decision.verdict)) return;
+    const argv = argvIn(text);
+    const isKnown = program?.cut === false && cwd !== null && !text.includes("[redacted:");
+    // In which folder './x' was meant is not told.
+    if (argv?.[0]?.startsWith("/") !== true || !isKnown) this.#redacted += 1;
+    else this.#keep(this.#commands, `${cwd}\0${text}`, { text, argv, cwd, seen });
   }
 
   #addViolation({ violation }: Span, seen: Seen): void {

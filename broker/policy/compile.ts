@@ -8,6 +8,7 @@ import { notYet } from "./not-yet.ts";
 import { readPattern } from "./pattern.ts";
 import { indexRules } from "./rule-index.ts";
 import { readingOf, type Rule, type RuleList, type RuleSet } from "./rule-set.ts";
+import { StartNames } from "./start-names.ts";
 
 /** Where the keys of a document stand in its file. */
 export interface Places {
@@ -104,6 +105,7 @@ function assemble(
       require: source("approval", "require"),
       write: source("fs", "write"),
       denyWrite: source("fs", "deny_write"),
+      memory: source("commands", "memory_programs"),
     },
   };
   return {
@@ -115,6 +117,7 @@ function assemble(
     source: places.file,
     document,
     rules: set,
+    starts: new StartNames(set, before.policy?.starts),
     net,
     notes,
   };

@@ -3,6 +3,7 @@ import type { PolicyNet } from "../network/entries.ts";
 import type { Builtins } from "./builtins.ts";
 import type { CanonicalTexts } from "./hash.ts";
 import type { KnownRules, RuleSet } from "./rule-set.ts";
+import type { StartNames } from "./start-names.ts";
 import type { YamlFile } from "./yaml-file.ts";
 
 export type { DecisionRule, PolicyMode, Verdict };
@@ -52,6 +53,8 @@ export interface CompiledPolicy {
   readonly source: string;
   readonly document: PolicyDocument;
   readonly rules: RuleSet;
+  /** Whose starts it may have something to say about. */
+  readonly starts: StartNames;
   /** `net.allowed`, its presets not yet expanded. */
   readonly net: PolicyNet;
   /** Sentences about what is written and does nothing: keys that this version does not carry out, entries that open nothing. */

@@ -18,7 +18,7 @@ export interface Findings {
   readonly allowedBy: DecisionRule | null;
 }
 
-const VERDICTS: Readonly<Partial<Record<RuleList, Finding["verdict"]>>> = {
+export const VERDICTS: Readonly<Partial<Record<RuleList, Finding["verdict"]>>> = {
   "commands.denied": "deny",
   "commands.ask": "ask",
   "commands.isolated": "isolate",
@@ -145,7 +145,7 @@ function byAllowedList(policy: CompiledPolicy, matched: Matched): Finding[] {
   });
 }
 
-const LISTED: ReadonlySet<RuleList> = new Set<RuleList>([
+export const LISTED: ReadonlySet<RuleList> = new Set<RuleList>([
   "commands.allowed",
   "commands.isolated",
   "commands.ask",
@@ -186,7 +186,7 @@ function rulesOf(matched: Matched, list: RuleList): DecisionRule[] {
     .map(({ rule, fragment }) => named(rule, fragment));
 }
 
-function named(rule: Rule, fragment: string): DecisionRule {
+export function named(rule: Rule, fragment: string): DecisionRule {
   const { list, pattern, source, reason } = rule;
   return { list, pattern, fragment, source, ...(reason === undefined ? {} : { reason }) };
 }
@@ -198,9 +198,10 @@ const KEYS = {
   require: "approval.require",
   write: "fs.write",
   denyWrite: "fs.deny_write",
+  memory: "commands.memory_programs",
 } as const;
 
-function keyRule(
+export function keyRule(
   policy: CompiledPolicy,
   key: keyof typeof KEYS,
   pattern: string,

@@ -1,5 +1,7 @@
 /** The face of the policy engine: what the rest of the broker may use. Everything here but `loadPolicy` is pure. */
 export type { CommandWord, OpaqueSpot, ReadCommand, SimpleCommand } from "./command.ts";
+export { type StartDecision, type StartFinding, type StartWarning, decideStart } from "./decide-start.ts";
+export { type ConcernedStarts, concernedStarts } from "./start-names.ts";
 export { decide, decideAll, decideBoth } from "./decide.ts";
 export type {
   CompiledPolicy,
@@ -17,4 +19,4 @@ export type {
 export { loadPolicy, parsePolicy } from "./load.ts";
 export { HOME_MARK } from "./command.ts";
 export { rehearse } from "./rehearse.ts";
-export { readArgv, readShell, withVariables } from "./read.ts";
+export { isReadable, readArgv, readShell, withVariables } from "./read.ts";

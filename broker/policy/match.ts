@@ -30,7 +30,8 @@ export function stageMatches(stage: StagePattern, command: PreparedCommand, read
   return argumentsMatch(stage, command, reading);
 }
 
-function programMatches(stage: StagePattern, command: PreparedCommand, reading: Reading): boolean {
+/** Whether a pattern is about this program, whatever its words are. */
+export function programMatches(stage: StagePattern, command: PreparedCommand, reading: Reading): boolean {
   if (stage.bare && reading === "refusing")
     return stage.programName !== null && command.names.includes(stage.programName);
   const wanted = patternText(stage.program, command.where);

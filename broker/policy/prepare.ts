@@ -87,7 +87,7 @@ function realNames({ path, real }: Found): readonly string[] {
 }
 
 /** Programs that are another one by the name they are called by: that one is meant, by its own name. */
-const MULTIPLE: ReadonlySet<string> = new Set([
+export const MULTIPLE: ReadonlySet<string> = new Set([
   "busybox",
   "toybox",
   "coreutils",

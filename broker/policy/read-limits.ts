@@ -20,6 +20,18 @@ export const MAX_FRAGMENTS = 2000;
 export const MAX_TEXT_IN_ALL = 2 * MAX_TEXT_LENGTH + 4096;
 export const MAX_WRAPPERS = 8;
 
+/**
+ * Of a program and its arguments, where there is no shell text to parse: what xargs puts on one line (POSIX 2024, `xargs -s`;
+ * GNU: 128 KiB). To decide about as many words takes up to 100 ms, and 2 MB took a second.
+ */
+export const MAX_WORDS_LENGTH = 128 * 1024;
+
+/** Why the words of an argv are not read at all; null when they may be. Scripts among them (`sh -c`) have their own limits. */
+export function refuseToReadWords(text: string): string | null {
+  if (text.length <= MAX_WORDS_LENGTH) return null;
+  return `A program and arguments of at most ${MAX_WORDS_LENGTH} characters can be read, these have ${text.length}`;
+}
+
 /** Why this text is not read at all, as a sentence; null when it may be parsed. Looks at 64 KiB at most. */
 export function refuseToRead(text: string): string | null {
   if (text.length > MAX_TEXT_LENGTH) {

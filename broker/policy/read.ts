@@ -1,7 +1,7 @@
 import { CommandCollector } from "./collect.ts";
 import type { CommandAssignment, ReadCommand } from "./command.ts";
 import { literalWord } from "./read-word.ts";
-import { refuseToRead } from "./read-limits.ts";
+import { refuseToRead, refuseToReadWords } from "./read-limits.ts";
 import { collectScript } from "./read-script.ts";
 import { MAX_READING_MS, readInTime } from "./read-time.ts";
 
@@ -15,6 +15,11 @@ export function readShell(text: string, shell: "sh" | "bash" = "sh"): ReadComman
   return collect("shell", text, text.length, (collector) =>
     collectScript(collector, { text, shell, depth: 0, moves: [], input: null, place: null, inside: [] }),
   );
+}
+
+/** Whether {@link readArgv} looks at so many words at all. */
+export function isReadable(argv: readonly string[]): boolean {
+  return refuseToReadWords(argv.join(" ")) === null;
 }
 
 /** Reads a program and its arguments that no shell will see. Wrappers in it are unwrapped all the same. */
@@ -75,7 +80,7 @@ function collect(
   length: number,
   read: (collector: CommandCollector) => void,
 ): ReadCommand {
-  const refusal = refuseToRead(text);
+  const refusal = form === "argv" ? refuseToReadWords(text) : refuseToRead(text);
   if (refusal !== null) return unread(new CommandCollector(collectScript), form, text, refusal);
   let collector = new CommandCollector(collectScript);
   try {

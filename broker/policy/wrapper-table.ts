@@ -193,6 +193,7 @@ export const WRAPPERS: ReadonlyMap<string, WrapperOptions> = new Map<string, Wra
   ["firejail", {}],
   ["busybox", {}],
   ["toybox", {}],
+  ["coreutils", {}],
   [
     "watch",
     {

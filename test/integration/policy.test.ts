@@ -94,6 +94,7 @@ describe.each(actors())("a policy that enforces, as $kind", (actor) => {
           parent_span: reply.span_id,
           decision: { rule: { list: "commands.warn" } },
         },
+        { event_type: "exec", parent_span: reply.span_id },
       ],
     });
   });

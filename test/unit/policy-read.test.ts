@@ -48,6 +48,14 @@ describe("the shell reader", () => {
     expect([form, operator]).toEqual(["argv", null]);
   });
 
+  test("reads an argument list of 128 KiB, and says of a longer one that it did not", () => {
+    const long = ["a", "x".repeat(128 * 1024 - 2)];
+    expect(readArgv(long)).toMatchObject({ fragments: [{ words: [{ text: "a" }, {}] }], incomplete: false });
+    expect(readArgv([...long, ""])).toMatchObject({ fragments: [], opaque: [{}], incomplete: true });
+    // A script among the words has the limit of a script.
+    expect(readArgv(["sh", "-c", "true ".repeat(20_000)]).incomplete).toBe(true);
+  });
+
   test("an empty command has nothing in it", () => {
     for (const read of [readShell(""), readShell(" \n# x"), readArgv([])]) {
       expect(read).toMatchObject({ fragments: [], opaque: [], incomplete: false });

@@ -1,0 +1,239 @@
+/** What the policies say of a program that a running command starts, whoever starts it and by whatever name. Pure. */
+import type { ProgramStart } from "../../world/backend.ts";
+import type { SimpleCommand } from "./command.ts";
+import type { CompiledPolicy, DecisionRule, PolicyMode, Where } from "./decision.ts";
+import { keyRule, LISTED, named, VERDICTS } from "./findings.ts";
+import { baseName } from "./inner.ts";
+import { programMatches } from "./match.ts";
+import { prepare, type PreparedCommand } from "./prepare.ts";
+import { matchingRules, type Rule } from "./rule-set.ts";
+import { speaksOfStarts } from "./start-names.ts";
+import { isMany, readingsOf, type StartReading } from "./start-readings.ts";
+
+/** Something that speaks against a start. */
+export interface StartFinding {
+  readonly verdict: "deny" | "ask" | "isolate";
+  readonly rule: DecisionRule;
+  readonly policyId: string;
+  /** The command that the rule is about: the start itself, or what it starts in turn; null: what runs inside it, or a key decided. */
+  readonly command: SimpleCommand | null;
+}
+
+export interface StartDecision {
+  readonly mode: PolicyMode;
+  /** The strictest first, and of those the first that was found. */
+  readonly found: readonly StartFinding[];
+  /** Rules of `commands.warn`, each once. */
+  readonly warnings: readonly StartWarning[];
+}
+
+export type StartWarning = Pick<StartFinding, "rule" | "command">;
+
+const STRICTEST_FIRST = ["deny", "ask", "isolate"] as const;
+
+/**
+ * A rule that refuses counts when any reading of any of the files meets it; a list of all that may run is satisfied by the path
+ * of the file that was asked for. What a policy says of the words of a command line alone (`shell_operators`, `opaque`,
+ * `approval.require`) says nothing here, and what a command writes is the world's affair.
+ */
+export function decideStart(
+  policies: readonly [CompiledPolicy, ...CompiledPolicy[]],
+  start: ProgramStart,
+  wheres: readonly [Where, ...Where[]],
+): StartDecision {
+  const judged = wheres.flatMap((where) => {
+    const files = start.files.map((file) => readingsOf(file, where));
+    return policies.map((policy) => judgeStart(policy, start, files));
+  });
+  const silent = policies.find(({ document }) => document.approval?.interactive === false);
+  const found = judged.flatMap((one) => one.found).map((one) => (silent === undefined ? one : unasked(one)));
+  // The first of the places is the usual one.
+  const told = judged.slice(0, policies.length).flatMap((one) => one.warnings);
+  return {
+    mode: policies.some(({ mode }) => mode === "enforce") ? "enforce" : "observe",
+    found: STRICTEST_FIRST.flatMap((verdict) => found.filter((one) => one.verdict === verdict)),
+    warnings: told.filter(({ rule }, index) => told.findIndex((one) => isSame(one.rule, rule)) === index),
+  };
+}
+
+function isSame(one: DecisionRule, other: DecisionRule): boolean {
+  return one.source === other.source && one.pattern === other.pattern;
+}
+
+/** Where nobody may be asked, what asks is refused. */
+function unasked(finding: StartFinding): StartFinding {
+  if (finding.verdict !== "ask") return finding;
+  const silent = "Nobody may be asked: approval.interactive is false";
+  return refusing(finding, silent);
+}
+
+function refusing(finding: StartFinding, why: string): StartFinding {
+  const { rule } = finding;
+  const reason = rule.reason === undefined ? why : `${rule.reason} (${why})`;
+  return { ...finding, verdict: "deny", rule: { ...rule, reason } };
+}
+
+interface Judged {
+  readonly found: readonly StartFinding[];
+  readonly warnings: readonly StartWarning[];
+}
+
+type Files = readonly (readonly StartReading[])[];
+
+function judgeStart(policy: CompiledPolicy, start: ProgramStart, files: Files): Judged {
+  const matched = files.flat().flatMap((reading) => matchesOf(policy, reading));
+  const [asked = []] = files;
+  return {
+    found: [
+      ...matched.flatMap((match) => finding(policy, match)).map(shownIn(start)),
+      ...withoutFile(policy, start),
+      ...notKnown(policy, start),
+      ...perhaps(policy, start, files.flat()),
+      ...notListed(policy, start, asked),
+    ],
+    warnings: matched
+      .filter(({ rule }) => rule.list === "commands.warn")
+      .map(({ rule, command }) => ({ rule: named(rule, command.fragment), command })),
+  };
+}
+
+interface Match {
+  readonly rule: Rule;
+  readonly command: SimpleCommand;
+  readonly isInside: boolean;
+}
+
+function matchesOf(policy: CompiledPolicy, { commands, inside, where }: StartReading): Match[] {
+  return commands.flatMap((command) =>
+    rulesFor(policy, command, where)
+      .filter(speaksOfStarts)
+      .map((rule) => ({ rule, command, isInside: inside.includes(command) })),
+  );
+}
+
+function rulesFor({ rules }: CompiledPolicy, command: SimpleCommand, where: Where): readonly Rule[] {
+  const prepared = prepare(command, where);
+  return prepared === null
+    ? []
+    : matchingRules(rules, prepared).sort((one, other) => one.order - other.order);
+}
+
+function finding(policy: CompiledPolicy, { rule, command, isInside }: Match): StartFinding[] {
+  const verdict = VERDICTS[rule.list];
+  if (verdict === undefined) return [];
+  const said = named(rule, command.fragment);
+  return [{ verdict, rule: said, policyId: policy.id, command: isInside ? null : command }];
+}
+
+/** A person is asked about all the words or none. */
+function shownIn({ cut }: ProgramStart): (finding: StartFinding) => StartFinding {
+  return (found) =>
+    cut && found.verdict === "ask" ? refusing(found, "It has more words than a person can be shown") : found;
+}
+
+/** A file in memory, or one that was removed: no rule knows it, and nobody can look at it afterwards. */
+function withoutFile(policy: CompiledPolicy, { files }: ProgramStart): StartFinding[] {
+  const file = files.find(({ path }) => path === null);
+  return file === undefined || mayRunFromMemory(policy)
+    ? []
+    : [denial(policy, "memory", "memory_programs: deny", wordsOf(file.argv), WITHOUT_FILE)];
+}
+
+const WITHOUT_FILE = "A program without a file may be any program: it is in memory, or was removed";
+
+function mayRunFromMemory({ document }: CompiledPolicy): boolean {
+  return document.commands?.memory_programs === "allow";
+}
+
+/** What would run may be what any rule is about. */
+function notKnown(policy: CompiledPolicy, { unread, files: [file] }: ProgramStart): StartFinding[] {
+  if (unread === null) return [];
+  const fragment = wordsOf(file.argv);
+  const reason = `What would run cannot be told: ${unread}`;
+  if (!mayRunFromMemory(policy)) return [denial(policy, "memory", "memory_programs: deny", fragment, reason)];
+  return policy.rules.all.flatMap((rule) =>
+    speaksOfStarts(rule) ? unsure(policy, rule, fragment, reason) : [],
+  );
+}
+
+/** Rules about a program that is started with more words than are told here. */
+function perhaps(
+  policy: CompiledPolicy,
+  { cut, files: [file] }: ProgramStart,
+  readings: readonly StartReading[],
+): StartFinding[] {
+  const reason = "It has more words than can be looked at, and they may be what the rule is about";
+  const whole = readings.some(({ hidden }) => hidden) ? policy.rules.all.filter(speaksOfStarts) : [];
+  const about = cut ? readings.flatMap((reading) => rulesAbout(policy, reading)) : [];
+  return [...new Set([...about, ...whole])].flatMap((rule) =>
+    unsure(policy, rule, wordsOf(file.argv), reason),
+  );
+}
+
+function rulesAbout({ rules }: CompiledPolicy, { commands, where }: StartReading): readonly Rule[] {
+  return commands.flatMap((command) => {
+    const prepared = prepare(command, where);
+    if (prepared === null) return [];
+    const own = prepared.names.flatMap((name) => rules.byProgram.get(name)?.all ?? []);
+    return [...rules.anyProgram, ...own].filter((rule) => speaksOfStarts(rule) && isAbout(rule, prepared));
+  });
+}
+
+function isAbout({ stages: [stage] }: Rule, prepared: PreparedCommand): boolean {
+  return stage !== undefined && programMatches(stage, prepared, "refusing");
+}
+
+/** A rule that may be meant: nobody can be asked about what is not known. */
+function unsure(policy: CompiledPolicy, rule: Rule, fragment: string, reason: string): StartFinding[] {
+  const verdict = VERDICTS[rule.list];
+  if (verdict === undefined) return [];
+  const said = { ...named(rule, fragment), reason };
+  return [{ verdict: verdict === "ask" ? "deny" : verdict, rule: said, policyId: policy.id, command: null }];
+}
+
+/** A list that is not empty is all that may be started; what asks or is isolated is listed there and counts. */
+function notListed(
+  policy: CompiledPolicy,
+  start: ProgramStart,
+  asked: readonly StartReading[],
+): StartFinding[] {
+  if (policy.rules.count["commands.allowed"] === 0) return [];
+  const { cut, files } = start;
+  const [file] = files;
+  const isListed = (reading: StartReading): boolean =>
+    [reading.commands[0], ...reading.inside].every((command) =>
+      rulesFor(policy, command, reading.where).some(
+        (rule) => LISTED.has(rule.list) && (!cut || saysAllWords(rule)),
+      ),
+    );
+  const paths = asked.filter(({ isPath }) => isPath);
+  // Which of its programs such a file is, its caller says.
+  const claims = isMany(file) && !paths.some((one) => isCalledSo(one, file.argv[0])) ? asked : [];
+  if (paths.some(isListed) && claims.every(isListed)) return [];
+  const reason = "commands.allowed is not empty, and nothing in it matches this program";
+  return [denial(policy, "allowed", policy.rules.allowedInWords, wordsOf(file.argv), reason)];
+}
+
+/** `git *`: whatever words follow, unless some of them load code. */
+function saysAllWords({ stages: [stage] }: Rule): boolean {
+  return stage?.rest === true && stage.facts.loadsCode === undefined;
+}
+
+function isCalledSo({ commands: [{ words }] }: StartReading, name: string | undefined): boolean {
+  return baseName(words[0]?.text ?? "") === baseName(name ?? "");
+}
+
+function denial(
+  policy: CompiledPolicy,
+  key: "allowed" | "memory",
+  pattern: string,
+  fragment: string,
+  reason: string,
+): StartFinding {
+  const rule = keyRule(policy, key, pattern, fragment, reason);
+  return { verdict: "deny", rule, policyId: policy.id, command: null };
+}
+
+function wordsOf(argv: readonly string[]): string {
+  return argv.join(" ");
+}
