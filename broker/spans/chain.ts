@@ -25,10 +25,17 @@ export function linkLine(
   head: Head,
 ): { readonly line: string; readonly head: Head } {
   const seq = head.seq + 1;
-  const json = JSON.stringify({ ...record, seq, prev: head.hash });
+  const link = { seq, prev: head.hash };
+  // A copy with two fields more costs as much as the text, so it is made only where a field would come twice.
+  const json = "seq" in record ? JSON.stringify({ ...record, ...link }) : joined(record, link);
   const body = json.slice(0, -1);
   const hash = hashOf(body);
   return { line: `${body},"hash":"${hash}"}`, head: { seq, hash } };
+}
+
+/** The JSON of both as one object; neither is empty. */
+function joined(record: object, more: object): string {
+  return `${JSON.stringify(record).slice(0, -1)},${JSON.stringify(more).slice(1)}`;
 }
 
 /** Reads the end of a line, given as its bytes, and checks that its content is what it states. */

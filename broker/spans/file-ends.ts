@@ -67,3 +67,15 @@ function lastNewline(file: number, end: number): number {
   }
   return -1;
 }
+
+/** The number of a file's first line; undefined when it has none, or one that is no span. */
+export function firstSeq(file: number, size: number): number | undefined {
+  if (fstatSync(file).size === 0) return undefined;
+  try {
+    const { seq } = JSON.parse(firstLine(file, size) ?? "") as { seq?: unknown };
+    return Number.isSafeInteger(seq) ? (seq as number) : undefined;
+  } catch {
+    // Whatever it is, `trace verify` says so, ignoring: the chain goes on from the last line.
+    return undefined;
+  }
+}

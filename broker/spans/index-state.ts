@@ -7,7 +7,7 @@ import type { Position } from "./trace-log.ts";
 export type Watermark = { readonly end: Position; readonly head: Head };
 
 /** How the rows are written. An index of another form is made again from the trace. */
-const FORM = 2;
+const FORM = 3;
 
 const MAX_LOST_HEADS = 16;
 

@@ -2,6 +2,7 @@
 import { RUNNING } from "./span-order.ts";
 import type { SpanRecord } from "./trace.ts";
 import type { Extent } from "./trace-log.ts";
+import { isOpening } from "./two-lines.ts";
 
 export type SpanEntry = {
   /** Number of the line by which the span is listed: its first. */
@@ -9,6 +10,8 @@ export type SpanEntry = {
   readonly agent: string | null;
   readonly session: string | null;
   readonly parent: string | null;
+  /** A program that a command started: there are so many that they have a list of their own. */
+  readonly isProgram: boolean;
   readonly verdict: string | null;
   /** `running` while the command does; null where there is none. */
   readonly outcome: string | null;
@@ -30,11 +33,12 @@ export type StoredEntry = readonly [
   outcome: string | null,
   at: number,
   ran: number,
+  isProgram: 0 | 1,
   ...extents: number[],
 ];
 
-/** LMDB throws at keys of more than 1,978 bytes; a parent may be whatever a caller says. */
-const MAX_PARENT = 128;
+/** No id is longer; LMDB throws at keys of more than 1,978 bytes, and a caller may name whatever it likes. */
+export const MAX_ID = 128;
 
 /** `ends` says that no second line will follow. */
 export function entryOf(record: SpanRecord, seq: number, start: Extent, ends: boolean): SpanEntry {
@@ -43,7 +47,8 @@ export function entryOf(record: SpanRecord, seq: number, start: Extent, ends: bo
     seq,
     agent,
     session,
-    parent: parent !== null && parent.length > MAX_PARENT ? null : parent,
+    parent: parent !== null && parent.length > MAX_ID ? null : parent,
+    isProgram: record.event_type === "exec",
     verdict: record.decision?.verdict ?? null,
     outcome: ends ? (record.outcome ?? null) : RUNNING,
     at: Date.parse(record.ts),
@@ -58,17 +63,32 @@ export function endedEntry(entry: SpanEntry, record: SpanRecord, end: Extent): S
 }
 
 export function stored(entry: SpanEntry): StoredEntry {
-  const { seq, agent, session, parent, verdict, outcome, at, ran, start, end } = entry;
+  const { seq, agent, session, parent, isProgram, verdict, outcome, at, ran, start, end } = entry;
   const extents = end === undefined ? [start] : [start, end];
   const numbers = extents.flatMap(({ file, offset, length }) => [file, offset, length]);
-  return [seq, agent, session, parent, verdict, outcome, at, ran, ...numbers];
+  return [seq, agent, session, parent, verdict, outcome, at, ran, isProgram ? 1 : 0, ...numbers];
 }
 
 export function read(row: StoredEntry): SpanEntry {
-  const [seq, agent, session, parent, verdict, outcome, at, ran, ...numbers] = row;
+  const [seq, agent, session, parent, verdict, outcome, at, ran, program, ...numbers] = row;
   const start = extentAt(numbers, 0);
-  const entry = { seq, agent, session, parent, verdict, outcome, at, ran, start };
+  const entry = { seq, agent, session, parent, isProgram: program === 1, verdict, outcome, at, ran, start };
   return numbers.length > 3 ? { ...entry, end: extentAt(numbers, 3) } : entry;
+}
+
+/** What is known of a span with a line more that is older; undefined when the line adds nothing. */
+export function olderEntry(
+  known: SpanEntry | undefined,
+  line: SpanRecord & { readonly seq: number },
+  extent: Extent,
+): SpanEntry | undefined {
+  const ends = !isOpening(line);
+  if (known === undefined) return entryOf(line, line.seq, extent, ends);
+  if (known.seq < line.seq)
+    return known.end === undefined && ends ? endedEntry(known, line, extent) : undefined;
+  if (known.seq === line.seq) return undefined;
+  const ran = Math.max(0, known.at - Date.parse(line.ts));
+  return { ...known, seq: line.seq, ran, start: extent, end: known.end ?? known.start };
 }
 
 function extentAt(numbers: readonly number[], from: number): Extent {

@@ -5,44 +5,57 @@
 import { type Database, open, type RootDatabase } from "lmdb";
 import { refuseDamaged } from "./database-file.ts";
 import type { Changes } from "./follower.ts";
+import { firstOf, writeInTurns } from "./in-turns.ts";
 import { IndexState, type Watermark } from "./index-state.ts";
-import { endedEntry, entryOf, read, type SpanEntry, stored, type StoredEntry } from "./span-entry.ts";
+import { SpanChildren } from "./span-children.ts";
 import {
-  endScopes,
+  endedEntry,
+  entryOf,
+  MAX_ID,
+  olderEntry,
+  read,
+  type SpanEntry,
+  stored,
+  type StoredEntry,
+} from "./span-entry.ts";
+import {
+  EVERY_SCOPE,
   type Order,
   page,
+  putEndRows,
+  putRows,
+  removeRows,
   RUNNING,
   runningRows,
-  scopesOf,
   type SpanQuery,
   type SpanRow,
   type SpanRows,
 } from "./span-order.ts";
 import type { Extent } from "./trace-log.ts";
 import type { SpanRecord } from "./trace.ts";
-import { isOpening } from "./two-lines.ts";
 
 /** Told of a fault that costs no span: the trace itself is written. */
 export type OnFault = (what: string, error: unknown) => void;
 
-/** A line of the trace and where it lies. */
 export type Placed = { readonly line: SpanRecord & { readonly seq: number }; readonly extent: Extent };
 
+/** What is handed to LMDB before it is waited for. */
+const SPANS_A_COMMIT = 2000;
+
 /**
- * What is added waits in memory until `flush`, which hands it all to LMDB in one turn of the event loop, as one
- * transaction. A transaction for each command cost the broker's thread a quarter of a millisecond, and its journal
- * commit stalled the next append to the trace: together that doubled the price of a command.
+ * What is added waits in memory until `flush`, which hands it to LMDB as one transaction, or a few. One for each command
+ * cost a quarter of a millisecond, and its journal commit stalled the next append: that doubled the price of a command.
  */
 export class SpanIndex {
   readonly root: RootDatabase;
   readonly state: IndexState;
+  readonly children: SpanChildren;
   readonly #spans: Database<StoredEntry, string>;
   readonly #order: Order;
-  readonly #children: Database<string, string>;
   readonly #open: Database<true, string>;
-  /** What LMDB does not show yet: entries by span, and first lines in their order. */
+  /** What LMDB does not show yet: entries by span, and which of those it does not know at all. */
   readonly #pending = new Map<string, SpanEntry>();
-  readonly #recent: SpanRow[] = [];
+  readonly #unlisted = new Set<string>();
   #flushing = Promise.resolve();
   readonly #onFault: OnFault;
 
@@ -57,16 +70,18 @@ export class SpanIndex {
       readOnly: options.readOnly === true,
     });
     this.state = new IndexState(this.root);
+    this.children = new SpanChildren(this.root);
     this.#spans = this.root.openDB({ name: "spans" });
     this.#order = this.root.openDB({ name: "order" });
-    this.#children = this.root.openDB({ name: "children", dupSort: true, encoding: "ordered-binary" });
     this.#open = this.root.openDB({ name: "open" });
   }
 
   /** A new span's first line. `ends` says that no second one will follow. */
   addStart(record: SpanRecord, seq: number, start: Extent, ends: boolean): void {
-    this.#pending.set(record.span_id, entryOf(record, seq, start, ends));
-    this.#recent.push({ seq, span: record.span_id });
+    const entry = entryOf(record, seq, start, ends);
+    this.#pending.set(record.span_id, entry);
+    this.children.add(entry.parent, record.span_id);
+    this.#unlisted.add(record.span_id);
   }
 
   addEnd(record: SpanRecord, end: Extent): void {
@@ -90,15 +105,11 @@ export class SpanIndex {
   }
 
   find(span: string): SpanEntry | undefined {
+    if (span.length > MAX_ID) return undefined;
     const pending = this.#pending.get(span);
     if (pending !== undefined) return pending;
     const row = this.#spans.get(span);
     return row === undefined ? undefined : read(row);
-  }
-
-  childrenOf(span: string): readonly string[] {
-    const recent = this.#recent.filter((row) => this.#pending.get(row.span)?.parent === span);
-    return [...new Set([...this.#children.getValues(span), ...recent.map((row) => row.span)])];
   }
 
   /** Spans that were started and not closed, oldest first; only what is committed. */
@@ -108,8 +119,9 @@ export class SpanIndex {
 
   list(query: SpanQuery): SpanRows {
     const find = (span: string): SpanEntry | undefined => this.find(span);
-    if (query.outcome !== RUNNING) return page(this.#order, query, this.#fresh(), find);
-    const open = new Set([...this.stillOpen(), ...this.#recent.map(({ span }) => span)]);
+    if (query.outcome !== RUNNING)
+      return page(this.#order, query, this.#fresh(query.programs ?? false), find);
+    const open = new Set([...this.stillOpen(), ...this.#unlisted]);
     return page(this.#order, query, runningRows(open, find), find);
   }
 
@@ -126,7 +138,7 @@ export class SpanIndex {
       if (entry === undefined) continue;
       added.set(line.span_id, entry);
       changed.set(line.span_id, entry);
-      if (known !== undefined && known.seq !== entry.seq) writes.push(...this.#removeRows(known));
+      if (known !== undefined && known.seq !== entry.seq) writes.push(...removeRows(this.#order, known));
     }
     for (const [span, entry] of changed) {
       writes.push(...this.#writeNew(span, entry));
@@ -135,7 +147,7 @@ export class SpanIndex {
   }
 
   /**
-   * Forgets the spans that were listed by lines up to a number, at most `limit` of them; settles with how many there were.
+   * Forgets the spans that were listed by lines up to a number, some `limit` of them; settles with how many there were.
    * A span whose last line stays is listed by that one from now on: `seqOf` says its number.
    */
   async removeUpTo(
@@ -143,13 +155,15 @@ export class SpanIndex {
     limit: number,
     stays: (extent: Extent) => number | undefined,
   ): Promise<number> {
-    const rows = [...this.#order.getRange({ start: ["*", 0], end: ["*", last + 1], limit })];
+    const rows = EVERY_SCOPE.flatMap((scope) => [
+      ...this.#order.getRange({ start: [scope, 0], end: [scope, last + 1], limit }),
+    ]);
     const writes: Promise<unknown>[] = [];
     for (const { key, value: span } of rows) {
       const entry = this.find(span);
       writes.push(this.#order.remove(key));
       if (entry === undefined || entry.seq !== key[1]) continue;
-      writes.push(...this.#removeRows(entry));
+      writes.push(...removeRows(this.#order, entry));
       const seq = entry.end === undefined ? undefined : stays(entry.end);
       if (entry.end === undefined || seq === undefined) writes.push(...this.#removeEntry(span, entry));
       else {
@@ -164,35 +178,45 @@ export class SpanIndex {
 
   /** Forgets all spans, to be filled again from the trace. The watermark stays until then: a start that breaks begins anew. */
   async clear(): Promise<void> {
-    await Promise.all(
-      [this.#spans, this.#order, this.#children, this.#open].map((part) => part.clearAsync()),
-    );
+    await Promise.all([this.#spans, this.#order, this.children, this.#open].map((part) => part.clearAsync()));
   }
 
   close(): Promise<void> {
     return this.root.close();
   }
 
-  /** A commit that fails (a full disk) is tried again with the next flush: nothing is forgotten before it is committed. */
+  /**
+   * A commit that fails (a full disk) is tried again with the next flush: nothing is forgotten before it is committed. The
+   * watermark comes with the last of what waited at the call: a broker that is killed before reads those lines once more.
+   */
   async #write(watermark: Watermark, followed: readonly Changes[]): Promise<boolean> {
-    const entries = [...this.#pending];
-    const rows = [...this.#recent];
-    const fresh = new Set(rows.map(({ span }) => span));
-    const writes = [
-      ...entries.flatMap(([span, entry]) =>
-        fresh.has(span) ? this.#writeNew(span, entry) : this.#writeEnd(span, entry),
-      ),
-      ...followed.flatMap((changes) => changes.write()),
-      ...this.state.putWatermark(watermark),
-    ];
-    const failed = (await Promise.allSettled(writes)).find((write) => write.status === "rejected");
+    let left = this.#pending.size;
+    for (; left > SPANS_A_COMMIT; left -= SPANS_A_COMMIT)
+      if (!(await this.#commit(SPANS_A_COMMIT, () => []))) return false;
+    const changed = (): readonly Promise<unknown>[] => followed.flatMap((changes) => changes.write());
+    if (!(await this.#commit(left, () => [...changed(), ...this.state.putWatermark(watermark)])))
+      return false;
+    for (const changes of followed) changes.committed();
+    return true;
+  }
+
+  /** Commits those that wait longest, with something else. */
+  async #commit(count: number, also: () => readonly Promise<unknown>[]): Promise<boolean> {
+    const entries = firstOf(this.#pending, count);
+    const write = (slice: typeof entries): readonly Promise<unknown>[] =>
+      slice.flatMap(([span, entry]) =>
+        this.#unlisted.has(span) ? this.#writeNew(span, entry) : this.#writeEnd(span, entry),
+      );
+    const failed = await writeInTurns(entries, write, also);
     if (failed !== undefined) {
       this.#onFault("The index of the trace cannot be written", failed.reason);
       return false;
     }
-    for (const [span, entry] of entries) if (this.#pending.get(span) === entry) this.#pending.delete(span);
-    this.#recent.splice(0, rows.length);
-    for (const changes of followed) changes.committed();
+    for (const [span, entry] of entries) {
+      if (this.#pending.get(span) === entry) this.#pending.delete(span);
+      this.#unlisted.delete(span);
+      this.children.committed(entry.parent, span);
+    }
     return true;
   }
 
@@ -200,7 +224,8 @@ export class SpanIndex {
     // A line that is read once more after a crash may be indexed as running by what was committed before it.
     const ended = entry.end === undefined ? [] : [this.#open.remove(span)];
     const open = entry.outcome === RUNNING ? [this.#open.put(span, true)] : ended;
-    return [this.#spans.put(span, stored(entry)), ...open, ...this.#writeRows(span, entry)];
+    const rows = [...putRows(this.#order, entry, span), ...this.children.put(entry.parent, span)];
+    return [this.#spans.put(span, stored(entry)), ...open, ...rows];
   }
 
   /** Of a span that is listed already: only how it ended is new. */
@@ -208,42 +233,18 @@ export class SpanIndex {
     return [
       this.#spans.put(span, stored(entry)),
       this.#open.remove(span),
-      ...endScopes(entry).map((scope) => this.#order.put([scope, entry.seq], span)),
+      ...putEndRows(this.#order, entry, span),
     ];
   }
 
-  #writeRows(span: string, entry: SpanEntry): readonly Promise<boolean>[] {
-    const children = entry.parent === null ? [] : [this.#children.put(entry.parent, span)];
-    return [...scopesOf(entry).map((scope) => this.#order.put([scope, entry.seq], span)), ...children];
-  }
-
   #removeEntry(span: string, { parent }: SpanEntry): readonly Promise<boolean>[] {
-    const child = parent === null ? [] : [this.#children.remove(parent, span)];
-    return [this.#spans.remove(span), this.#open.remove(span), ...child];
-  }
-
-  #removeRows(entry: SpanEntry): readonly Promise<boolean>[] {
-    return scopesOf(entry).map((scope) => this.#order.remove([scope, entry.seq]));
+    return [this.#spans.remove(span), this.#open.remove(span), ...this.children.remove(parent, span)];
   }
 
   /** What LMDB does not show yet, or not as it is now, newest first. */
-  #fresh(): readonly SpanRow[] {
-    const rows = [...this.#pending].map(([span, { seq }]) => ({ seq, span }));
+  #fresh(programs: boolean): readonly SpanRow[] {
+    const wanted = [...this.#pending].filter(([, { isProgram }]) => isProgram === programs);
+    const rows = wanted.map(([span, { seq }]) => ({ seq, span }));
     return rows.sort((one, other) => other.seq - one.seq);
   }
-}
-
-/** What is known of a span with a line more; undefined when the line adds nothing. */
-function olderEntry(
-  known: SpanEntry | undefined,
-  line: Placed["line"],
-  extent: Extent,
-): SpanEntry | undefined {
-  const ends = !isOpening(line);
-  if (known === undefined) return entryOf(line, line.seq, extent, ends);
-  if (known.seq < line.seq)
-    return known.end === undefined && ends ? endedEntry(known, line, extent) : undefined;
-  if (known.seq === line.seq) return undefined;
-  const ran = Math.max(0, known.at - Date.parse(line.ts));
-  return { ...known, seq: line.seq, ran, start: extent, end: known.end ?? known.start };
 }

@@ -1,5 +1,6 @@
 /** The lists of spans, newest first: all, of one agent, of one session, and of what is rare. */
 import type { Database } from "lmdb";
+import type { Span } from "../../schemas/generated/types.ts";
 import type { SpanEntry } from "./span-entry.ts";
 
 export type SpanQuery = {
@@ -13,6 +14,8 @@ export type SpanQuery = {
   /** Only spans with a smaller sequence number: where the last page ended. */
   readonly before: number | undefined;
   readonly limit: number;
+  /** The programs that commands started, instead of everything else. */
+  readonly programs?: boolean | undefined;
   /** Whose spans the asker may see; absent: everybody's. What it may not see takes no place of a page. */
   readonly sees?: ((agent: string | null) => boolean) | undefined;
 };
@@ -21,6 +24,8 @@ export type SpanRow = { readonly seq: number; readonly span: string };
 
 /** `next` is where to go on; null when there is no more. */
 export type SpanRows = { readonly rows: readonly SpanRow[]; readonly next: number | null };
+
+export type SpanPage = { readonly spans: readonly Span[]; readonly next: number | null };
 
 export type OrderKey = [scope: string, seq: number];
 export type Order = Database<string, OrderKey>;
@@ -38,12 +43,32 @@ const USUAL: ReadonlySet<string> = new Set(["allow", "ended", RUNNING]);
 const LONG_MS = 60_000;
 const LONG = "long";
 
+/** Programs that commands started: a build has thousands, and who looks for a command looks for none of them. */
+const PROGRAMS = "programs";
+
+/** Each span is in one of these. */
+export const EVERY_SCOPE: readonly string[] = ["*", PROGRAMS];
+
 /** No command runs longer than a day (CONTRACT §3), so what began before that cannot have ended since. */
 const LONGEST_MS = 25 * 60 * 60 * 1000;
 
-/** The lists that a span stands in. */
-export function scopesOf(entry: SpanEntry): readonly string[] {
+/** Puts a span into the lists that it stands in. */
+export function putRows(order: Order, entry: SpanEntry, span: string): readonly Promise<boolean>[] {
+  return scopesOf(entry).map((scope) => order.put([scope, entry.seq], span));
+}
+
+/** The same for those that it stands in because of how it ended. */
+export function putEndRows(order: Order, entry: SpanEntry, span: string): readonly Promise<boolean>[] {
+  return endScopes(entry).map((scope) => order.put([scope, entry.seq], span));
+}
+
+export function removeRows(order: Order, entry: SpanEntry): readonly Promise<boolean>[] {
+  return scopesOf(entry).map((scope) => order.remove([scope, entry.seq]));
+}
+
+function scopesOf(entry: SpanEntry): readonly string[] {
   const { agent, session, verdict } = entry;
+  if (entry.isProgram) return [PROGRAMS, ...endScopes(entry)];
   return [
     "*",
     ...(agent === null ? [] : [`agent ${agent}`]),
@@ -53,16 +78,16 @@ export function scopesOf(entry: SpanEntry): readonly string[] {
   ];
 }
 
-/** Those of them that it is in because of how it ended. */
-export function endScopes({ outcome, ran }: SpanEntry): readonly string[] {
+function endScopes({ outcome, ran, isProgram }: SpanEntry): readonly string[] {
   return [
-    ...(outcome === null || USUAL.has(outcome) ? [] : [`outcome ${outcome}`]),
+    ...(isProgram || outcome === null || USUAL.has(outcome) ? [] : [`outcome ${outcome}`]),
     ...(ran > LONG_MS ? [LONG] : []),
   ];
 }
 
 /** The shortest list that holds all that is asked for. */
-function scopeOf({ agent, session, verdict, outcome }: SpanQuery): string {
+function scopeOf({ agent, session, verdict, outcome, programs }: SpanQuery): string {
+  if (programs === true) return PROGRAMS;
   if (outcome !== undefined && !USUAL.has(outcome)) return `outcome ${outcome}`;
   if (verdict !== undefined && !USUAL.has(verdict)) return `verdict ${verdict}`;
   if (session !== undefined) return `session ${session}`;
@@ -159,8 +184,9 @@ function begunAt({ at, ran }: SpanEntry): number {
 }
 
 function matches(entry: SpanEntry, query: SpanQuery): boolean {
-  const { agent, session, verdict, outcome, since, sees } = query;
+  const { agent, session, verdict, outcome, since, programs, sees } = query;
   return (
+    entry.isProgram === (programs ?? false) &&
     (sees === undefined || sees(entry.agent)) &&
     (agent === undefined || entry.agent === agent) &&
     (session === undefined || entry.session === session) &&

@@ -1,5 +1,5 @@
 /** The lines that one call leaves in the trace. */
-import type { FsDiff } from "../../schemas/generated/types.ts";
+import type { FsDiff, ProgramCounts } from "../../schemas/generated/types.ts";
 import type { World, WorldViolation } from "../../world/backend.ts";
 import { environmentHash } from "../environment.ts";
 import { newId } from "../ids.ts";
@@ -43,11 +43,14 @@ export type Completion = {
   readonly violations: readonly WorldViolation[];
   /** Undefined: its world has none. */
   readonly network: CommandNetwork | undefined;
+  /** Undefined counts: its world told of none. */
+  readonly programs: { readonly counts: ProgramCounts | undefined };
 };
 
 /** The line that closes a command: ended, ended by us, lost with its world, or never started. */
 export function completedSpan(started: SpanRecord, job: Job, completion: Completion): SpanRecord {
   const { ran, outcome, changes, network } = completion;
+  const { counts: programs } = completion.programs;
   const reply = outcome.kind === "ran" ? outcome.reply : undefined;
   return {
     ...started,
@@ -64,6 +67,7 @@ export function completedSpan(started: SpanRecord, job: Job, completion: Complet
     usage: usageOf(ran.ending, network),
     stdout_sha256: ran.stdout.sha256(),
     stderr_sha256: ran.stderr.sha256(),
+    ...(programs === undefined ? {} : { programs }),
     ...limitFields(completion.violations),
     ...(outcome.kind === "refused" ? refusalFields(job, outcome.error) : {}),
   };

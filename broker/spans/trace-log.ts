@@ -3,18 +3,9 @@
  * one `write` before anybody acts on it, so it survives the broker's death at any instant; `settle` makes it survive a
  * power cut too.
  */
-import {
-  closeSync,
-  existsSync,
-  fstatSync,
-  ftruncateSync,
-  openSync,
-  renameSync,
-  rmSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, existsSync, ftruncateSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { EMPTY_HEAD, type Head, linkLine, readLink } from "./chain.ts";
-import { dropTornLine, firstLine, lastLine, lastLineOf } from "./file-ends.ts";
+import { dropTornLine, firstSeq, lastLine, lastLineOf } from "./file-ends.ts";
 import { type Line, readBatches } from "./lines.ts";
 import { PartReader } from "./part-reader.ts";
 import { syncAll } from "./sync-files.ts";
@@ -57,7 +48,7 @@ export class TraceLog {
     const last =
       this.#size > 0 || before === undefined ? lastLine(this.#live, this.#size) : lastLineOf(before.path);
     this.#head = headOfLastLine(last, this.#size > 0 || before === undefined ? path : before.path);
-    this.#first = firstOf(this.#live, this.#size) ?? this.#head.seq + 1;
+    this.#first = firstSeq(this.#live, this.#size) ?? this.#head.seq + 1;
     this.#end =
       this.#size > 0 || before === undefined
         ? { file: this.#first, offset: this.#size }
@@ -80,15 +71,27 @@ export class TraceLog {
 
   /** Writes one line. Throws the kernel's error (a full disk) with nothing half-written left behind. */
   append(record: Readonly<Record<string, unknown>>): Extent {
+    return this.appendAll([record])[0] as Extent;
+  }
+
+  /** The same for some lines in their order, with one `write`: all of them, or none. */
+  appendAll(records: readonly Readonly<Record<string, unknown>>[]): readonly Extent[] {
     if (this.#closed) throw new Error(`The trace '${this.path}' is closed`);
-    const { line, head } = linkLine(record, this.#head);
-    const bytes = Buffer.from(`${line}\n`, "utf8");
-    this.#write(bytes);
-    const extent = { file: this.#first, offset: this.#size, length: bytes.length - 1 };
-    this.#size += bytes.length;
+    let [head, text] = [this.#head, ""];
+    let offset = this.#size;
+    const extents = records.map((record): Extent => {
+      const linked = linkLine(record, head);
+      const length = Buffer.byteLength(linked.line);
+      const extent = { file: this.#first, offset, length };
+      [head, text] = [linked.head, `${text}${linked.line}\n`];
+      offset += length + 1;
+      return extent;
+    });
+    this.#write(Buffer.from(text, "utf8"));
+    this.#size = offset;
     this.#head = head;
-    this.#end = { file: this.#first, offset: this.#size };
-    return extent;
+    this.#end = { file: this.#first, offset };
+    return extents;
   }
 
   /**
@@ -216,18 +219,6 @@ export class TraceLog {
 /** The file that becomes the live one. */
 function nextPath(path: string): string {
   return `${path}.next`;
-}
-
-/** The number of a file's first line; undefined when it has none, or one that is no span. */
-function firstOf(file: number, size: number): number | undefined {
-  if (fstatSync(file).size === 0) return undefined;
-  try {
-    const { seq } = JSON.parse(firstLine(file, size) ?? "") as { seq?: unknown };
-    return Number.isSafeInteger(seq) ? (seq as number) : undefined;
-  } catch {
-    // Whatever it is, `trace verify` says so, ignoring: the chain goes on from the last line.
-    return undefined;
-  }
 }
 
 /** The head that the last line makes. A last line that is no span breaks the chain: said, never guessed. */

@@ -11,18 +11,17 @@ import type { Follower } from "./follower.ts";
 import { LateLines } from "./late-lines.ts";
 import { readSpan } from "./read-span.ts";
 import { type InUse, traceLimits } from "./retention.ts";
+import { Running } from "./running.ts";
 import { type OnFault, SpanIndex } from "./span-index.ts";
-import type { SpanQuery } from "./span-order.ts";
+import type { SpanPage, SpanQuery } from "./span-order.ts";
 import { type Extent, TraceLog } from "./trace-log.ts";
 import { failedEnd, lostEnd } from "./unseen-end.ts";
 import type { TraceOptions } from "./trace-options.ts";
-import { isOpening } from "./two-lines.ts";
+import { isOpening, type LinePart, partOf } from "./two-lines.ts";
 import { Upkeep } from "./upkeep.ts";
 
 /** A span as its owner hands it in: what the chain adds is missing. */
 export type SpanRecord = Omit<Span, "seq" | "prev" | "hash">;
-
-export type SpanPage = { readonly spans: readonly Span[]; readonly next: number | null };
 
 /** How far the database's copy of the chain's head may be behind the file, in milliseconds. */
 const MARK_DELAY_MS = 500;
@@ -30,20 +29,16 @@ const MARK_DELAY_MS = 500;
 /** How often old files are looked for when nothing else makes the trace look. */
 const RETAIN_MS = 60 * 60 * 1000;
 
-/** No id is longer; LMDB throws at keys of more than 1,978 bytes. */
-const MAX_ID = 128;
-
 export class Trace {
   readonly #log: TraceLog;
   readonly #index: SpanIndex;
   readonly #sync: boolean;
   readonly #followers: readonly Follower[];
-  readonly #onFault: OnFault;
+  readonly onFault: OnFault;
   readonly #options: TraceOptions;
   readonly #upkeep: Upkeep;
   readonly #late: LateLines;
-  /** Commands that run now, and the file of their first line. */
-  readonly #running = new Map<string, number>();
+  readonly #running = new Running();
   readonly #ending = new AbortController();
   #indexing = Promise.resolve();
   #progress: { readonly read: number; readonly all: number } | null = null;
@@ -62,9 +57,9 @@ export class Trace {
     this.#index = index;
     this.#sync = sync;
     this.#followers = followers;
-    this.#onFault = onFault;
+    this.onFault = onFault;
     this.#options = options;
-    this.#late = new LateLines((line) => this.#writeEnd(line), onFault);
+    this.#late = new LateLines((line) => this.#write([line], "closes"), onFault);
     this.#upkeep = new Upkeep({
       log,
       index,
@@ -103,7 +98,7 @@ export class Trace {
     return trace;
   }
 
-  /** The database that other stores of the broker share. */
+  /** Other stores of the broker share it. */
   get database(): SpanIndex["root"] {
     return this.#index.root;
   }
@@ -119,13 +114,18 @@ export class Trace {
 
   /** Writes a span's first line. When it settles, the line survives this process (and a power cut with `sync`). */
   async start(record: SpanRecord): Promise<void> {
-    this.#running.set(record.span_id, this.#add(record, false).file);
+    this.#write([record], "opens");
     if (this.#sync) await this.#log.settle();
   }
 
   /** Writes a span that has one line only: a violation, a refusal, an event. */
   event(record: SpanRecord): void {
-    this.#add(record, true);
+    this.#write([record], "whole");
+  }
+
+  /** Writes lines of any kind in their order: all of them, or none. A line that opens a span waits for another one. */
+  addAll(records: readonly SpanRecord[]): void {
+    this.#write(records, undefined);
   }
 
   /** Writes a span's last line, now or as soon as the disk has room again. */
@@ -144,14 +144,21 @@ export class Trace {
   }
 
   find(span: string): Span | undefined {
-    if (span.length > MAX_ID) return undefined;
     const entry = this.#index.find(span);
-    return entry && readSpan(this.#log, span, entry.end ?? entry.start, this.#onFault);
+    return entry && readSpan(this.#log, span, entry.end ?? entry.start, this.onFault);
   }
 
   childrenOf(span: string): readonly Span[] {
-    const children = span.length > MAX_ID ? [] : this.#index.childrenOf(span);
-    return children.flatMap((child) => this.find(child) ?? []);
+    return this.childIds(span).flatMap((child) => this.find(child) ?? []);
+  }
+
+  /** In the order in which they were made: those behind `after`, at most `limit`. */
+  childIds(span: string, after?: string, limit?: number): readonly string[] {
+    return this.#index.children.of(span, after, limit);
+  }
+
+  parentOf(span: string): string | null | undefined {
+    return this.#index.find(span)?.parent;
   }
 
   /** A page of spans, newest first, at most `limit`. It may hold fewer although there are more: `next` leads on. */
@@ -173,39 +180,38 @@ export class Trace {
     this.#log.close();
   }
 
-  #add(record: SpanRecord, ends: boolean): Extent {
-    const start = this.#log.append(record);
-    this.#index.addStart(record, this.#log.head.seq, start, ends);
-    this.#tell(record);
-    this.#scheduleMark();
-    return start;
-  }
-
-  #writeEnd(record: SpanRecord): void {
-    const extent = this.#log.append(record);
-    this.#index.addEnd(record, extent);
-    this.#running.delete(record.span_id);
-    this.#tell(record);
+  #write(records: readonly SpanRecord[], part: LinePart | undefined): void {
+    const before = this.#log.head.seq;
+    const extents = this.#log.appendAll(records);
+    for (const [at, record] of records.entries()) {
+      this.#note(record, part ?? partOf(record), before + 1 + at, extents[at] as Extent);
+      for (const follower of this.#followers) follower.note(record);
+    }
     this.#scheduleMark();
   }
 
-  #tell(record: SpanRecord): void {
-    for (const follower of this.#followers) follower.note(record);
+  #note(record: SpanRecord, part: LinePart, seq: number, extent: Extent): void {
+    const { span_id: id } = record;
+    if (part === "closes" || (part === "either" && this.#running.has(id))) {
+      this.#index.addEnd(record, extent);
+      return this.#running.end(id);
+    }
+    this.#index.addStart(record, seq, extent, part !== "opens");
+    if (part === "opens") this.#running.begin(id, extent.file);
   }
 
   #closeLost(): void {
     for (const id of this.#index.stillOpen()) {
       const span = this.#running.has(id) ? undefined : this.find(id);
-      if (span === undefined || !isOpening(span)) continue;
-      this.close(lostEnd(span));
+      if (span !== undefined && isOpening(span)) this.close(lostEnd(span));
     }
   }
 
   async #indexOlder(backlog: Backlog): Promise<void> {
     try {
       const onProgress = (read: number, all: number): void => {
-        this.#progress = { read, all };
         this.#options.onProgress?.(read, all);
+        this.#progress = { read, all };
       };
       if (backlog.length > 0) onProgress(0, 1);
       await indexBacklog(this.#log, this.#index, backlog, onProgress, this.#ending.signal);
@@ -214,7 +220,7 @@ export class Trace {
       if (backlog.length > 0) this.#closeLost();
       this.#upkeep.retain();
     } catch (error) {
-      this.#onFault("Older spans are not found until the next start: their index cannot be made", error);
+      this.onFault("Older spans are not found until the next start: their index cannot be made", error);
     }
   }
 
@@ -222,7 +228,7 @@ export class Trace {
     const held = (this.#options.held?.() ?? []).flatMap((span) => this.#index.find(span) ?? []);
     const files = held.map(({ start, end }) => (end ?? start).file);
     return {
-      file: Math.min(...this.#running.values(), ...files),
+      file: Math.min(this.#running.oldestFile, ...files),
       since: Math.min(...this.#followers.map((follower) => follower.needs())),
     };
   }

@@ -32,7 +32,9 @@ export function failedEnd(started: SpanRecord, error: unknown): SpanRecord {
 }
 
 /** The most that it can have run is until now, or until its time was over. */
-function unseen({ ts, timeout_ms: timeout }: SpanRecord): Pick<SpanRecord, "charged_ms"> {
+function unseen({ ts, timeout_ms: timeout, event_type: type }: SpanRecord): Pick<SpanRecord, "charged_ms"> {
+  // Of a program nothing is charged: its command is.
+  if (type === "exec") return {};
   const since = Math.max(0, Date.now() - Date.parse(ts));
   return { charged_ms: timeout === undefined ? since : Math.min(since, timeout) };
 }

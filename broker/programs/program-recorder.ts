@@ -1,0 +1,243 @@
+import { setImmediate as turn } from "node:timers/promises";
+import type { ProgramCounts } from "../../schemas/generated/types.ts";
+import type { CommandRun, ProgramEvent } from "../../world/backend.ts";
+import { newId } from "../ids.ts";
+import type { KnownSecrets } from "../spans/redact.ts";
+import type { SpanRecord, Trace } from "../spans/trace.ts";
+import {
+  commonOf,
+  type Ended,
+  endedProgram,
+  lostProgram,
+  type Refused,
+  type Started,
+  startedProgram,
+} from "./program-span.ts";
+
+/** Programs of one command that have spans, and the length of their paths and words; the rest is counted. */
+const MAX_PROGRAMS = 100_000;
+const MAX_TEXT = 64 * 1024 * 1024;
+
+/** How long a start waits for its end, so that a short program has one line and not two. */
+const HOLD_MS = 50;
+
+/** What one turn of the event loop does: some two milliseconds. */
+const EVENTS_A_TURN = 200;
+const LINES_A_TURN = 32;
+
+/** How often lines for which there was no room are tried again. */
+const AGAIN_MS = 1000;
+
+/** A program that has not ended, or whose end is not written. */
+type Live = {
+  readonly startedAt: bigint;
+  /** The first of its lines, or its only one, once it was made. */
+  first: SpanRecord | undefined;
+  end: Ended | "unseen" | undefined;
+};
+
+type Line = {
+  /** Makes it when its turn has come; again when there was no room. */
+  readonly make: () => SpanRecord;
+  /** The second of two. */
+  readonly closes: boolean;
+};
+
+type Ids = Pick<SpanRecord, "span_id" | "parent_span">;
+
+export type ProgramRecorderOptions = {
+  readonly trace: Pick<Trace, "addAll" | "onFault">;
+  /** The first line of the command. */
+  readonly command: SpanRecord;
+  readonly known: KnownSecrets;
+  /** Fewer, for tests. */
+  readonly limits?: { readonly programs: number; readonly text: number };
+};
+
+/**
+ * Writes spans of the programs that one command starts, below its own. In the order in which they are told, so that a
+ * parent's line always stands before its children's, wherever it is cut off.
+ */
+export class ProgramRecorder {
+  readonly #options: ProgramRecorderOptions;
+  readonly #common: SpanRecord;
+  readonly #ids = new Map<number, string>();
+  readonly #live = new Map<number, Live>();
+  readonly #told: ProgramEvent[][] = [];
+  readonly #lines: Line[] = [];
+  #recorded = 0;
+  #leftOut = 0;
+  #text = 0;
+  /** Lines were given up: what comes after them could name a parent that has none. */
+  #isBroken = false;
+  #hasFailed = false;
+  #timer: NodeJS.Timeout | undefined;
+  #writing: Promise<void> | undefined;
+
+  constructor(options: ProgramRecorderOptions) {
+    this.#options = options;
+    this.#common = commonOf(options.command);
+  }
+
+  /** `ExecRequest.onPrograms`. */
+  readonly add = (events: readonly ProgramEvent[], untold: number): void => {
+    this.#leftOut += untold;
+    if (events.length === 0) return;
+    this.#told.push([...events]);
+    this.#schedule(HOLD_MS);
+  };
+
+  /** Undefined: nothing was told. */
+  get counts(): ProgramCounts | undefined {
+    const counts = { recorded: this.#recorded, left_out: this.#leftOut };
+    return counts.recorded + counts.left_out === 0 ? undefined : counts;
+  }
+
+  /**
+   * Settles when all that was told is written, or given up because there is no room. What is `kept` of the command goes on
+   * being recorded until that is gone too; of everything else an end that was not told by now will never be.
+   */
+  async finish(run: Pick<CommandRun, "closed">, kept: boolean): Promise<void> {
+    await this.#settle(!kept);
+    if (kept) void run.closed.then(() => this.#settle(true));
+  }
+
+  async #settle(over: boolean): Promise<void> {
+    await this.#write();
+    if (over) this.#closeAll();
+    await this.#write();
+    if (this.#hasFailed) this.#giveUp();
+  }
+
+  get #hasMore(): boolean {
+    return this.#told.length > 0 || this.#lines.length > 0;
+  }
+
+  #schedule(after: number): void {
+    if (this.#writing !== undefined) return;
+    this.#timer ??= setTimeout(() => void this.#write(), after).unref();
+  }
+
+  /** One at a time: who asks meanwhile waits for the same. Settles early when the kernel refuses. Never rejects. */
+  #write(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#hasFailed = false;
+    this.#writing ??= this.#writeAll()
+      .catch((error: unknown) => this.#refused(error))
+      .finally(() => {
+        this.#writing = undefined;
+        if (this.#hasMore) this.#schedule(this.#hasFailed ? AGAIN_MS : HOLD_MS);
+      });
+    return this.#writing;
+  }
+
+  async #writeAll(): Promise<void> {
+    for (;;) {
+      this.#takeIn();
+      if (this.#told.length === 0) this.#writeSome();
+      if (!this.#hasMore) return;
+      await turn();
+    }
+  }
+
+  #takeIn(): void {
+    let left = EVENTS_A_TURN;
+    for (let batch = this.#told[0]; batch !== undefined && left > 0; batch = this.#told[0]) {
+      const events = batch.splice(0, left);
+      left -= events.length;
+      for (const event of events) this.#note(event);
+      if (batch.length === 0) this.#told.shift();
+    }
+  }
+
+  #writeSome(): void {
+    const lines = this.#lines.slice(0, LINES_A_TURN).map(({ make }) => make());
+    if (lines.length === 0) return;
+    this.#options.trace.addAll(lines);
+    this.#lines.splice(0, lines.length);
+  }
+
+  #note(event: ProgramEvent): void {
+    if (event.kind === "ended") return this.#noteEnd(event.number, event);
+    if (!this.#hasRoomFor(event)) {
+      this.#leftOut += 1;
+      return;
+    }
+    this.#recorded += 1;
+    const parent = this.#ids.get(event.parent) ?? this.#options.command.span_id;
+    const ids = { span_id: newId("spn"), parent_span: parent };
+    if (event.kind === "refused") this.#push(() => this.#startOf(event, ids));
+    else this.#noteStart(event, ids);
+  }
+
+  #noteStart(event: Started, ids: Ids): void {
+    const live: Live = { startedAt: event.at, first: undefined, end: undefined };
+    this.#ids.set(event.number, ids.span_id);
+    this.#live.set(event.number, live);
+    this.#push(() => {
+      live.first ??= lastOf(this.#startOf(event, ids), live);
+      return live.first;
+    });
+  }
+
+  #noteEnd(number: number, end: Ended): void {
+    const live = this.#live.get(number);
+    if (live === undefined) return;
+    this.#live.delete(number);
+    this.#close(live, end);
+  }
+
+  #push(make: Line["make"], closes = false): void {
+    this.#lines.push({ make, closes });
+  }
+
+  #startOf(event: Started | Refused, ids: Ids): SpanRecord {
+    return startedProgram(this.#common, this.#options.known, event, ids);
+  }
+
+  #hasRoomFor({ path, argv }: Started | Refused): boolean {
+    const { programs, text } = this.#options.limits ?? { programs: MAX_PROGRAMS, text: MAX_TEXT };
+    if (this.#isBroken || this.#recorded >= programs || this.#text >= text) return false;
+    this.#text += argv.reduce((sum, word) => sum + word.length, path.length);
+    return true;
+  }
+
+  #closeAll(): void {
+    for (const live of this.#live.values()) this.#close(live, "unseen");
+    this.#live.clear();
+  }
+
+  /** As its only line, where that is not made yet. */
+  #close(live: Live, end: Ended | "unseen"): void {
+    const { first } = live;
+    live.end = end;
+    if (first !== undefined) this.#push(() => lastOf(first, live), true);
+  }
+
+  /** A kernel that refuses may have room later; whatever else it is will not mend itself. */
+  #refused(error: unknown): void {
+    const { span_id: id } = this.#options.command;
+    this.#hasFailed = true;
+    this.#options.trace.onFault(`${this.#lines.length} lines of programs of ${id} cannot be written`, error);
+    if (!(error instanceof Error && "syscall" in error)) this.#giveUp();
+  }
+
+  /** A program whose first line stands and whose last is given up is closed as `lost` by the next broker. */
+  #giveUp(): void {
+    const lines = this.#lines.filter(({ closes }) => !closes).length;
+    const starts = this.#told.flat().filter(({ kind }) => kind !== "ended").length;
+    this.#isBroken = true;
+    this.#recorded -= lines;
+    this.#leftOut += lines + starts;
+    this.#lines.length = 0;
+    this.#told.length = 0;
+    this.#live.clear();
+  }
+}
+
+/** The last that is known of it. */
+function lastOf(started: SpanRecord, { startedAt, end }: Live): SpanRecord {
+  if (end === undefined) return started;
+  return end === "unseen" ? lostProgram(started) : endedProgram(started, startedAt, end);
+}
