@@ -32,6 +32,7 @@ import type { ScopeTokens } from "./scopes/tokens.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Shims } from "./shims/shims.ts";
 import type { OutputSamples } from "./replay/output-samples.ts";
+import type { OnFault } from "./spans/span-index.ts";
 import type { Trace } from "./spans/trace.ts";
 import type { Surroundings, WarmSpecs } from "./world-spec.ts";
 import type { Worlds } from "./worlds.ts";
@@ -78,6 +79,8 @@ export type Broker = {
   /** Calls `listener` each time the settings were read again and load. */
   readonly onSettings: (listener: () => void) => void;
   readonly projectRules: () => ProjectRules;
+  /** Told of bugs, and of what cannot be kept: it stands in the log. */
+  readonly onFault: OnFault;
 };
 
 /** For whoever assembles a broker, or tries whether one could work here: what comes from outside this folder. */

@@ -12,6 +12,7 @@ import { recordShortage } from "./budgets/record-shortage.ts";
 import { cannotRecord } from "./cannot-record.ts";
 import { changesOf } from "./changes.ts";
 import { commandEnvironment } from "./environment.ts";
+import { jobGate } from "./exec-gate/job-gate.ts";
 import { holdsChanges, isIsolated, type Job, scopesOfJob, secretsOfJob } from "./job.ts";
 import { autoApply } from "./held/auto-apply.ts";
 import { lookFirst } from "./held/first-look.ts";
@@ -19,6 +20,7 @@ import { heldHint } from "./held/hint.ts";
 import type { CommandNetwork } from "./network/command-network.ts";
 import type { Outcome } from "./outcome.ts";
 import { prepareJob } from "./prepare-job.ts";
+import { ProgramRecorder } from "./programs/program-recorder.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 import { refuseByDecision } from "./refuse-by-decision.ts";
 import { replyOf } from "./reply-of.ts";
@@ -103,6 +105,7 @@ async function runAndRecord(
 ): Promise<Outcome> {
   const { world } = lease;
   const started = { ...startedSpan(job, world), ...admission.fields };
+  const gate = jobGate(broker, job, started, signal);
   let held = false;
   if (!isIsolated(job)) broker.dirtyFiles.began(job.place.project);
   try {
@@ -116,7 +119,15 @@ async function runAndRecord(
     const onRun = (run: CommandRun): void => {
       network = broker.gateway.of(world)?.register(run, started, onViolation);
     };
-    const ran = await runInWorld(world, { ...runRequest(job, admission), onViolation, onRun }, signal);
+    const programs = new ProgramRecorder({
+      trace: broker.trace,
+      command: started,
+      known: secretsOfJob(job),
+    });
+    const { add: onPrograms } = programs;
+    const order = { ...runRequest(job, admission), gate: gate.programs, onViolation, onRun, onPrograms };
+    const ran = await runInWorld(world, order, signal);
+    await programs.finish(ran.run, job.request.background === "keep");
     await network?.settled();
     const cut = ran.timedOut ? admission.cut : undefined;
     if (cut !== undefined) onViolation(cut);
@@ -130,7 +141,7 @@ async function runAndRecord(
     held = listed.held;
     const hint = heldHint(job.span, job.effective, changes, auto, broker.backend.held !== null);
     const outcome = replyOf(job, world, { ran, changes, hint, cutShort: cut?.message, network });
-    const told = { ran, outcome, changes, network, violations: violations.told };
+    const told = { ran, outcome, changes, network, programs, violations: violations.told };
     broker.trace.close(completedSpan(started, job, told));
     if (listed.held && auto === undefined) lookFirst(broker, job, world);
     broker.outputSamples.keepLater(job.span, ran, job.request.env, secretsOfJob(job));
@@ -139,6 +150,7 @@ async function runAndRecord(
     broker.trace.closeFailed(started, error);
     throw error;
   } finally {
+    gate.finish();
     if (!isIsolated(job)) broker.dirtyFiles.ended(job.place.project);
     lease.release(held);
   }
@@ -161,7 +173,7 @@ function refuseByScopes({ scopes }: Job): Refusal | undefined {
   return scopes !== null && "code" in scopes ? scopes : undefined;
 }
 
-function runRequest(job: Job, { timeoutMs }: Admission): Omit<RunRequest, "onViolation"> {
+function runRequest(job: Job, { timeoutMs }: Admission): Omit<RunRequest, "onViolation" | "gate"> {
   const { request } = job;
   return {
     argv: job.argv,

@@ -3,17 +3,19 @@ import type { CheckRequest, ExecuteRequest } from "../schemas/generated/types.ts
 import { assignedPolicy } from "./assignment.ts";
 import type { Broker } from "./broker.ts";
 import type { Judged } from "./decisions.ts";
+import type { Job } from "./job.ts";
 import {
   type Decision,
   decideAll,
   type Program,
+  type ReadCommand,
   readArgv,
   readShell,
   type Where,
   withVariables,
 } from "./policy/index.ts";
 import type { Effective } from "./policies.ts";
-import { isWithin, type Place } from "./projects.ts";
+import { folderOf, isWithin, type Place } from "./projects.ts";
 import type { Refusal } from "./refusal.ts";
 import { leadsElsewhere } from "./stray-paths.ts";
 import type { Site } from "./world-spec.ts";
@@ -29,7 +31,7 @@ export function groundOf(
 ): Ground | Refusal {
   const folder = broker.profiles.of(place);
   if ("code" in folder) return folder;
-  const assigned = assignedPolicy(broker.config(), agent, place.project, broker.around.home);
+  const assigned = assignedPolicy(broker.config(), agent, folderOf(place), broker.around.home);
   const effective = broker.policies.effective(assigned, profile ?? folder.name);
   if ("code" in effective) return effective;
   const { project, identity } = place;
@@ -76,11 +78,10 @@ export function judge(
   effective: Effective,
 ): Decision {
   const { argv, cmd = "", env = {} } = request;
-  const shell = "shell" in request ? (request.shell ?? "sh") : "sh";
   const question = {
     policy: effective.hash,
     // Words of an argv cannot be taken for the text of a command that spells the same JSON.
-    shell: argv === undefined ? shell : "none",
+    shell: argv === undefined ? shellOf(request) : "none",
     command: argv === undefined ? cmd : JSON.stringify(argv),
     env: JSON.stringify(
       Object.keys(env)
@@ -101,17 +102,36 @@ export function judge(
       return found;
     };
     const leaves = (written: string): boolean => isForTheWorld(broker, place, written);
-    const read = argv === undefined ? readShell(cmd, shell) : readArgv(argv);
+    const read = readCommand(request);
     const wheres = wheresOf(place, broker.around.home, env, { resolve, leaves });
     return { decision: decideAll(effective.policies, withVariables(read, env), wheres), programs };
   };
   return broker.decisions.of(question, decide, find);
 }
 
+/** A request's command, as a shell or none reads it. */
+export function readCommand(request: ExecuteRequest | CheckRequest): ReadCommand {
+  const { argv, cmd = "" } = request;
+  return argv === undefined ? readShell(cmd, shellOf(request)) : readArgv(argv);
+}
+
+function shellOf(request: ExecuteRequest | CheckRequest): "sh" | "bash" {
+  return "shell" in request ? (request.shell ?? "sh") : "sh";
+}
+
 /** The git folder of a worktree is opened beside the policy, and where links lead only the world can say. */
 function isForTheWorld(broker: Broker, { project }: Place, path: string): boolean {
   const git = broker.gitFolders.of(project, broker.projectRules)?.folder;
   return (git !== undefined && isWithin(path, git.path)) || leadsElsewhere(path);
+}
+
+/** Where a running command's programs are started: as its own words were judged, with the PATH that it began with. */
+export function startPlaces(broker: Broker, job: Job): readonly [Where, ...Where[]] {
+  const { place, request, environment } = job;
+  const { env = {} } = request;
+  const path = env["PATH"] ?? environment.variables["PATH"] ?? broker.environments.path;
+  const resolve = (program: string): Program | null => broker.programs.find(program, path, place.cwd);
+  return wheresOf(place, broker.around.home, env, { resolve, leaves: () => true });
 }
 
 /** In the other home a policy's `$HOME` is another folder than the world's: that reading says nothing about files. */

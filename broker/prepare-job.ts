@@ -6,13 +6,18 @@ import type { Job } from "./job.ts";
 import { groundOf, judge } from "./judge.ts";
 import type { Place } from "./projects.ts";
 import { quoted, type Refusal, refusal } from "./refusal.ts";
-import { argvOf, placeOf } from "./request.ts";
+import { IN_WORLD, type ON_HOST } from "./request.ts";
 import { usableScopes } from "./scopes/use-scopes.ts";
 import type { Session } from "./sessions.ts";
 import { seccompMode } from "./world-spec.ts";
 
-/** From a valid request to a job, or the first reason why it cannot be one. */
-export function prepareJob(broker: Broker, agent: string, request: ExecuteRequest): Job | Refusal {
+/** From a valid request to a job, or the first reason why it cannot be one. It runs in a world, or where it says. */
+export function prepareJob(
+  broker: Broker,
+  agent: string,
+  request: ExecuteRequest,
+  { argvOf, placeOf }: typeof IN_WORLD | typeof ON_HOST = IN_WORLD,
+): Job | Refusal {
   const argv = argvOf(request);
   if ("code" in argv) return argv;
   const place = placeOf(broker, request.cwd);

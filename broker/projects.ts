@@ -25,6 +25,14 @@ export type Place = {
   readonly identity: string;
 };
 
+/** The project of a place that can have none: nothing lies there, and nobody can make anything there (no process has the number 0). */
+export const NO_PROJECT = "/proc/0/project";
+
+/** What the operator gives policies to: the project, or the folder that a program works in where there is none. */
+export function folderOf({ project, cwd }: Place): string {
+  return project === NO_PROJECT ? cwd : project;
+}
+
 /** On merged systems `/bin` and `/lib` lead below `/usr`. */
 const SYSTEM = /^(\/usr)?\/(etc|usr|bin|sbin|lib[^/]*|boot|dev|proc|sys|run|var)$/;
 

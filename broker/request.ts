@@ -1,7 +1,8 @@
 /** What a call asks for once its place is known: every rule of the request that a schema cannot say. */
+import { realpathSync } from "node:fs";
 import type { CheckRequest, ExecuteRequest } from "../schemas/generated/types.ts";
 import type { Broker } from "./broker.ts";
-import { locateProject, type Place } from "./projects.ts";
+import { locateProject, NO_PROJECT, type Place } from "./projects.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 
 /** Linux ends one argument of execve at 128 KiB with its NUL (`MAX_ARG_STRLEN`, include/uapi/linux/binfmts.h). */
@@ -33,4 +34,32 @@ export function placeOf(broker: Broker, cwd: string | undefined): Place | Refusa
     "This call names no cwd, and the folder where the broker was started cannot be a project",
     "Send 'cwd': the full path of the project folder",
   );
+}
+
+/** How a request is understood whose command runs in a world. */
+export const IN_WORLD = { argvOf, placeOf } as const;
+
+/** The same for a program that starts on the host: the kernel has taken its words already. */
+export const ON_HOST = {
+  argvOf: ({ argv = [] }: ExecuteRequest): readonly string[] | Refusal => argv,
+  placeOf: placeOnHost,
+} as const;
+
+/**
+ * Project and working directory of a program that starts on the host, which works wherever it is started: the home folder, `/`, another user's folder,
+ * one that is deleted already. Where no project can be there is none, so that nothing of a policy's `$PROJECT` is met.
+ */
+export function placeOnHost(broker: Broker, cwd: string | undefined): Place | Refusal {
+  const place = placeOf(broker, cwd);
+  if (!("code" in place) || cwd === undefined) return place;
+  return { project: NO_PROJECT, cwd: realOr(cwd), identity: "none" };
+}
+
+function realOr(path: string): string {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    // Deleted, or not ours to look into: it is what its program says it is.
+    return path;
+  }
 }

@@ -1,5 +1,13 @@
 /** One command in a world, from its start to the first ending that wins. */
-import type { CommandRun, Ending, MemoryFile, World, WorldViolation } from "../world/backend.ts";
+import type {
+  CommandRun,
+  Ending,
+  ExecRequest,
+  MemoryFile,
+  ProgramGate,
+  World,
+  WorldViolation,
+} from "../world/backend.ts";
 import { BoundedOutput } from "./output.ts";
 
 /** Output bytes in flight; half of it used up is granted again in one frame. */
@@ -23,9 +31,12 @@ export type RunRequest = {
   readonly background: "kill" | "keep";
   readonly timeoutMs: number;
   readonly maxOutputBytes: number;
+  /** Decides about each program that it starts. */
+  readonly gate: ProgramGate;
   readonly onViolation: (violation: WorldViolation) => void;
   /** Called at once, before the command can have done anything. */
   readonly onRun?: (run: CommandRun) => void;
+  readonly onPrograms?: ExecRequest["onPrograms"];
 };
 
 export type Ran = {
@@ -62,7 +73,9 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
       run.grant(owed);
       owed = 0;
     },
+    gate: request.gate,
     onViolation: request.onViolation,
+    onPrograms: request.onPrograms,
   });
   request.onRun?.(run);
   const stop = new Stopper(world, run);

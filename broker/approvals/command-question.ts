@@ -5,10 +5,10 @@ import { isLabel } from "../assignment.ts";
 import type { Broker } from "../broker.ts";
 import { commandEnvironment } from "../environment.ts";
 import { type Job, scopesOfJob, secretsOfJob } from "../job.ts";
-import { groundOf } from "../judge.ts";
-import { readArgv, readShell } from "../policy/index.ts";
+import { groundOf, readCommand } from "../judge.ts";
 import { type Refusal, refusal } from "../refusal.ts";
-import { placeOf } from "../request.ts";
+import { folderOf, NO_PROJECT } from "../projects.ts";
+import { placeOf, placeOnHost } from "../request.ts";
 import { redact, redactRule, redactWords } from "../spans/redact.ts";
 import { policyChanged } from "./ask-person.ts";
 import { previewCommand } from "./preview.ts";
@@ -34,12 +34,13 @@ export function commandQuestion(broker: Broker, job: Job): Question | Refusal {
   const kept = withoutLongInput(job);
   const { effective, session, decision } = job;
   const [assigned, narrowing] = effective.policies;
-  const named = namedPrograms(readCommand(job), surroundings(broker, job));
+  const named = namedPrograms(readCommand(job.request), surroundings(broker, job));
   const entry = alwaysEntry(job, named);
   const recorded = recordedCommand(job);
   const scopes = scopesOfJob(job)?.texts ?? [];
   const notes = [...notesOf(named, recorded.isSecret), ...scopes.map(noteOfScope)];
-  const offers = offersOf(named, recorded.isSecret).filter((how) => how !== "always" || scopes.length === 0);
+  const isLasting = scopes.length === 0 && job.place.project !== NO_PROJECT;
+  const offers = offersOf(named, recorded.isSecret).filter((how) => how !== "always" || isLasting);
   return {
     kind: "command",
     key: keyOf(job, entry, named),
@@ -47,7 +48,7 @@ export function commandQuestion(broker: Broker, job: Job): Question | Refusal {
     agent: job.agent,
     isLabel: isLabel(broker.config(), job.agent),
     session: session.id,
-    project: job.place.project,
+    project: folderOf(job.place),
     cwd: job.place.cwd,
     policyId: effective.id,
     policyHash: effective.hash,
@@ -80,7 +81,7 @@ function asksByRule({ decision }: Job): boolean {
 /** Why no answer counts any more: another policy holds, or another folder is there. */
 function outdatedBecause(broker: Broker, job: Job): Refusal | undefined {
   const { agent, place, request, effective } = job;
-  const now = placeOf(broker, place.cwd);
+  const now = (place.project === NO_PROJECT ? placeOnHost : placeOf)(broker, place.cwd);
   if ("code" in now) return now;
   const ground = groundOf(broker, agent, now, request.profile);
   if ("code" in ground) return ground;
@@ -105,11 +106,6 @@ function withoutLongInput(job: Job): Job {
   if ((job.request.stdin_b64?.length ?? 0) <= MAX_INPUT) return job;
   const { stdin_b64: _left, ...request } = job.request;
   return { ...job, request };
-}
-
-function readCommand({ request }: Job): ReturnType<typeof readShell> {
-  const { argv, cmd = "", shell = "sh" } = request;
-  return argv === undefined ? readShell(cmd, shell) : readArgv(argv);
 }
 
 function surroundings(broker: Broker, job: Job): Parameters<typeof namedPrograms>[1] {

@@ -5,11 +5,13 @@
  */
 import { join } from "node:path";
 import type { ApprovalPreview, FsDiff } from "../../schemas/generated/types.ts";
-import { type World, WorldUnavailable } from "../../world/backend.ts";
+import { type ProgramGate, type World, WorldUnavailable } from "../../world/backend.ts";
 import { asRequired } from "../borrow-world.ts";
 import type { Broker } from "../broker.ts";
 import { commandEnvironment } from "../environment.ts";
+import { previewGate } from "../exec-gate/preview-gate.ts";
 import type { Job } from "../job.ts";
+import { NO_PROJECT } from "../projects.ts";
 import { type Ran, runInWorld } from "../run.ts";
 import { worldSpec } from "../world-spec.ts";
 import type { Wanted } from "../wanted.ts";
@@ -24,10 +26,12 @@ const MAX_NAMES = 20;
 
 /** Never throws for what the host cannot do: then it says why there is no preview. */
 export async function previewCommand(broker: Broker, job: Job, layers: string): Promise<ApprovalPreview> {
+  if (job.place.project === NO_PROJECT)
+    return noPreview("It works in no project, and only a project has an overlay");
   const lease = await overlayWorld(broker, job, layers);
   if (typeof lease === "string") return noPreview(lease);
   try {
-    return await tryOut(job, lease.world);
+    return await tryOut(job, lease.world, previewGate(broker, job).programs);
   } finally {
     lease.release(false);
   }
@@ -82,7 +86,7 @@ function serveNobody({ network }: World): void {
   dns?.tcp.close();
 }
 
-async function tryOut(job: Job, world: World): Promise<ApprovalPreview> {
+async function tryOut(job: Job, world: World, gate: ProgramGate): Promise<ApprovalPreview> {
   const { argv, place, environment, request, agent, span } = job;
   const ran = await runInWorld(
     world,
@@ -94,6 +98,7 @@ async function tryOut(job: Job, world: World): Promise<ApprovalPreview> {
       background: "kill",
       timeoutMs: Math.min(RUN_MS, request.timeout_ms ?? RUN_MS),
       maxOutputBytes: 0,
+      gate,
       onViolation: () => {},
     },
     new AbortController().signal,

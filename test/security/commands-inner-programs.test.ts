@@ -162,7 +162,3 @@ describe.each(actors())("one-liners of another language, as $kind", (actor) => {
     expect(existsSync(join(broker.project, FORBIDDEN))).toBe(false);
   });
 });
-
-test("what runs without a command line waits for the gate at execve", () => {
-  skip("that a rule meets what python, make, npm run or a memfd executes", "the exec gate is not there yet");
-});

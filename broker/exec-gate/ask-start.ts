@@ -1,0 +1,80 @@
+/** A person is asked about a program that a running command starts, which waits meanwhile. */
+import type { ProgramStart } from "../../world/backend.ts";
+import { askPerson } from "../approvals/ask-person.ts";
+import { commandQuestion } from "../approvals/command-question.ts";
+import type { Granted, Question } from "../approvals/question.ts";
+import type { Broker } from "../broker.ts";
+import { isIsolated, type Job } from "../job.ts";
+import type { Effective } from "../policies.ts";
+import type { StartFinding, Where } from "../policy/index.ts";
+import type { Refusal } from "../refusal.ts";
+import { nobodyIsAsked } from "./start-refusals.ts";
+
+/** Beyond the time that a question waits: the answer must come first. */
+const MARGIN_MS = 2000;
+
+/** `wait` is told how long it may take, before anything else happens. */
+export async function askAboutStart(
+  broker: Broker,
+  { job, where, signal }: { readonly job: Job; readonly where: Where; readonly signal: AbortSignal },
+  asked: { readonly start: ProgramStart; readonly finding: StartFinding; readonly effective: Effective },
+  wait: (milliseconds: number) => void,
+): Promise<Granted | Refusal> {
+  const { start, finding } = asked;
+  if (job.replays !== undefined) return nobodyIsAsked(finding, "a replay asks nobody");
+  const argv = shownWords(start, where);
+  if (argv === null) return nobodyIsAsked(finding, "it has no file that a person could know it by");
+  const question = (): Question | Refusal => startQuestion(broker, jobOf(job, argv, asked));
+  const first = question();
+  if ("code" in first) return first;
+  wait(first.timeoutMs + MARGIN_MS);
+  return await askPerson(broker, question, first.timeoutMs, signal);
+}
+
+/** By the bare name where that stands for this file: so an answer for the same words as a command of their own counts. */
+function shownWords({ files: [file] }: ProgramStart, where: Where): readonly [string, ...string[]] | null {
+  const { called, path, argv } = file;
+  if (path === null) return null;
+  const name = called.slice(called.lastIndexOf("/") + 1);
+  const isItsName = name !== "" && where.resolve?.(name)?.real === path;
+  return [isItsName ? name : called.startsWith("/") ? called : path, ...argv.slice(1)];
+}
+
+/** The same program as a command of its own: an answer is bound to the same. */
+function jobOf(
+  job: Job,
+  argv: readonly [string, ...string[]],
+  { finding, effective }: { readonly finding: StartFinding; readonly effective: Effective },
+): Job {
+  const { agent_id, cwd, env, profile, session_id } = job.request;
+  return {
+    ...job,
+    argv,
+    effective,
+    request: {
+      agent_id,
+      argv: [...argv],
+      ...(cwd === undefined ? {} : { cwd }),
+      ...(env === undefined ? {} : { env }),
+      ...(profile === undefined ? {} : { profile }),
+      ...(session_id === undefined ? {} : { session_id }),
+    },
+    decision: {
+      ...job.decision,
+      verdict: "ask",
+      mode: "enforce",
+      rule: finding.rule,
+      policyId: finding.policyId,
+      approved: isIsolated(job) ? "isolate" : "allow",
+    },
+  };
+}
+
+/** What it would do alone says little of what it does in the middle of another's work: it is not tried out. */
+function startQuestion(broker: Broker, job: Job): Question | Refusal {
+  const question = commandQuestion(broker, job);
+  if ("code" in question) return question;
+  const { preview: _preview, ...rest } = question;
+  const note = "A command that runs already starts it, and waits for the answer";
+  return { ...rest, notes: [...question.notes, note], previewFirst: false };
+}

@@ -1,0 +1,155 @@
+/** Decides about each program that one command starts, by the policies as they are then. */
+import type { ProgramStart } from "../../world/backend.ts";
+import type { Granted } from "../approvals/question.ts";
+import type { Effective } from "../policies.ts";
+import type { StartDecision, StartFinding, Where } from "../policy/index.ts";
+import type { Refusal } from "../refusal.ts";
+import { Interpreters } from "./interpreters.ts";
+import { KeptStarts } from "./kept-starts.ts";
+import type { OwnCommands } from "./own-commands.ts";
+import type { StartRecords } from "./start-records.ts";
+import {
+  deniedStart,
+  needsOverlay,
+  noPolicy,
+  policyChanged,
+  type RefusedStart,
+  unapproved,
+  undecided,
+} from "./start-refusals.ts";
+
+/** Puts the question of a start to a person and waits for the answer; `wait` says for how long. */
+export type AskAboutStart = (
+  start: ProgramStart,
+  finding: StartFinding,
+  effective: Effective,
+  wait: (milliseconds: number) => void,
+) => Promise<Granted | Refusal>;
+
+export type GateParts = {
+  /** False: the command began where everything starts. */
+  readonly refuses: boolean;
+  /** What holds now; undefined while nothing loads. */
+  readonly now: () => Effective | undefined;
+  readonly wheres: readonly [Where, ...Where[]];
+  /** Whether the command runs on an overlay. */
+  readonly isIsolated: boolean;
+  readonly own: OwnCommands;
+  readonly ask: AskAboutStart;
+  readonly records: Pick<StartRecords, "noted" | "refused" | "finish">;
+  /** Told of bugs. */
+  readonly onFault: (what: string, error: unknown) => void;
+  /** The command is over, and nobody waits for an answer any more. */
+  readonly close: () => void;
+};
+
+export class ExecGate {
+  readonly #parts: GateParts;
+  readonly #kept: KeptStarts;
+  readonly #interpreters: Interpreters;
+
+  constructor(parts: GateParts) {
+    this.#parts = parts;
+    this.#kept = new KeptStarts(parts.wheres);
+    this.#interpreters = new Interpreters(parts.wheres[0]);
+  }
+
+  /** The command is over: what had no line of its own is counted. */
+  finish(): void {
+    this.#parts.close();
+    this.#parts.records.finish();
+  }
+
+  /** Whatever goes wrong here, the program does not start. */
+  decide(start: ProgramStart, wait: (milliseconds: number) => void): boolean | Promise<boolean> {
+    try {
+      const answer = this.#judge(start, wait);
+      return typeof answer === "boolean"
+        ? answer
+        : answer.catch((error: unknown) => this.#broken(start, error));
+    } catch (error) {
+      return this.#broken(start, error);
+    }
+  }
+
+  #judge(start: ProgramStart, wait: (milliseconds: number) => void): boolean | Promise<boolean> {
+    const effective = this.#parts.now();
+    if (effective === undefined) return this.#refuse(start, noPolicy());
+    const decision = this.#kept.of(effective.policies, start);
+    this.#warn(start, effective, decision);
+    const against = this.#notMet(decision, start, effective);
+    const [first] = against;
+    if (first === undefined) return this.#pass(start);
+    if (decision.mode === "observe" || !this.#parts.refuses) return this.#observe(start, effective, first);
+    const denial = against.find(({ verdict }) => verdict === "deny");
+    if (denial !== undefined) return this.#refuse(start, deniedStart(denial), effective);
+    // Nobody is asked about what could not be started after a yes.
+    const overlay = against.find(({ verdict }) => verdict === "isolate");
+    if (overlay !== undefined) return this.#refuse(start, needsOverlay(overlay), effective);
+    return this.#ask(start, effective, against, wait);
+  }
+
+  /** Without what the command itself, or what a person said of it, does justice to already. */
+  #notMet({ found }: StartDecision, start: ProgramStart, effective: Effective): readonly StartFinding[] {
+    const { isIsolated, own } = this.#parts;
+    const asking = found.filter(({ verdict }) => verdict === "ask");
+    const isListed = this.#interpreters.isNext(start);
+    const isApproved = asking.length > 0 && own.isApproved(asking, start, effective);
+    return found.filter(({ verdict, rule }) => {
+      if (rule.list === "commands.allowed") return !isListed;
+      return verdict === "isolate" ? !isIsolated : verdict !== "ask" || !isApproved;
+    });
+  }
+
+  #pass(start: ProgramStart): true {
+    this.#interpreters.passed(start);
+    return true;
+  }
+
+  #warn(start: ProgramStart, effective: Effective, { mode, warnings }: StartDecision): void {
+    for (const warning of warnings) {
+      const { rule } = warning;
+      if (this.#parts.own.hasTold(warning, start)) continue;
+      this.#parts.records.noted(start, effective, { verdict: "allow", mode, rule });
+    }
+  }
+
+  #observe(start: ProgramStart, effective: Effective, finding: StartFinding): true {
+    const { verdict, rule } = finding;
+    if (!this.#parts.own.hasTold(finding, start))
+      this.#parts.records.noted(start, effective, { verdict: `would_${verdict}`, mode: "observe", rule });
+    return true;
+  }
+
+  #refuse(start: ProgramStart, refused: RefusedStart, effective?: Effective): false {
+    this.#parts.records.refused(start, refused, effective);
+    return false;
+  }
+
+  async #ask(
+    start: ProgramStart,
+    effective: Effective,
+    asking: readonly StartFinding[],
+    wait: (milliseconds: number) => void,
+  ): Promise<boolean> {
+    const [first] = asking;
+    if (first === undefined) return true;
+    const granted = await this.#parts.ask(start, first, effective, wait);
+    if ("code" in granted) return this.#refuse(start, unapproved(first, granted), effective);
+    // Minutes may have passed: what holds now must still let it start.
+    const now = this.#parts.now();
+    if (now?.hash !== effective.hash) return this.#refuse(start, policyChanged(first), now);
+    this.#parts.own.approve(asking, effective);
+    return this.#pass(start);
+  }
+
+  #broken(start: ProgramStart, error: unknown): false {
+    this.#parts.onFault("Whether a program may start could not be decided", error);
+    try {
+      return this.#refuse(start, undecided());
+    } catch (fault) {
+      this.#parts.onFault("That a program was refused cannot be recorded", fault);
+      return false;
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import type { Decision, DecisionRule } from "../../schemas/generated/types.ts";
+import type { ProgramStart } from "../../world/backend.ts";
+import { newId } from "../ids.ts";
+import type { Effective } from "../policies.ts";
+import { redact, redactRule, redactWords, type KnownSecrets } from "../spans/redact.ts";
+import type { SpanRecord } from "../spans/trace.ts";
+import type { RefusedStart } from "./start-refusals.ts";
+
+/** A command can start a denied program a hundred thousand times: so many have a line, the rest are counted. */
+export const MAX_LINES = 1000;
+
+export type RecordParts = {
+  /** The command's own line. */
+  readonly started: SpanRecord;
+  readonly secrets: KnownSecrets;
+  readonly write: (span: SpanRecord) => void;
+};
+
+/** What the starts of one command leave in the trace, below its span. */
+export class StartRecords {
+  readonly #parts: RecordParts;
+  /** What was noted: once for each rule and fragment. */
+  readonly #noted = new Set<string>();
+  #lines = 0;
+  #untold = 0;
+
+  constructor(parts: RecordParts) {
+    this.#parts = parts;
+  }
+
+  /** A start that went on: it was only watched, or warned of. */
+  noted(start: ProgramStart, effective: Effective, decision: Decision & { rule: DecisionRule }): void {
+    const { verdict, rule } = decision;
+    const key = JSON.stringify([verdict, rule.source, rule.pattern, rule.fragment]);
+    if (this.#noted.has(key)) return;
+    if (this.#noted.size < MAX_LINES) this.#noted.add(key);
+    this.#write(start, effective, decision, {});
+  }
+
+  /** @param effective what it was refused by; absent: no policy had anything to say. */
+  refused(start: ProgramStart, { verdict, rule, error }: RefusedStart, effective?: Effective): void {
+    const { code, message, hint, approval_id } = error;
+    const known = this.#parts.secrets;
+    this.#write(
+      start,
+      effective,
+      { verdict, mode: "enforce", rule },
+      {
+        code,
+        message: redact(message, "message", known).text,
+        hint: redact(hint, "hint", known).text,
+        ...(approval_id === undefined ? {} : { approval_id }),
+      },
+    );
+  }
+
+  finish(): void {
+    if (this.#untold === 0) return;
+    const message = `The command started ${this.#untold} more programs that a rule is about; only the first ${MAX_LINES} have a line of their own`;
+    const violation = { kind: "program" as const, subject: `${this.#untold} more` };
+    this.#untold = 0;
+    this.#parts.write({ ...this.#line(), message, violation });
+  }
+
+  #write(
+    { files: [file], pid, cut }: ProgramStart,
+    effective: Effective | undefined,
+    { verdict, mode, rule }: Decision,
+    more: Partial<SpanRecord>,
+  ): void {
+    if (this.#lines >= MAX_LINES) {
+      this.#untold += 1;
+      return;
+    }
+    this.#lines += 1;
+    const known = this.#parts.secrets;
+    const subject = redactWords(
+      [file.called || (file.path ?? ""), ...file.argv.slice(1)],
+      "violation",
+      known,
+    ).text;
+    const path = redact(file.path ?? file.called, "program", known).text;
+    const line = this.#line();
+    const holds = effective === undefined ? {} : { policy_id: effective.id, policy_hash: effective.hash };
+    this.#parts.write({
+      ...line,
+      ...holds,
+      program: { path, pid, started_at: line.ts, cut, replaced: false },
+      decision: { verdict, mode, rule: redactRule(rule, known) },
+      violation: { kind: "program", subject },
+      ...more,
+    });
+  }
+
+  #line(): SpanRecord {
+    const { started } = this.#parts;
+    return {
+      ...started,
+      ts: new Date().toISOString(),
+      span_id: newId("spn"),
+      parent_span: started.span_id,
+      event_type: "violation",
+      component: "broker",
+      replayable: false,
+    };
+  }
+}

@@ -1,0 +1,107 @@
+import { describe, expect, test } from "vitest";
+import type { GateParts } from "../../broker/exec-gate/gate.ts";
+import { effectiveOf, Gate } from "./gates.ts";
+import { file, policyOf, PROJECT, started } from "./started.ts";
+
+const push = file("/usr/bin/git", ["push", "origin"]);
+
+describe("a program that a person must approve", () => {
+  const asks = policyOf({ ask: ["git push *"], denied: ["sudo *"] });
+  const yes: GateParts["ask"] = () => Promise.resolve({ approval: "apr_x", how: "once" });
+
+  test("waits for them, and starts after a yes alone", async () => {
+    const willing = new Gate(asks, {
+      ask: (_start, _finding, _effective, wait) => {
+        wait(300_000);
+        return Promise.resolve({ approval: "apr_x", how: "session" });
+      },
+    });
+    expect(await willing.starts(push)).toBe(true);
+    expect(willing.waits).toEqual([300_000]);
+    const unwilling = new Gate(asks);
+    expect(await unwilling.starts(push)).toBe(false);
+    expect(unwilling.spans).toMatchObject([
+      { code: "approval_required", approval_id: "apr_x", decision: { verdict: "ask" } },
+    ]);
+  });
+
+  test.each([
+    ["as it was written", "git push origin", push],
+    ["by its path", "/usr/bin/git push origin", { ...push, argv: ["/usr/bin/git", "push", "origin"] }],
+    ["behind a wrapper", "env X=1 git push origin", push],
+    ["with a word that was not known", "git push $REMOTE", push],
+    ["with a word that became none", "git push origin $FLAGS", push],
+    ["again, in the text of another shell", "git push origin", file("/bin/sh", ["-c", "git push origin"])],
+  ])("starts without another question when it is what they approved: %s", async (_how, command, start) => {
+    const gate = new Gate(asks, { command, approved: true });
+    expect(await gate.starts(start)).toBe(true);
+    expect(await gate.starts(start)).toBe(true);
+    expect(gate.asked).toEqual([]);
+  });
+
+  test.each([
+    ["other words", "git push origin", file("/usr/bin/git", ["push", "--force", "origin"])],
+    ["an impostor", "git push origin", file(`${PROJECT}/git`, ["push", "origin"])],
+    [
+      "another program that says that it is that one",
+      "git push origin",
+      { ...file("/usr/bin/make", ["push", "origin"]), argv: ["git", "push", "origin"] },
+    ],
+    ["more words than are told", "git push origin", { ...started(push), cut: true }],
+  ])("is asked about, or refused, when it is not: %s", async (_what, command, start) => {
+    const gate = new Gate(asks, { command, approved: true });
+    expect(await gate.starts(start)).toBe(false);
+  });
+
+  test("is asked about again when the policy changed since they approved it", async () => {
+    const gate = new Gate(asks, { command: "git push origin", approved: true });
+    gate.now = effectiveOf(policyOf({ ask: ["git push *"], denied: ["doas *"] }));
+    expect(await gate.starts(push)).toBe(false);
+    expect(gate.asked.length).toBe(1);
+  });
+
+  test("and that another one starts is asked about once, for one start", async () => {
+    const gate = new Gate(asks, { ask: yes });
+    expect(await gate.starts(file("/bin/sh", ["-c", "git push origin"]))).toBe(true);
+    expect(await gate.starts(push)).toBe(true);
+    expect(gate.asked.length).toBe(1);
+    expect(await gate.starts(push)).toBe(true);
+    expect(gate.asked.length).toBe(2);
+  });
+
+  test("and that another one starts is asked about under another policy than they answered under", async () => {
+    const gate = new Gate(asks, { ask: yes });
+    expect(await gate.starts(file("/bin/sh", ["-c", "git push origin"]))).toBe(true);
+    gate.now = effectiveOf(policyOf({ ask: ["git push *"] }));
+    await gate.starts(push);
+    expect(gate.asked.length).toBe(2);
+  });
+
+  test("with as many words as nobody compares is asked about again, at once", async () => {
+    const words = Array.from({ length: 8000 }, () => "x");
+    const gate = new Gate(asks, { command: `git push ${words.map(() => "$x").join(" ")}`, approved: true });
+    const before = performance.now();
+    expect(await gate.starts(file("/usr/bin/git", ["push", ...words]))).toBe(false);
+    expect(performance.now() - before).toBeLessThan(5000);
+  });
+
+  test("is refused when the policy changes before they answer", async () => {
+    const gate = new Gate(asks, {
+      ask: () => {
+        gate.now = effectiveOf(policyOf({ denied: ["git *"] }));
+        return Promise.resolve({ approval: "apr_x", how: "once" });
+      },
+    });
+    expect(await gate.starts(push)).toBe(false);
+    expect(gate.spans).toMatchObject([{ code: "policy_changed" }]);
+  });
+
+  test("is not asked about where another rule denies it, or nobody may be asked", async () => {
+    const both = new Gate(policyOf({ ask: ["git push *"], denied: ["git push *"] }), { ask: yes });
+    expect(await both.starts(push)).toBe(false);
+    const silent = policyOf({ ask: ["git push *"] }, { approval: { interactive: false } });
+    const alone = new Gate(silent, { ask: yes });
+    expect(await alone.starts(push)).toBe(false);
+    expect([...both.asked, ...alone.asked]).toEqual([]);
+  });
+});
