@@ -109,8 +109,10 @@ struct answer broker_answer(struct broker *broker, int seconds) {
     if (!come_more(broker, until)) return none;
   }
   int status = 0;
-  long length = content_length(broker->come.data, end);
-  if (sscanf(broker->come.data, "HTTP/1.1 %3d", &status) != 1 || length < 0 || (unsigned long)length > MOST_BODY) return none;
+  if (sscanf(broker->come.data, "HTTP/1.1 %3d", &status) != 1) return none;
+  /* An answer that only says that another one will come has no body (RFC 9110, 15.2). */
+  long length = status < 200 ? 0 : content_length(broker->come.data, end);
+  if (length < 0 || (unsigned long)length > MOST_BODY) return none;
   size_t begin = (size_t)(end - broker->come.data) + 4, whole = begin + (size_t)length;
   while (broker->come.length < whole) {
     if (!come_more(broker, until)) return none;

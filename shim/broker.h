@@ -17,9 +17,10 @@ struct answer {
 
 /* False with errno: nobody listens there, or nobody may be asked. */
 bool broker_open(struct broker *broker, const char *path);
-/* Sends a POST and does not wait: several may be on their way, and are answered in turn. */
+/* Sends a POST and does not wait. */
 bool broker_send(struct broker *broker, const char *path, const struct buffer *body);
-/* The next answer, waited for at most so long. `status` is 0 when it does not come, or is none. The body is the caller's. */
+/* The next answer, waited for at most so long. `status` is 0 when it does not come, or is none. A status below
+   200 says that another answer will come. The body is the caller's. */
 struct answer broker_answer(struct broker *broker, int seconds);
 void broker_close(struct broker *broker);
 

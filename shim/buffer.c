@@ -30,8 +30,7 @@ void buffer_text(struct buffer *buffer, const char *text) {
   buffer_add(buffer, text, strlen(text));
 }
 
-/* Bytes of the UTF-8 character that begins here (RFC 3629); 0: none does. */
-static size_t character(const unsigned char *at) {
+size_t buffer_character(const unsigned char *at) {
   size_t length = at[0] < 0x80 ? 1 : at[0] >= 0xc2 && at[0] < 0xe0 ? 2 : at[0] >= 0xe0 && at[0] < 0xf0 ? 3 : at[0] >= 0xf0 && at[0] < 0xf5 ? 4 : 0;
   for (size_t i = 1; i < length; i++) {
     if ((at[i] & 0xc0) != 0x80) return 0;
@@ -47,12 +46,15 @@ void buffer_json(struct buffer *buffer, const char *text) {
   const unsigned char *at = (const unsigned char *)text;
   buffer_text(buffer, "\"");
   while (*at != 0) {
-    size_t length = character(at);
+    size_t length = buffer_character(at);
     char escaped[8];
     if (length == 0) {
       buffer_text(buffer, REPLACEMENT);
       length = 1;
-    } else if (*at < 0x20 || *at == '"' || *at == '\\') {
+    } else if (*at == '"' || *at == '\\') {
+      buffer_add(buffer, "\\", 1);
+      buffer_add(buffer, (const char *)at, 1);
+    } else if (*at < 0x20) {
       snprintf(escaped, sizeof escaped, "\\u%04x", *at);
       buffer_text(buffer, escaped);
     } else {

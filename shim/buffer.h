@@ -19,6 +19,9 @@ void buffer_json(struct buffer *buffer, const char *text);
 void buffer_field(struct buffer *buffer, const char *name, const char *value);
 void buffer_free(struct buffer *buffer);
 
+/* Bytes of the UTF-8 character that begins here (RFC 3629); 0: none does. */
+size_t buffer_character(const unsigned char *at);
+
 /* The value of the first string field with this name, or NULL. Quotes in a JSON text are escaped, so that no value can look
    like a field. The caller frees it. */
 char *json_string(const char *json, const char *name);

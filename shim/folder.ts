@@ -10,7 +10,7 @@ import {
   symlinkSync,
   unlinkSync,
 } from "node:fs";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { DEFAULT_NAMES } from "./default-names.ts";
 
 /** One name in the folder. `real` is the program behind it, null when PATH has none. */
@@ -41,17 +41,23 @@ export class ShimFolder {
   readonly path: string;
   readonly #program: string;
   readonly #folders: readonly string[];
+  readonly #uid: number;
 
-  /** @param program what the links lead to. @param search the PATH of whoever asks. */
-  constructor(path: string, program: string, search: string) {
+  /** @param program what the links lead to. @param search the PATH of whoever asks, who is user `uid`. */
+  constructor(path: string, program: string, search: string, uid: number) {
     this.path = path;
+    this.#uid = uid;
     this.#program = program;
     this.#folders = search.split(delimiter).filter((folder) => folder !== "");
   }
 
-  /** Without names: the usual ones that are installed. A file that is no shim is left as it is. */
+  /**
+   * Without names: the usual ones that are installed. A file that is no shim is left as it is. Throws for a folder in which
+   * somebody else can put programs: it stands first on PATH.
+   */
   install(names: readonly string[]): ShimChange {
     mkdirSync(this.path, { recursive: true, mode: 0o700 });
+    for (const folder of [this.path, dirname(this.path)]) refuseShared(folder, this.#uid);
     const wanted = names.length > 0 ? names : DEFAULT_NAMES.filter((name) => this.#behind(name) !== null);
     return this.#each(wanted, (name) => {
       if (OURS.includes(name)) return `Substrate itself is started by '${name}'`;
@@ -134,6 +140,16 @@ export class ShimFolder {
       .find((path) => isProgram(path) && realpathSync(path) !== shim);
     return found ?? null;
   }
+}
+
+/** Whoever can write it, or the folder that it lies in, decides what its names stand for. */
+function refuseShared(folder: string, uid: number): void {
+  const stat = statSync(folder);
+  if (stat.uid !== uid)
+    throw new Error(`'${folder}' belongs to user ${stat.uid}, and the shims would be those of user ${uid}`);
+  if ((stat.mode & 0o022) === 0) return;
+  const mode = (stat.mode & 0o7777).toString(8);
+  throw new Error(`Others can write to '${folder}' (mode ${mode}). Run: chmod go-w '${folder}'`);
 }
 
 function isProgram(path: string): boolean {

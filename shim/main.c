@@ -10,6 +10,7 @@
 #include "broker.h"
 #include "program.h"
 #include "question.h"
+#include "say.h"
 #include "watch.h"
 
 #define DENIED 126
@@ -17,27 +18,16 @@
 
 #define ANSWER_SECONDS 10
 
+/* Of HTTP: another answer will come (102, RFC 2518). */
+#define WAITS 102
+
 #define NO_ANSWER "the broker did not answer"
 #define LOOK "Look at 'substrate broker status'"
 
 static char name[NAME_MAX + 1];
 
-/* What comes from a policy or a command may hold what a terminal obeys. */
-static void say(const char *text) {
-  for (; *text != 0; text++) {
-    if ((unsigned char)*text < 0x20 || *text == 0x7f) fprintf(stderr, "\\x%02x", (unsigned char)*text);
-    else fputc(*text, stderr);
-  }
-}
-
 static int refuse(const char *message, const char *hint) {
-  fputs("substrate: ", stderr);
-  say(name);
-  fputs(": ", stderr);
-  say(message);
-  fputs(". ", stderr);
-  say(hint);
-  fputs("\n", stderr);
+  say(name, ": ", message, ". ", hint, NULL);
   return DENIED;
 }
 
@@ -56,8 +46,9 @@ static void become_script(const char *path, char *const words[]) {
 static int become(const struct program *program, char *const words[]) {
   execv(program->path, words);
   if (errno == ENOEXEC) become_script(program->path, words);
-  fprintf(stderr, "substrate: cannot start '%s': %s\n", program->path, strerror(errno));
-  return errno == ENOENT ? NOT_FOUND : DENIED;
+  int error = errno;
+  say("cannot start '", program->path, "': ", strerror(error), NULL);
+  return error == ENOENT ? NOT_FOUND : DENIED;
 }
 
 static bool is_file(const char *path) {
@@ -88,7 +79,7 @@ static int without_broker(const struct program *program, char *const words[]) {
   ssize_t length = file < 0 ? 0 : read(file, rule, sizeof rule - 1);
   if (file >= 0) close(file);
   if (length == 5 && memcmp(rule, "pass\n", 5) == 0) {
-    fprintf(stderr, "substrate: no broker runs, and nothing records this call of '%s'\n", name);
+    say("no broker runs, and nothing records this call of '", name, "'", NULL);
     return become(program, words);
   }
   return refuse("no broker runs, and the last policy that it read denies without one", "Run 'substrate broker start'");
@@ -99,16 +90,20 @@ static int refused(const struct answer *answer) {
   return refuse(message == NULL ? "the broker's answer cannot be read" : message, hint == NULL ? "Look at 'substrate broker logs'" : hint);
 }
 
-/* The answer to the start, after that to the question. A person is asked between the two. */
-static struct answer ask(struct broker *broker, const struct buffer *check, const struct buffer *start) {
+/* Whether the program may start, which is on record by then. The broker says at once that a person is asked. */
+static struct answer ask(struct broker *broker, const struct buffer *start) {
   struct answer none = {0, NULL};
-  if (!broker_send(broker, "/v1/check", check) || !broker_send(broker, "/v1/report", start)) return none;
-  struct answer decided = broker_answer(broker, ANSWER_SECONDS);
-  if (decided.status != 200) return decided;
-  char *verdict = json_string(decided.body, "verdict");
-  bool waits = verdict != NULL && strcmp(verdict, "ask") == 0;
-  if (waits) fprintf(stderr, "substrate: '%s' waits for a person to approve it: substrate approvals\n", name);
-  return broker_answer(broker, waits ? APPROVAL_SECONDS + ANSWER_SECONDS : ANSWER_SECONDS);
+  if (!broker_send(broker, "/v1/report", start)) return none;
+  struct answer answer = broker_answer(broker, ANSWER_SECONDS);
+  if (answer.status != WAITS) return answer;
+  say("'", name, "' waits for a person to approve it: substrate approvals", NULL);
+  return broker_answer(broker, APPROVAL_SECONDS + ANSWER_SECONDS);
+}
+
+/* Whoever bypasses knows that it is recorded, so is told where it is not. */
+static int bypass_unrecorded(const struct program *program, char *const words[]) {
+  say("SHIM_BYPASS=1: nothing records this call of '", name, "'", NULL);
+  return become(program, words);
 }
 
 static int run(const struct program *program, char *const words[]) {
@@ -119,20 +114,21 @@ static int run(const struct program *program, char *const words[]) {
   struct broker broker;
   socket_path(socket, agent);
   if (!broker_open(&broker, socket)) {
-    if (bypassed) return become(program, words);
+    if (bypassed) return bypass_unrecorded(program, words);
     return errno == EAGAIN ? refuse(NO_ANSWER, LOOK) : without_broker(program, words);
   }
-  struct buffer check = question_check(program, agent, words);
-  struct buffer start = question_start(&check, bypassed);
-  struct answer answer = ask(&broker, &check, &start);
+  struct buffer start = question_start(program, agent, words, bypassed);
+  struct answer answer = ask(&broker, &start);
   broker_close(&broker);
-  if (answer.status != 200 && bypassed) return become(program, words);
+  /* It may have megabytes, and whoever watches would keep them. */
+  buffer_free(&start);
+  if (answer.status != 200 && bypassed) return bypass_unrecorded(program, words);
   if (answer.status == 0) return refuse(NO_ANSWER, LOOK);
   char *span = answer.status == 200 ? json_string(answer.body, "span_id") : NULL;
   if (span == NULL) return refused(&answer);
   if (setenv("SUBSTRATE_PARENT_SPAN", span, 1) < 0) return refuse("there is no memory", "Try again");
   /* Without it the span stays open until the next broker closes it as lost: no reason to keep the program from running. */
-  if (watch_start(socket, agent, span) < 0) fprintf(stderr, "substrate: the end of '%s' will not be recorded: %s\n", name, strerror(errno));
+  if (watch_start(socket, agent, span) < 0) say("the end of '", name, "' will not be recorded: ", strerror(errno), NULL);
   return become(program, words);
 }
 
@@ -145,7 +141,7 @@ int main(int count, char *words[]) {
   }
   program_find(&program, name);
   if (program.path[0] == 0) {
-    fprintf(stderr, "substrate: '%s' is not installed: PATH has its shim alone\n", name);
+    say("'", name, "' is not installed: PATH has its shim alone", NULL);
     return NOT_FOUND;
   }
   return run(&program, words);

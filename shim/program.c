@@ -54,11 +54,29 @@ void program_name(char name[NAME_MAX + 1], const char *first_word) {
   name_of(!is_shim(started) && is_shim(first_word) ? first_word : started, name);
 }
 
+/* Whether PATH has this folder before: whoever looks for a program there finds nothing new. */
+static bool is_again(const char *path, const char *folder, size_t length) {
+  while (path < folder) {
+    size_t other = strcspn(path, ":");
+    if (other == length && memcmp(path, folder, length) == 0) return true;
+    path += other + 1;
+  }
+  return false;
+}
+
+static void add_folder(struct buffer *others, const char *folder, size_t length) {
+  if (others->length > 0) buffer_text(others, ":");
+  if (length == 0) buffer_text(others, ".");
+  else buffer_add(others, folder, length);
+}
+
 void program_find(struct program *program, const char *name) {
   const char *rest = getenv("PATH");
   *program = (struct program){.name = name};
   buffer_text(&program->others, "");
   if (rest == NULL || *rest == 0) rest = DEFAULT_PATH;
+  const char *path = rest;
+  size_t folders = 0;
   for (bool more = true; more;) {
     size_t length = strcspn(rest, ":");
     char candidate[PATH_MAX];
@@ -68,11 +86,13 @@ void program_find(struct program *program, const char *name) {
     bool there = written > 0 && (size_t)written < sizeof candidate && stat(candidate, &file) == 0 && S_ISREG(file.st_mode) &&
                  access(candidate, X_OK) == 0;
     bool shim = there && is_shim(candidate);
-    if (there && !shim && program->path[0] == 0) memcpy(program->path, candidate, (size_t)written + 1);
-    if (!shim) {
-      if (program->others.length > 0) buffer_text(&program->others, ":");
-      if (length == 0) buffer_text(&program->others, ".");
-      else buffer_add(&program->others, rest, length);
+    if (!shim && !is_again(path, rest, length)) {
+      add_folder(&program->others, rest, length);
+      if (there && program->path[0] == 0) {
+        memcpy(program->path, candidate, (size_t)written + 1);
+        program->is_far = folders >= MOST_FOLDERS;
+      }
+      folders++;
     }
     more = rest[length] == ':';
     rest += length + (more ? 1 : 0);

@@ -10,7 +10,11 @@ struct program {
   const char *name;
   char path[PATH_MAX]; /* of the real one; empty: there is none */
   struct buffer others; /* PATH without the folders that hold a shim of this name: what the broker looks names up in */
+  bool is_far; /* in a folder of `others` that the broker does not look into */
 };
+
+/* Folders of PATH that the broker looks into (broker/program-paths.ts). */
+#define MOST_FOLDERS 256
 
 /* What the program itself is called. */
 #define SHIM_FILE "substrate-shim"

@@ -20,14 +20,26 @@ static bool is_left_out(const char *variable) {
   return variable[0] == '=' || strchr(variable, '=') == NULL;
 }
 
-static void add_words(struct buffer *body, const char *name, char *const words[]) {
+/* What the broker takes (api/http/body.ts, schemas/report-request): 10 MiB, and so many items. One word or variable has 128 KiB
+   (MAX_ARG_STRLEN, include/uapi/linux/binfmts.h), of which JSON makes six times as much at most. */
+#define MOST_WORDS 65536
+#define WORDS_LENGTH (4UL << 20)
+#define MOST_VARIABLES 4000
+#define VARIABLES_LENGTH (8UL << 20)
+#define VARIABLE_NAME 1024
+
+/* Returns how many were left out. */
+static size_t add_words(struct buffer *body, const char *name, char *const words[]) {
+  size_t count = 0, all = 0;
+  while (words[all] != NULL) all++;
   buffer_text(body, ",\"argv\":[");
   buffer_json(body, name);
-  for (size_t i = 1; words[0] != NULL && words[i] != NULL; i++) {
+  for (count = 1; count < all && count < MOST_WORDS && body->length < WORDS_LENGTH; count++) {
     buffer_text(body, ",");
-    buffer_json(body, words[i]);
+    buffer_json(body, words[count]);
   }
   buffer_text(body, "]");
+  return all > count ? all - count : 0;
 }
 
 /* Of two variables of one name most programs see the first; a JSON object would have the last. */
@@ -39,43 +51,61 @@ static bool is_again(char *const *variable) {
   return false;
 }
 
-static void add_variables(struct buffer *body, const struct buffer *path) {
+/* Returns how many were left out, of those that may decide something. */
+static size_t add_variables(struct buffer *body, const struct buffer *path) {
+  size_t count = 0, left_out = 0;
   buffer_text(body, ",\"env\":{");
   buffer_field(body, "PATH", path->data);
   for (char **variable = environ; *variable != NULL; variable++) {
     size_t name = strcspn(*variable, "=");
-    if (is_left_out(*variable) || is_again(variable)) continue;
+    if (is_left_out(*variable)) continue;
+    if (count >= MOST_VARIABLES || name > VARIABLE_NAME || body->length > VARIABLES_LENGTH) {
+      left_out++;
+      continue;
+    }
+    if (is_again(variable)) continue;
     char *key = strndup(*variable, name);
     if (key == NULL) body->failed = true;
     else buffer_field(body, key, *variable + name + 1);
     free(key);
+    count++;
   }
   buffer_text(body, "}");
+  return left_out;
 }
 
-struct buffer question_check(const struct program *program, const char *agent, char *const words[]) {
+/* Where the program will work. A folder that is deleted has no path any more; the kernel still knows which one it had. */
+static void add_folder(struct buffer *body) {
+  char cwd[PATH_MAX] = "";
+  if (getcwd(cwd, sizeof cwd) == NULL) {
+    ssize_t length = readlink("/proc/self/cwd", cwd, sizeof cwd - 1);
+    cwd[length < 0 ? 0 : length] = 0;
+  }
+  if (cwd[0] == '/') buffer_field(body, "cwd", cwd);
+}
+
+static void add_named(struct buffer *body, const char *field, const char *variable) {
+  const char *value = getenv(variable);
+  if (value != NULL && *value != 0) buffer_field(body, field, value);
+}
+
+struct buffer question_start(const struct program *program, const char *agent, char *const words[], bool bypass) {
   struct buffer body = {0};
-  char cwd[PATH_MAX];
+  char rest[96];
   buffer_text(&body, "{");
   buffer_field(&body, "agent_id", agent);
-  if (getcwd(cwd, sizeof cwd) != NULL) buffer_field(&body, "cwd", cwd);
-  const char *profile = getenv("SUBSTRATE_PROFILE");
-  if (profile != NULL && *profile != 0) buffer_field(&body, "profile", profile);
-  add_words(&body, program->name, words);
-  add_variables(&body, &program->others);
-  buffer_text(&body, "}");
-  return body;
-}
-
-struct buffer question_start(const struct buffer *check, bool bypass) {
-  struct buffer body = {0};
-  char wait[64];
-  buffer_add(&body, check->data, check->length - 1);
-  const char *parent = getenv("SUBSTRATE_PARENT_SPAN");
-  if (parent != NULL && *parent != 0) buffer_field(&body, "parent_span", parent);
-  snprintf(wait, sizeof wait, ",\"approval_wait_ms\":%d,\"bypass\":%s}", APPROVAL_SECONDS * 1000, bypass ? "true" : "false");
-  buffer_text(&body, wait);
-  body.failed |= check->failed;
+  add_folder(&body);
+  add_named(&body, "profile", "SUBSTRATE_PROFILE");
+  add_named(&body, "parent_span", "SUBSTRATE_PARENT_SPAN");
+  size_t left_out = add_words(&body, program->name, words) + add_variables(&body, &program->others);
+  /* Of its PATH: which file its name stands for nobody can say there. */
+  if (program->is_far) left_out++;
+  if (left_out > 0) {
+    snprintf(rest, sizeof rest, ",\"left_out\":%zu", left_out);
+    buffer_text(&body, rest);
+  }
+  snprintf(rest, sizeof rest, ",\"approval_wait_ms\":%d,\"bypass\":%s}", APPROVAL_SECONDS * 1000, bypass ? "true" : "false");
+  buffer_text(&body, rest);
   return body;
 }
 

@@ -8,11 +8,9 @@
 /* For how long a person may think; then it is a no. */
 #define APPROVAL_SECONDS 600
 
-/* Body of POST /v1/check: the words, the folder and the variables of the program that would start. */
-struct buffer question_check(const struct program *program, const char *agent, char *const words[]);
-/* The same for POST /v1/report, which records the start. */
-struct buffer question_start(const struct buffer *check, bool bypass);
-/* Its end, by the status of wait(2); -1: it is not known. */
+/* Body of POST /v1/report before a program starts: its words, folder and variables. The answer decides. */
+struct buffer question_start(const struct program *program, const char *agent, char *const words[], bool bypass);
+/* The same for its end, by the status of wait(2); -1: it is not known. */
 struct buffer question_end(const char *agent, const char *span, int status);
 
 #endif

@@ -18,17 +18,15 @@ import { sendBug } from "./bug.ts";
 import type { Context, Log } from "./context.ts";
 import { handleCheck } from "./check.ts";
 import { handleExecute } from "./execute.ts";
-import { handleReport } from "./report.ts";
+import { reportHandler } from "./report.ts";
 
 const KEEP_ALIVE_MS = 120_000;
 
-const DIRECT: Readonly<
-  Record<string, (context: Context, request: IncomingMessage, response: ServerResponse) => Promise<void>>
-> = {
-  "/v1/execute": handleExecute,
-  "/v1/check": handleCheck,
-  "/v1/report": handleReport,
-};
+type Handle = (context: Context, request: IncomingMessage, response: ServerResponse) => Promise<void>;
+
+function directRoutes(): Readonly<Record<string, Handle>> {
+  return { "/v1/execute": handleExecute, "/v1/check": handleCheck, "/v1/report": reportHandler() };
+}
 
 /** A server for one kind of caller; the caller of this function listens and closes. */
 export function createListener(broker: Broker, caller: () => Caller, log: Log): Server {
@@ -41,9 +39,10 @@ export function createListener(broker: Broker, caller: () => Caller, log: Log): 
 }
 
 function directFirst(broker: Broker, caller: () => Caller, log: Log, rest: RequestListener): RequestListener {
+  const direct = directRoutes();
   return (request, response) => {
     response.setHeader("x-request-id", uuidv7());
-    const handle = request.method === "POST" ? DIRECT[request.url ?? ""] : undefined;
+    const handle = request.method === "POST" ? direct[request.url ?? ""] : undefined;
     if (handle === undefined) return rest(request, response);
     handle({ broker, caller: caller(), log }, request, response).catch((error: unknown) =>
       sendBug(response, log, error),

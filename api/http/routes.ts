@@ -8,7 +8,7 @@ import { handleReload } from "./policy.ts";
 import { handleReplay } from "./replay.ts";
 import { handleRequestScopes } from "./scopes.ts";
 import { handleSpans } from "./spans.ts";
-import { handleTrace } from "./trace.ts";
+import { handleTrace, handleTraceTree } from "./trace.ts";
 import { handlePublish, handleRestart, handleWarm } from "./worlds.ts";
 
 export type Route = {
@@ -22,6 +22,7 @@ export type Route = {
 /** What Express answers. `execute` and `check` are in `listener.ts`. */
 export const ROUTES: readonly Route[] = [
   { for: "everybody", method: "get", path: "/v1/trace/:span_id", handle: handleTrace },
+  { for: "everybody", method: "get", path: "/v1/trace/:span_id/tree", handle: handleTraceTree },
   { for: "everybody", method: "get", path: "/v1/spans", handle: handleSpans },
   { for: "everybody", method: "get", path: "/v1/health", handle: handleHealth },
   { for: "everybody", method: "post", path: "/v1/request_scopes", handle: handleRequestScopes },

@@ -4,16 +4,22 @@ import type { SpanQuery } from "../../broker/spans/span-order.ts";
 import { sendJson, sendRefusal } from "./answer.ts";
 import { maySee } from "./caller.ts";
 import type { Context } from "./context.ts";
+import { limitOf, type Query, strangeIn, wholeNumber, wrongParameter } from "./paging.ts";
 
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 1000;
-const KNOWN = ["session_id", "agent_id", "verdict", "outcome", "since", "limit", "cursor"];
+const KNOWN = ["session_id", "agent_id", "verdict", "outcome", "programs", "since", "limit", "cursor"];
 
 /** What a span's decision can say, and how it can end: a misspelt one would quietly find nothing. */
 const VERDICTS = ["allow", "isolate", "ask", "deny", "would_deny", "would_ask", "would_isolate"];
 const OUTCOMES = ["running", "ended", "timed_out", "cancelled", "lost", "refused", "failed"];
 
-/** `GET /v1/spans?session_id=&agent_id=&verdict=&outcome=&since=&limit=&cursor=`, newest first. */
+const PROGRAMS = ["true", "false"];
+
+/**
+ * `GET /v1/spans?session_id=&agent_id=&verdict=&outcome=&since=&limit=&cursor=`, newest first. `programs=true` lists the
+ * programs that commands started, instead of everything else.
+ */
 export function handleSpans({ broker, caller }: Context, request: Request, response: Response): void {
   const query = parseQuery(request.query);
   if ("code" in query) return sendRefusal(response, query);
@@ -34,29 +40,25 @@ export function handleSpans({ broker, caller }: Context, request: Request, respo
   });
 }
 
-function parseQuery(query: Readonly<Record<string, unknown>>): SpanQuery | Refusal {
-  const strange = Object.keys(query).find((name) => !KNOWN.includes(name));
-  if (strange !== undefined)
-    return wrong(strange, query[strange], `is no parameter of this call; there are ${KNOWN.join(", ")}`);
-  for (const name of KNOWN) {
-    if (query[name] !== undefined && typeof query[name] !== "string")
-      return wrong(name, query[name], "must be given once");
-  }
-  const limit = wholeNumber(query["limit"], DEFAULT_LIMIT);
-  if (limit === undefined || limit < 1 || limit > MAX_LIMIT)
-    return wrong("limit", query["limit"], `must be a whole number from 1 to ${MAX_LIMIT}`);
+function parseQuery(query: Query): SpanQuery | Refusal {
+  const strange = strangeIn(query, KNOWN);
+  if (strange !== undefined) return strange;
+  const limit = limitOf(query, DEFAULT_LIMIT, MAX_LIMIT);
+  if (typeof limit !== "number") return limit;
   const before = query["cursor"] === undefined ? undefined : wholeNumber(query["cursor"], 0);
   if (query["cursor"] !== undefined && before === undefined)
-    return wrong("cursor", query["cursor"], "must be the next_cursor of a reply");
+    return wrongParameter("cursor", query["cursor"], "must be the next_cursor of a reply");
   const since = timeOf(query["since"]);
-  if (since === null) return wrong("since", query["since"], "must be a time such as 2026-01-31T12:00:00Z");
+  if (since === null)
+    return wrongParameter("since", query["since"], "must be a time such as 2026-01-31T12:00:00Z");
   for (const [name, words] of [
     ["verdict", VERDICTS],
     ["outcome", OUTCOMES],
+    ["programs", PROGRAMS],
   ] as const) {
     const word = query[name] as string | undefined;
     if (word !== undefined && !words.includes(word))
-      return wrong(name, word, `must be one of ${words.join(", ")}`);
+      return wrongParameter(name, word, `must be one of ${words.join(", ")}`);
   }
   const text = (name: string): string | undefined => query[name] as string | undefined;
   return {
@@ -64,15 +66,11 @@ function parseQuery(query: Readonly<Record<string, unknown>>): SpanQuery | Refus
     agent: text("agent_id"),
     verdict: text("verdict"),
     outcome: text("outcome"),
+    programs: text("programs") === "true",
     since,
     limit,
     before,
   };
-}
-
-function wholeNumber(value: unknown, absent: number): number | undefined {
-  if (value === undefined) return absent;
-  return typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : undefined;
 }
 
 /** In milliseconds since 1970; null when it is no time. */
@@ -80,12 +78,4 @@ function timeOf(value: unknown): number | undefined | null {
   if (value === undefined) return undefined;
   const time = typeof value === "string" ? new Date(value) : undefined;
   return time === undefined || Number.isNaN(time.getTime()) ? null : time.getTime();
-}
-
-function wrong(name: string, value: unknown, wanted: string): Refusal {
-  return refusal(
-    "invalid_request",
-    `${name}: ${wanted}, received ${quoted(value)}`,
-    "Mend the query and ask again",
-  );
 }

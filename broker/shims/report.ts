@@ -8,22 +8,31 @@ import { approved, mustAsk } from "../approve.ts";
 import type { Broker } from "../broker.ts";
 import { cannotRecord } from "../cannot-record.ts";
 import type { Job } from "../job.ts";
+import { isReadable } from "../policy/index.ts";
 import { prepareJob } from "../prepare-job.ts";
 import { quoted, type Refusal, refusal } from "../refusal.ts";
 import { refuseByDecision } from "../refuse-by-decision.ts";
+import { ON_HOST } from "../request.ts";
 import { refusedSpan } from "../spans/span-records.ts";
 import { shimSpan } from "./shim-span.ts";
 
-/** `signal` aborts when the shim is gone: nobody is asked for it any more. */
+/** The shim, while it has no answer. */
+export type Asking = {
+  /** Aborts when it is gone: nobody is asked for it any more. */
+  readonly gone: AbortSignal;
+  /** Tells it that a person is asked, which takes longer than a shim waits for a broker. */
+  readonly waits: () => void;
+};
+
 export async function report(
   broker: Broker,
   agent: string,
   request: ReportRequest,
-  signal: AbortSignal,
+  asking: Asking,
 ): Promise<ReportReply | Refusal> {
   const { argv, span_id: span } = request;
   if (argv === undefined) return ended(broker, agent, span ?? "", request);
-  const starting = broker.activity.during(() => starts(broker, agent, { ...request, argv }, signal));
+  const starting = broker.activity.during(() => starts(broker, agent, { ...request, argv }, asking));
   return await (starting ?? refusal("busy", "The broker is stopping", "Try again once it runs"));
 }
 
@@ -31,17 +40,22 @@ async function starts(
   broker: Broker,
   agent: string,
   request: ReportRequest & { readonly argv: NonNullable<ReportRequest["argv"]> },
-  signal: AbortSignal,
+  asking: Asking,
 ): Promise<ReportReply | Refusal> {
-  const asked = prepareJob(broker, agent, callOf(agent, request));
+  const asked = prepareJob(broker, agent, callOf(agent, request), ON_HOST);
   if ("code" in asked) return asked;
   if (request.bypass === true) return await begin(broker, asked, BYPASSED);
-  const denial = refuseByDecision(asked) ?? refuseIsolation(asked);
+  const denial = refuseUnread(asked, request) ?? refuseByDecision(asked) ?? refuseIsolation(asked);
   if (denial !== undefined) return refuse(broker, asked, denial);
-  const job = mustAsk(asked) ? await approved(broker, asked, signal) : asked;
+  const job = mustAsk(asked) ? await answered(broker, asked, asking) : asked;
   if ("code" in job) return refuse(broker, asked, job);
   const late = refuseIsolation(job);
   return late === undefined ? await begin(broker, job, undefined) : refuse(broker, job, late);
+}
+
+function answered(broker: Broker, asked: Job, { gone, waits }: Asking): Promise<Job | Refusal> {
+  waits();
+  return approved(broker, asked, gone);
 }
 
 const BYPASSED = "SHIM_BYPASS=1: it started whatever the policy says";
@@ -59,6 +73,20 @@ function callOf(
     ...(parent_span === undefined ? {} : { parent_span }),
     ...(approval_wait_ms === undefined ? {} : { approval_wait_ms }),
   } as ExecuteRequest;
+}
+
+/** Whatever the policy says of commands that are not known: nobody has looked at these words. */
+function refuseUnread(
+  { argv, decision: { mode, policyId } }: Job,
+  { left_out }: ReportRequest,
+): Refusal | undefined {
+  if (mode !== "enforce" || (left_out === undefined && isReadable(argv))) return undefined;
+  return refusal(
+    "policy_denied",
+    `Policy '${policyId}' denies this command: its words or its PATH are too long for any rule to be decided`,
+    "Give it fewer words at a time (xargs -n) or fewer variables, or have it read them from a file",
+    { exit: 126, policy_id: policyId, rule: null },
+  );
 }
 
 /** On the host there is no overlay to run it on. */
@@ -115,7 +143,7 @@ function ended(
     outcome: "ended",
     exit: exit ?? (by === null ? null : 128 + by),
     signal: by === null ? null : nameOf(by),
-    duration_ms: Math.round((performance.now() - run.since) * 1000) / 1000,
+    duration_ms: run.duration(),
     ...(exit === undefined || (exit === null && by === null) ? { message: UNKNOWN } : {}),
   });
   return { span_id: span };

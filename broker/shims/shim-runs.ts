@@ -1,7 +1,11 @@
 import type { SpanRecord } from "../spans/trace.ts";
 
 /** Programs behind shims whose end was not reported. One that never is, is closed as lost by the next broker. */
-export type ShimRun = { readonly started: SpanRecord; readonly since: number };
+export type ShimRun = {
+  readonly started: SpanRecord;
+  /** Milliseconds since then. */
+  readonly duration: () => number;
+};
 
 /** Beyond it the oldest can no longer be closed by a report: each is a kilobyte. */
 const MOST_OPEN = 10_000;
@@ -12,7 +16,9 @@ export class ShimRuns {
   began(started: SpanRecord): void {
     const [oldest] = this.#open.size < MOST_OPEN ? [] : this.#open.keys();
     if (oldest !== undefined) this.#open.delete(oldest);
-    this.#open.set(started.span_id, { started, since: performance.now() });
+    const since = performance.now();
+    const duration = (): number => Math.round((performance.now() - since) * 1000) / 1000;
+    this.#open.set(started.span_id, { started, duration });
   }
 
   /** Once, and for the agent whose it is alone. */

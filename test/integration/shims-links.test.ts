@@ -85,6 +85,33 @@ describe.each(actors().slice(0, 1))("a shim, as $kind", (actor) => {
     });
   });
 
+  test("is the program that its name leads to, also behind many folders of PATH", async () => {
+    const [impostor, tool] = [join(broker.folder, "many/impostor"), join(broker.folder, "many/tool")];
+    executable(impostor, "#!/bin/sh\necho started\n");
+    symlinkSync(impostor, tool);
+    const behind = (folders: readonly string[]): string =>
+      [join(broker.home, "shims"), ...folders, join(broker.folder, "many"), "/usr/bin:/bin"].join(":");
+    const policy = SHIM_POLICY.replace("denied: [", 'denied: ["impostor seen *", ');
+    broker.write(join(broker.home, "policies/default.yaml"), policy);
+    const folders = Array.from({ length: 200 }, (_, at) => join(broker.folder, `no-${at}`));
+    expect((await shell("tool twin x", behind(folders))).stdout).toBe("started\n");
+    expect(await shell("tool seen x", behind(folders))).toMatchObject({ code: 126, stdout: "" });
+    // The same folders again are no further ones.
+    expect((await shell("tool twin x", behind([...folders, ...folders]))).stdout).toBe("started\n");
+    expect(await shell("tool seen x", behind([...folders, ...folders]))).toMatchObject({
+      code: 126,
+      stdout: "",
+    });
+    const far = behind(Array.from({ length: 300 }, (_, at) => join(broker.folder, `no-${at}`)));
+    const refused = await shell("tool twin x", far);
+    expect([refused.code, refused.stderr]).toEqual([
+      126,
+      expect.stringContaining("for any rule to be decided"),
+    ]);
+    broker.write(join(broker.home, "policies/default.yaml"), policy.replace("enforce", "observe"));
+    expect((await shell("tool seen x", far)).stdout).toBe("started\n");
+  });
+
   test("starts a file without a first line as execvp(3) and every shell do", async () => {
     executable(join(bin, "tool"), `printf '%s|' "$0" "$@"\n`);
     expect(await shell("tool a b")).toMatchObject({

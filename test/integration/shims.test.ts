@@ -72,6 +72,14 @@ describe.each(actors())("shims, as $kind", (actor) => {
     ]);
   });
 
+  test("what a terminal would obey, or nobody sees, is written as a number in what it says", async () => {
+    const words = "\u009b31m \u0085 \u202e \u200b \u{e0041} \u001b[31m ünï → 🙂";
+    const { code, stderr } = await shell(`tool denied '${words}'; LC_ALL=C tool denied "$(printf '\\233c')"`);
+    expect(code).toBe(126);
+    expect(stderr.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+    expect(stderr).toContain("\\x9b31m \\x85 \\u{202e} \\u{200b} \\u{e0041} \\x1b[31m ünï → 🙂");
+  });
+
   test("by an absolute path of the shim, by env, xargs, find and a script, the same rule holds", async () => {
     const file = join(broker.project, "around");
     const shim = join(broker.home, "shims/tool");

@@ -1,0 +1,125 @@
+/** Shims that go away before the broker has answered them: their spans say so, and stay open for nobody. */
+import { existsSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Span } from "../../schemas/generated/types.ts";
+import { actors } from "../actors.ts";
+import { eventually, TestBroker } from "../broker.ts";
+import { pathWithShims, SHIM_POLICY, toolFor } from "../shims.ts";
+import { type Ended, runAs } from "../users.ts";
+
+describe.each(actors())("a shim that goes away, as $kind", (actor) => {
+  let broker: TestBroker;
+  let bin = "";
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: { default: SHIM_POLICY } });
+    bin = await toolFor(broker);
+  });
+  afterAll(() => broker.stop());
+
+  function tool(words: readonly string[], env: object = {}, signal?: AbortSignal): Promise<Ended> {
+    const all = { PATH: pathWithShims(broker, bin), SUBSTRATE_HOME: broker.home, ...env };
+    const ends = signal === undefined ? {} : { signal };
+    return runAs(actor, [join(broker.home, "shims/tool"), ...words], {
+      cwd: broker.project,
+      env: all,
+      ...ends,
+    });
+  }
+
+  /** What stands last of a start; once there is something, and it is closed. */
+  async function closed(words: readonly string[]): Promise<Span | undefined> {
+    const cmd = JSON.stringify(["tool", ...words]);
+    const last = (): Span | undefined => broker.spans().findLast((span) => span.cmd === cmd);
+    await eventually(() => last()?.event_type === "command_complete", 5000);
+    return last();
+  }
+
+  async function whileStopped(act: () => Promise<void>): Promise<void> {
+    const { pid } = broker.process;
+    if (pid === undefined) throw new Error("The broker has ended");
+    process.kill(pid, "SIGSTOP");
+    try {
+      await act();
+    } finally {
+      process.kill(pid, "SIGCONT");
+    }
+  }
+
+  test("because a broker takes too long starts nothing, and its span is closed when the broker goes on", async () => {
+    const [late, bypassed] = ["late", "bypassed"].map((name) => join(broker.project, name));
+    await whileStopped(async () => {
+      const [refused, started] = await Promise.all([
+        tool(["late", "touch", String(late)]),
+        tool(["denied", "touch", String(bypassed)], { SHIM_BYPASS: "1" }),
+      ]);
+      expect([refused.code, started.code]).toEqual([126, 0]);
+      expect(refused.stderr).toContain("the broker did not answer");
+      expect(started.stderr).toContain("nothing records this call of 'tool'");
+    });
+    expect([existsSync(String(late)), existsSync(String(bypassed))]).toEqual([false, true]);
+    expect(await closed(["late", "touch", String(late)])).toMatchObject({
+      outcome: "cancelled",
+      exit: null,
+      message: expect.stringContaining("starts nothing"),
+    });
+    expect(await closed(["denied", "touch", String(bypassed)])).toMatchObject({
+      outcome: "cancelled",
+      message: expect.stringMatching(/SHIM_BYPASS=1.*may have started it/),
+    });
+  }, 60_000);
+
+  test("because it is killed while it waits leaves no span that stands open", async () => {
+    await whileStopped(async () => {
+      const ending = new AbortController();
+      const running = tool(["killed"], {}, ending.signal).catch(() => undefined);
+      await sleep(500);
+      ending.abort();
+      await running;
+    });
+    expect((await closed(["killed"]))?.outcome).toBe("cancelled");
+  });
+
+  test("in the moment in which it has asked leaves no span that stands open", async () => {
+    const names = Array.from({ length: 50 }, (_, at) => `hasty-${at}`);
+    for (const name of names)
+      await hasty(JSON.stringify({ agent_id: "human", argv: ["tool", name], cwd: broker.project }));
+    await eventually(() => names.every(isClosed), 10_000);
+    expect(names.filter((name) => !isClosed(name))).toEqual([]);
+  });
+
+  function isClosed(name: string): boolean {
+    const cmd = JSON.stringify(["tool", name]);
+    return broker.spans().findLast((span) => span.cmd === cmd)?.event_type === "command_complete";
+  }
+
+  /** Sends a start and is gone. */
+  function hasty(body: string): Promise<void> {
+    const head = `POST /v1/report HTTP/1.1\r\nhost: x\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n`;
+    return new Promise((resolve, reject) => {
+      const socket = connect(join(broker.home, "sock/agent.sock"), () =>
+        socket.write(head + body, () => socket.destroy()),
+      );
+      socket.once("close", () => resolve()).once("error", reject);
+    });
+  }
+
+  test("after its answer, as all do, leaves the span to the program's end", async () => {
+    const running = tool(["exit", "7"]);
+    expect((await running).code).toBe(7);
+    expect(await closed(["exit", "7"])).toMatchObject({ outcome: "ended", exit: 7 });
+    const long = tool(["pid"]);
+    await sleep(100);
+    const cmd = JSON.stringify(["tool", "pid"]);
+    expect(
+      broker
+        .spans()
+        .filter((span) => span.cmd === cmd)
+        .map((span) => span.event_type),
+    ).toEqual(["command_start"]);
+    expect((await long).code).toBe(0);
+    expect((await closed(["pid"]))?.outcome).toBe("ended");
+  });
+});
