@@ -50,7 +50,7 @@ function terminalOf(host: NodeJS.Process): Terminal {
     },
     shims: async () => {
       const { ShimFolder } = await import("../shim/folder.ts");
-      return new ShimFolder(home.shims, installation.shim, host.env["PATH"] ?? "");
+      return new ShimFolder(home.shims, installation.shim, host.env["PATH"] ?? "", uid);
     },
     environment: host.env,
     uid,

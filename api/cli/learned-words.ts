@@ -89,6 +89,13 @@ function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
+function whoseRule(
+  kind: LearnedPolicy["observed"]["violations"][number]["kind"],
+): "network" | "rule" | "world" {
+  if (kind === "name" || kind === "connection") return "network";
+  return kind === "program" ? "rule" : "world";
+}
+
 type Section = readonly [title: string, rows: readonly string[]];
 
 function sections({ proposal, observed, unreadable }: LearnedPolicy): readonly Section[] {
@@ -101,9 +108,9 @@ function sections({ proposal, observed, unreadable }: LearnedPolicy): readonly S
   const connections = proposal.connections.stopped.map(
     ({ to, why, seen }) => `connection to ${to}: ${why}; ${seenWords(seen)}`,
   );
-  const violations = (isNetwork: boolean): readonly string[] =>
+  const violations = (by: "network" | "rule" | "world"): readonly string[] =>
     observed.violations
-      .filter(({ kind }) => (kind === "name" || kind === "connection") === isNetwork)
+      .filter(({ kind }) => whoseRule(kind) === by)
       .map(({ kind, subject, seen }) => `${kind} ${subject}; ${seenWords(seen)}`);
   const { redacted, beyond } = observed.skipped;
   return [
@@ -123,9 +130,10 @@ function sections({ proposal, observed, unreadable }: LearnedPolicy): readonly S
     ["Runs isolated, its changes are held; there is nothing to allow:", commands("isolated")],
     [
       "Refused by the network; it belongs into net.allowed if it is meant (under mode: observe it is proposed from here):",
-      violations(true),
+      violations("network"),
     ],
-    ["Against the rules of the world, which no list of the policy can change:", violations(false)],
+    ["Started by commands, and a rule about programs speaks of it:", violations("rule")],
+    ["Against the rules of the world, which no list of the policy can change:", violations("world")],
     [
       "Passed over:",
       [

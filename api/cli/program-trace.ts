@@ -4,20 +4,24 @@ import type { ListOptions } from "./commands/trace-list.ts";
 import type { TailOptions } from "./commands/trace-tail.ts";
 import type { Action } from "./program-world.ts";
 
-type ShowOptions = { readonly tree?: boolean; readonly json?: boolean };
+type ShowOptions = { readonly tree?: boolean; readonly all?: boolean; readonly json?: boolean };
 
 export function describeTrace(program: Command, choose: (action: Action) => void): void {
   const show = (span: string, options: ShowOptions): void =>
     choose(async (at) =>
       options.tree === true
-        ? (await import("./commands/trace-tree.ts")).showTree(at, span, options.json === true)
+        ? (await import("./commands/trace-tree.ts")).showTree(at, span, options)
         : (await import("./commands/trace.ts")).showSpan(at, span, options.json === true),
     );
   const trace = program
     .command("trace")
     .description("Recorded spans")
     .argument("[span]", "a span id to show")
-    .option("--tree", "with everything below it: connections, builtins, violations, replays")
+    .option(
+      "--tree",
+      "with everything below it: programs, connections, builtins, violations, nested commands",
+    )
+    .option("--all", "each of many alike in the tree, instead of some and a count")
     .option("--json", "as JSON")
     .action((span: string | undefined, options: ShowOptions) =>
       span === undefined ? trace.help() : show(span, options),
@@ -27,6 +31,7 @@ export function describeTrace(program: Command, choose: (action: Action) => void
     .description("One span with everything that was recorded of it")
     .argument("<span>", "a span id")
     .option("--tree", "with everything below it")
+    .option("--all", "each of many alike in the tree, instead of some and a count")
     .option("--json", "as JSON")
     .action(show);
   describeList(trace, choose);
@@ -55,6 +60,7 @@ function describeList(trace: Command, choose: (action: Action) => void): void {
       "only what ended since then: 30m, 2h, 7d, or a time such as 2026-01-31T12:00:00Z",
     )
     .option("--verdict <verdict>", "allow, isolate, ask, deny, would_deny, would_ask or would_isolate")
+    .option("--programs", "the programs that commands started, instead of everything else")
     .option("--outcome <outcome>", "running, ended, timed_out, cancelled, lost, refused or failed")
     .option("--json", "as JSON")
     .action((options: ListOptions) =>

@@ -1,6 +1,7 @@
 /** One line for each span, as `trace list`, `trace tail` and a span's children print it. */
 import type { HeldChangesEvent, Span, SpanConnection, Usage } from "../../schemas/generated/types.ts";
 import { coloursFor, paintVerdict } from "./colours.ts";
+import { durationWords, programEnd, programWords } from "./program-words.ts";
 import { harmless, harmlessLine, type Terminal } from "./terminal.ts";
 
 export function spanLine(terminal: Terminal, span: Span): string {
@@ -8,11 +9,18 @@ export function spanLine(terminal: Terminal, span: Span): string {
   return [ts, id, ...wordsOf(terminal, span)].filter((word) => word !== "").join("  ");
 }
 
+/** The same without time and id. */
+export function spanWords(terminal: Terminal, span: Span): string {
+  const kind = span.event_type === "builtin_command" ? ["builtin"] : [];
+  return [...kind, ...wordsOf(terminal, span)].filter((word) => word !== "").join("  ");
+}
+
 function wordsOf(terminal: Terminal, span: Span): readonly string[] {
   const { connection, violation, event_type: type } = span;
   if (connection !== undefined && connection !== null) return connectionWords(terminal, span, connection);
   if (type === "violation" && violation !== undefined && violation !== null)
     return [type, violation.kind, harmlessLine(span.agent_id ?? ""), harmlessLine(violation.subject)];
+  if (type === "exec") return programLine(span);
   if (span.held_changes !== undefined) return changeWords(span, span.held_changes);
   return span.cmd === null ? eventWords(span) : commandWords(terminal, span, span.cmd);
 }
@@ -25,6 +33,12 @@ function commandWords(terminal: Terminal, span: Span, cmd: string): readonly str
       : `approval ${asked}`;
   const replay = span.given?.replays === undefined ? "" : "replay";
   return [verdict, endWord(span), `${span.agent_id}`, replay, `${harmless(cmd).split("\n")[0]}`];
+}
+
+/** `exec  exit 0  claude  12 ms  cc -c x.c` */
+function programLine(span: Span): readonly string[] {
+  const agent = harmlessLine(span.agent_id ?? "");
+  return [span.event_type, programEnd(span), agent, durationWords(span.duration_ms), programWords(span)];
 }
 
 /** `exit 0`; without an exit code, why there is none: `running`, `lost`, `cancelled`. */

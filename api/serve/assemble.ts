@@ -112,11 +112,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     },
   );
   const hidden = home.hidden.map((path) => realpathSync(path));
-  const around = {
-    home: realpathSync(homedir()),
-    hidden,
-    installation: installation.sealed,
-  };
+  const around = { home: realpathSync(homedir()), hidden, installation: installation.sealed };
   const sessions = new Sessions(trace.database, onFault);
   const projectRules = (): ProjectRules => ({
     home: around.home,
@@ -178,6 +174,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     reloadSettings: () => config.reload(),
     onSettings: (listener) => followers.push(listener),
     projectRules,
+    onFault,
   };
 }
 

@@ -11,6 +11,7 @@ export type ListOptions = {
   readonly since?: string;
   readonly verdict?: string;
   readonly outcome?: string;
+  readonly programs?: boolean;
   readonly json?: boolean;
 };
 
@@ -37,7 +38,7 @@ export async function listSpans(terminal: Terminal, options: ListOptions): Promi
 }
 
 function queryOf(options: ListOptions, left: number, cursor: string | null): string {
-  const { agent, session, verdict, outcome, since } = options;
+  const { agent, session, verdict, outcome, programs, since } = options;
   const from = since === undefined ? undefined : timeBefore(since, Date.now());
   const wanted = {
     limit: String(Math.min(left, MOST_A_PAGE)),
@@ -45,6 +46,7 @@ function queryOf(options: ListOptions, left: number, cursor: string | null): str
     session_id: session,
     verdict,
     outcome,
+    programs: programs === true ? "true" : undefined,
     since: from,
     cursor: cursor ?? undefined,
   };

@@ -1,58 +1,60 @@
 /** `substrate trace SPAN --tree`: a span and all below it. */
-import type { Span, TraceReply } from "../../../schemas/generated/types.ts";
+import { DEEPEST } from "../../../broker/spans/span-tree.ts";
+import type { Span, TraceTreeReply } from "../../../schemas/generated/types.ts";
 import { ask } from "../replies.ts";
-import { spanLine } from "../span-lines.ts";
-import { printJson, printLine, type Terminal } from "../terminal.ts";
+import { printJson, type Terminal } from "../terminal.ts";
+import { printTree } from "../tree-lines.ts";
 
-/** The broker is asked for each span; a command can make as many connections as it likes. */
-const MOST_SPANS = 2000;
-const DEEPEST = 64;
+/** A command leaves a hundred thousand programs at most, and nobody reads so many; more would fill the memory. */
+const MOST_SPANS = 200_000;
 
-type Node = {
+const A_PAGE = 500;
+
+/** A span and its children. */
+export type Tree = {
   readonly span: Span;
-  readonly children: readonly Node[];
-  /** How many children are not shown, because there were too many before. */
-  readonly left_out?: number;
+  readonly children: Tree[];
+  /** Says that what is below was not asked for: there was too much of it, or it is too deep. */
+  cut?: true;
 };
 
-export async function showTree(terminal: Terminal, id: string, json: boolean): Promise<number> {
-  const room = { spans: MOST_SPANS };
-  const tree = await grow(terminal, id, room, new Set());
-  if (json) printJson(terminal, tree);
-  else printTree(terminal, tree);
+type Found = { readonly tree: Tree; readonly depth: number };
+
+export type TreeOptions = { readonly json?: boolean; readonly all?: boolean };
+
+export async function showTree(terminal: Terminal, id: string, options: TreeOptions): Promise<number> {
+  const tree = await grow(terminal, id);
+  if (options.json === true) printJson(terminal, tree);
+  else printTree(terminal, tree, options.all === true);
   return 0;
 }
 
-/** `seen` are the spans above: whoever names a parent may name any. */
-async function grow(
-  terminal: Terminal,
-  id: string,
-  room: { spans: number },
-  seen: ReadonlySet<string>,
-): Promise<Node> {
-  const { span, children } = await ask<TraceReply>(terminal, `/v1/trace/${encodeURIComponent(id)}`);
-  const above = new Set([...seen, span.span_id]);
-  const nodes: Node[] = [];
-  for (const child of children) {
-    if (above.has(child.span_id)) continue;
-    if (room.spans === 0 || above.size > DEEPEST)
-      return { span, children: nodes, left_out: children.length - nodes.length };
-    room.spans -= 1;
-    nodes.push(await grow(terminal, child.span_id, room, above));
+/** Each span comes after its parent, so that one look at each is enough. */
+async function grow(terminal: Terminal, id: string): Promise<Tree> {
+  const known = new Map<string | null, Found>();
+  const path = `/v1/trace/${encodeURIComponent(id)}/tree?limit=${A_PAGE}`;
+  let root: Tree | undefined;
+  for (let cursor: string | null = ""; cursor !== null; ) {
+    const after: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+    const page: TraceTreeReply = await ask<TraceTreeReply>(terminal, `${path}${after}`);
+    for (const span of page.spans) {
+      const tree = added(known, span);
+      root ??= tree;
+    }
+    cursor = page.next_cursor;
+    if (cursor === null || known.size < MOST_SPANS || root === undefined) continue;
+    root.cut = true;
+    break;
   }
-  return { span, children: nodes };
+  if (root === undefined) throw new Error(`The tree of ${id} came without it`);
+  return root;
 }
 
-function printTree(terminal: Terminal, root: Node): void {
-  printLine(terminal, spanLine(terminal, root.span));
-  printBranches(terminal, root, "");
-}
-
-function printBranches(terminal: Terminal, { children, left_out: more }: Node, before: string): void {
-  for (const [at, child] of children.entries()) {
-    const isLast = at === children.length - 1 && more === undefined;
-    printLine(terminal, `${before}${isLast ? "└─ " : "├─ "}${spanLine(terminal, child.span)}`);
-    printBranches(terminal, child, `${before}${isLast ? "   " : "│  "}`);
-  }
-  if (more !== undefined) printLine(terminal, `${before}└─ … ${more} more are not shown`);
+function added(known: Map<string | null, Found>, span: Span): Tree {
+  const above = known.get(span.parent_span);
+  const depth = (above?.depth ?? -1) + 1;
+  const tree: Tree = { span, children: [], ...(depth >= DEEPEST ? { cut: true as const } : {}) };
+  known.set(span.span_id, { tree, depth });
+  above?.tree.children.push(tree);
+  return tree;
 }

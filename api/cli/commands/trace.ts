@@ -1,5 +1,6 @@
 import type { Span, SpanConnection, TraceReply } from "../../../schemas/generated/types.ts";
 import { previewWords } from "../approval-words.ts";
+import { programEnd } from "../program-words.ts";
 import { ask } from "../replies.ts";
 import { spanLine, trafficWords } from "../span-lines.ts";
 import { harmless, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
@@ -11,14 +12,16 @@ const MAX_SHOWN = 20;
 
 /** One span with everything that was recorded of it. */
 export async function showSpan(terminal: Terminal, id: string, json: boolean): Promise<number> {
-  const { span, children } = await ask<TraceReply>(terminal, `/v1/trace/${encodeURIComponent(id)}`);
+  const reply = await ask<TraceReply>(terminal, `/v1/trace/${encodeURIComponent(id)}`);
+  const { span, children, next_cursor: next } = reply;
   if (json) {
-    printJson(terminal, { span, children });
+    printJson(terminal, reply);
     return 0;
   }
   const rows: readonly Row[] = [
     ["command", span.cmd],
     ...connectionRows(span),
+    ...programRows(span),
     ["violation", violationWords(span)],
     ["changes", heldWords(span)],
     ["folder", span.cwd],
@@ -42,7 +45,21 @@ export async function showSpan(terminal: Terminal, id: string, json: boolean): P
     if (value !== null) printLine(terminal, `  ${name.padEnd(9)} ${indented(value)}`);
   printChanges(terminal, span);
   for (const child of children) printLine(terminal, `  child     ${spanLine(terminal, child)}`);
+  if (next !== undefined) printLine(terminal, `  child     … and more: --tree shows them`);
   return 0;
+}
+
+function programRows({ program, programs }: Span): readonly Row[] {
+  const left = programs?.left_out ?? 0;
+  const more = left === 0 ? "" : `, and ${left} more that have no span`;
+  return [
+    [
+      "file",
+      program === undefined ? null : harmlessLine(`${program.path} (pid ${program.pid} of its world)`),
+    ],
+    ["started", program?.started_at ?? null],
+    ["programs", programs === undefined ? null : `${programs.recorded}: --tree shows them${more}`],
+  ];
 }
 
 /** Lines of a command stand below its first one, so that none can look like a row. */
@@ -119,6 +136,7 @@ function approvalWords({ approval_id: id, approval }: Span): string | null {
 function outcomeWords(span: Span): string {
   if (span.event_type === "command_start") return "still running";
   if (span.connection !== undefined && span.connection !== null) return endWords(span.connection);
+  if (span.event_type === "exec") return programEnd(span);
   const outcome = span.outcome ?? "-";
   if (span.signal !== null && span.signal !== undefined) return `${outcome}, ended by ${span.signal}`;
   return span.exit === null ? outcome : `${outcome}, exit ${span.exit}`;

@@ -1,0 +1,52 @@
+/** Draws the tree of a span. */
+import type { Span } from "../../schemas/generated/types.ts";
+import { coloursFor } from "./colours.ts";
+import type { Tree } from "./commands/trace-tree.ts";
+import { cutToWidth } from "./line-width.ts";
+import { durationWords, programEnd, programWords } from "./program-words.ts";
+import { spanLine, spanWords } from "./span-lines.ts";
+import { printLine, type Terminal } from "./terminal.ts";
+import { folded, hasFailed, type Shown } from "./tree-folds.ts";
+
+/** On a terminal each line is cut to its width, and only the first one has time and id; `all` folds nothing. */
+export function printTree(terminal: Terminal, root: Tree, all: boolean): void {
+  print(terminal, spanLine(terminal, root.span));
+  printBranches(terminal, root, "", all);
+}
+
+function printBranches(terminal: Terminal, tree: Tree, before: string, all: boolean): void {
+  const rows = [...(all ? tree.children.map((child) => ({ tree: child })) : folded(tree.children))];
+  if (tree.cut === true)
+    rows.push({ folded: `… what is more than this: substrate trace ${tree.span.span_id} --tree` });
+  for (const [at, row] of rows.entries()) {
+    const isLast = at === rows.length - 1;
+    print(terminal, `${before}${isLast ? "└─ " : "├─ "}${lineOf(terminal, row)}`);
+    if ("tree" in row) printBranches(terminal, row.tree, `${before}${isLast ? "   " : "│  "}`, all);
+  }
+}
+
+function lineOf(terminal: Terminal, row: Shown): string {
+  if ("folded" in row) return row.folded;
+  const { span } = row.tree;
+  const isNarrow = widthOf(terminal) !== undefined;
+  if (span.event_type !== "exec") return isNarrow ? spanWords(terminal, span) : spanLine(terminal, span);
+  const id = isNarrow ? [] : [span.span_id];
+  return [...id, endWords(terminal, span), durationWords(span.duration_ms), programWords(span)]
+    .filter((word) => word !== "")
+    .join("  ");
+}
+
+function endWords(terminal: Terminal, span: Span): string {
+  const end = programEnd(span);
+  return hasFailed(span) ? coloursFor(terminal).red(end) : end;
+}
+
+function print(terminal: Terminal, line: string): void {
+  const width = widthOf(terminal);
+  printLine(terminal, width === undefined ? line : cutToWidth(line, width));
+}
+
+/** Undefined: it is no terminal, and who reads it wants everything. */
+function widthOf({ out }: Terminal): number | undefined {
+  return out.isTTY === true && out.columns > 0 ? out.columns : undefined;
+}
