@@ -13,7 +13,7 @@ const VERSION = "24";
 /** Where another Node could differ: everything without a broker, and of the rest what stands on its sockets, streams and processes. */
 const TESTS = [
   "test/unit",
-  ...`bad-input cli execute held-cli network-npm policy-reload publish replay scopes shims trace-cli`
+  ...`bad-input cli execute held-cli network-npm policy-reload publish replay scopes shims shims-unanswered trace-cli`
     .split(" ")
     .map((name) => `test/integration/${name}.test.ts`),
 ];

@@ -1,8 +1,8 @@
 /** Worlds made without a broker, so that one can be compared that has no network of ours at all. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
-import { build } from "esbuild";
+import { fileURLToPath } from "node:url";
+import { bundledWorlds } from "./bundled-worlds.mjs";
 
 const CHECKOUT = fileURLToPath(new URL("../..", import.meta.url));
 const PATIENCE_MS = 20_000;
@@ -11,7 +11,7 @@ const NOTHING = { ports: [], ranges: [] };
 
 /** Ways to make a world; none waits for the end of those before. @param {string} folder */
 export async function worldWays(folder) {
-  const { LinuxBackend, DIRECT } = await bundled(folder);
+  const { LinuxBackend, DIRECT } = await bundledWorlds(folder);
   const options = {
     init: join(CHECKOUT, ".build/substrate-init"),
     uid: process.getuid?.() ?? 0,
@@ -51,27 +51,6 @@ export async function worldWays(folder) {
     ways: { names: way(backend, NAMES), nothing: way(backend, NOTHING), "no network": way(alone, NOTHING) },
     close,
   };
-}
-
-/**
- * Both out of one bundle: what the one throws is of a class that the other knows.
- * @param {string} folder
- * @returns {Promise<typeof import("../../world/linux/backend.ts") & typeof import("../../world/linux/launch.ts")>}
- */
-async function bundled(folder) {
-  const outfile = join(folder, "worlds.mjs");
-  const contents = 'export * from "./backend.ts"; export * from "./launch.ts";';
-  await build({
-    stdin: { contents, resolveDir: join(CHECKOUT, "world/linux") },
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    target: "node20",
-    outfile,
-    packages: "external",
-    logLevel: "error",
-  });
-  return await import(pathToFileURL(outfile).href);
 }
 
 /** @param {string} project @param {import("../../world/backend.ts").NetworkRules} network @returns {import("../../world/backend.ts").WorldSpec} */

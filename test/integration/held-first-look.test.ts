@@ -57,7 +57,8 @@ describe.each(actors())("what went in the project since an isolated command, as 
     const spans = await Promise.all([1, 2, 3].map((number) => isolated(broker, `echo ${number} > waits`)));
     // They take their turns one after the other, and the project goes somewhere among them.
     const answers = [long, ...spans].map(({ span_id: span }) => change(broker, "apply", span));
-    const begun = (): boolean => broker.spans().some(({ parent_span: parent }) => parent === long.span_id);
+    const begun = (): boolean =>
+      broker.spans().some((line) => line.parent_span === long.span_id && line.held_changes !== undefined);
     expect(await eventually(begun, 20_000)).toBe(true);
     const away = `${broker.project}-moved`;
     renameSync(broker.project, away);

@@ -32,7 +32,10 @@ describe.each(actors())("a broker that is killed while it applies, as $kind", (a
           () => "cut off",
         );
         // From the first line on: it has begun, and nothing is touched yet.
-        await eventually(() => broker.spans().some(({ parent_span: parent }) => parent === span), 20_000);
+        await eventually(
+          () => broker.spans().some((line) => line.parent_span === span && line.held_changes !== undefined),
+          20_000,
+        );
         await sleep(round * 40 * Math.random());
         await broker.kill("SIGKILL");
         const told = await answer;

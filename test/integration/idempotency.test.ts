@@ -93,7 +93,9 @@ describe.each(actors())("a call that is made again, as $kind", (actor) => {
     const { body } = counted({ agent_id: "thrifty", budget: { max_execs: 1 } });
     const first = await broker.run(body);
     expect(await broker.run(body)).toEqual(first);
-    expect(broker.spans().filter((span) => span.agent_id === "thrifty")).toHaveLength(2);
+    const spans = broker.spans().filter(({ agent_id }) => agent_id === "thrifty");
+    expect(spans.filter(({ event_type }) => event_type !== "exec")).toHaveLength(2);
+    expect(spans.filter(({ event_type }) => event_type === "exec")).toHaveLength(1);
   });
 
   test("a client that goes away ends its command, and the retry is told how it ended", async () => {
