@@ -175,9 +175,11 @@ function mergedComplaint(state: State, folder: string): string | null {
   const entry = state.entries.get(folder);
   // A new folder, or one that stands for another: it is a change of its own.
   if (folder === "" || entry === undefined || entry.kind === "dir") {
-    return entry?.kind === "dir" && entry.flags.includes("g") && !isOurs(state, folder, entry.below)
-      ? `The folder '${folder}' it lies in is there no more`
-      : null;
+    const gone =
+      entry?.kind === "dir" &&
+      (state.journal.applied.has(folder) ||
+        (entry.flags.includes("g") && !isOurs(state, folder, entry.below)));
+    return gone ? `The folder '${folder}' it lies in is there no more` : null;
   }
   const now = entry.below;
   if (now === null || isOurs(state, folder, now) || state.journal.applied.has(folder)) return null;

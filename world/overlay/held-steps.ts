@@ -9,6 +9,8 @@ type Work = {
   readonly below: ReadonlyMap<string, readonly Entry[]>;
   /** Folders below which something stays as it is. */
   readonly partial: ReadonlySet<string>;
+  /** What an earlier apply put there, and the folders above it. */
+  readonly begun: ReadonlySet<string>;
   readonly steps: Step[];
 };
 
@@ -21,19 +23,23 @@ export function stepsOf(state: State, chosen: ReadonlySet<string>): readonly Ste
     if (siblings === undefined) below.set(parentOf(entry.path), [entry]);
     else siblings.push(entry);
   }
-  const work: Work = { state, chosen, below, partial: partialFolders(state, chosen), steps: [] };
+  const partial = partialFolders(state, chosen);
+  const begun = withAncestors(state.journal.applied.keys());
+  const work: Work = { state, chosen, below, partial, begun, steps: [] };
   const root = state.entries.get("");
   if (root !== undefined) mergeFolder(work, root);
   return work.steps;
 }
 
 function partialFolders({ entries }: State, chosen: ReadonlySet<string>): ReadonlySet<string> {
-  const partial = new Set<string>();
-  for (const { path, kind } of entries.values()) {
-    if (kind === null || chosen.has(path)) continue;
-    for (let at = path; at !== "" && !partial.has(at); at = parentOf(at)) partial.add(at);
-  }
-  return partial;
+  const left = [...entries.values()].filter(({ path, kind }) => kind !== null && !chosen.has(path));
+  return withAncestors(left.map(({ path }) => path));
+}
+
+function withAncestors(paths: Iterable<string>): ReadonlySet<string> {
+  const all = new Set<string>();
+  for (const path of paths) for (let at = path; at !== "" && !all.has(at); at = parentOf(at)) all.add(at);
+  return all;
 }
 
 /** A folder that is in the project already. */
@@ -75,9 +81,12 @@ function placeEntry(work: Work, entry: Entry): boolean {
   return true;
 }
 
-/** One exchange instead of one for each file: the upper folder hides the lower one, and all of it is wanted. */
-function isWhollyReplaced({ below, partial, state }: Work, entry: Entry): boolean {
-  if (!entry.flags.includes("o") || partial.has(entry.path)) return false;
+/**
+ * One exchange instead of one for each file: the upper folder hides the lower one, and all of it is wanted. What an earlier
+ * apply put into it would go with the lower one, and come back with it when both are undone.
+ */
+function isWhollyReplaced({ below, partial, begun, state }: Work, entry: Entry): boolean {
+  if (!entry.flags.includes("o") || partial.has(entry.path) || begun.has(entry.path)) return false;
   const touched = (below.get(entry.path) ?? []).some(
     ({ path, kind }) => kind !== null && state.open.has(path),
   );

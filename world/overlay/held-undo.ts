@@ -14,12 +14,13 @@ export async function undoSteps(
   chosen: ReadonlySet<string>,
   look: Look,
 ): Promise<readonly Step[]> {
-  const kept = foldersAbove([...journal.applied.keys()].filter((path) => !chosen.has(path)));
+  const staying = [...journal.applied.keys()].filter((path) => !chosen.has(path));
+  const kept = foldersAbove(staying);
   const sizes = sizesOf(journal.left);
   const expect = (path: string): string => expectOf(journal.left.get(path), sizes.get(path));
   const steps: Step[] = [];
   const parents = new Set<string>();
-  for (const { path, past, index, step } of reversesOf(journal, chosen, kept)) {
+  for (const { path, past, index, step } of reversesOf(journal, chosen, new Set([...staying, ...kept]))) {
     const source = `${past.folder}/old/${index}${path.slice(step.path.length)}`;
     if (step.kind === "a") {
       steps.push({ kind: "a", how: "w", path, source, expect: expect(path) });
@@ -40,7 +41,7 @@ export async function undoSteps(
 function reversesOf(
   journal: Journal,
   chosen: ReadonlySet<string>,
-  kept: ReadonlySet<string>,
+  staying: ReadonlySet<string>,
 ): readonly Reverse[] {
   const found = new Map<string, Reverse>();
   const places = new Map(journal.past.map((past) => [past.folder, placesOf(past)]));
@@ -48,8 +49,8 @@ function reversesOf(
     const past = journal.past.find(({ folder }) => folder === journal.applied.get(path));
     const covering = past === undefined ? null : coverOf(past, places.get(past.folder) ?? new Map(), path);
     if (covering === null) continue;
-    // A folder that was replaced in one comes back in one, unless something in it is to stay.
-    const whole = covering.step.kind === "p" && !kept.has(covering.step.path);
+    // A folder that was put or replaced in one goes back in one, unless it or something in it is to stay.
+    const whole = covering.step.kind === "p" && !staying.has(covering.step.path);
     const reverse = whole ? { ...covering, path: covering.step.path } : covering;
     found.set(reverse.path, reverse);
   }
