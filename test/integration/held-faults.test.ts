@@ -154,6 +154,39 @@ describe.each(actors())("an apply that is interrupted, as $kind", (actor) => {
       rmSync(disk, { recursive: true, force: true });
     }
   }, 300_000);
+
+  test("leaves nothing in a project whose disk is full, however little it could make there", async () => {
+    await using place = await HeldPlace.open(actor);
+    const projects = join(place.folder, "projects");
+    const options = `nr_inodes=200,uid=${actor.uid},gid=${actor.gid}`;
+    expect(spawnSync("mount", ["-t", "tmpfs", "-o", options, "none", projects]).status).toBe(0);
+    try {
+      const span = await place.project("full", []);
+      await place.isolated(span, [{ deed: "file", path: "new", text: "new" }]);
+      await place.list(span);
+      const before = await place.look(span.project);
+      const endings = [];
+      for (let inodes = 0; endings.at(-1) !== "done" && inodes < 12; inodes += 1) {
+        const script =
+          'mkdir many; i=0; while true > "many/$i"; do i=$((i + 1)); done 2> /dev/null; cd many; rm -f $(ls | head -n "$1")';
+        await place.sh(`cd projects; ${script}`, String(inodes));
+        const ending = await place.apply(span);
+        endings.push(ending.kind);
+        await place.sh("rm -r projects/many");
+        if (ending.kind === "done") break;
+        expect(ending).toMatchObject({
+          message: expect.stringContaining("No space left on device") as unknown,
+        });
+        expect(await place.look(span.project), `room for ${inodes}`).toEqual(before);
+      }
+      // The staging folder, what hides it, its two folders and the file: each of them is what there is no room for once.
+      expect(endings.length).toBeGreaterThan(5);
+      expect(endings.at(-1)).toBe("done");
+      expect(readdirSync(span.project)).toEqual(["new"]);
+    } finally {
+      spawnSync("umount", ["-l", projects]);
+    }
+  });
 });
 
 /** From no room at all to enough, a little more each time. */

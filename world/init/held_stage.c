@@ -64,12 +64,18 @@ static int hide_from_git(int stage) {
 static int make_folders(struct plan *plan) {
   if (mkdirat(plan->project, plan->stage_name, 0700) < 0) return -1;
   int stage = open_beneath(plan->project, plan->stage_name, FOLDER);
-  if (stage < 0) return -1;
-  bool made = hide_from_git(stage) == 0 && mkdirat(stage, "new", 0700) == 0 && mkdirat(stage, "old", 0700) == 0;
+  bool made =
+      stage >= 0 && hide_from_git(stage) == 0 && mkdirat(stage, "new", 0700) == 0 && mkdirat(stage, "old", 0700) == 0;
   int error = errno;
-  close(stage);
-  errno = error;
-  if (!made || !stage_open(plan) || plan->made < 0 || plan->old < 0) return -1;
+  if (stage >= 0) close(stage);
+  else unlinkat(plan->project, plan->stage_name, AT_REMOVEDIR);
+  /* However much of it there is: who takes it back finds it by its descriptor. */
+  bool opened = stage_open(plan);
+  if (!made) {
+    errno = error;
+    return -1;
+  }
+  if (!opened || plan->made < 0 || plan->old < 0) return -1;
   return mkdirat(plan->home, "old", 0700) < 0 && errno != EEXIST ? -1 : 0;
 }
 
