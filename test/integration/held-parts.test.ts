@@ -58,6 +58,20 @@ describe.each(actors())("held changes that are applied in parts, as $kind", (act
     expect(await place.look(held.project)).toEqual(before);
   });
 
+  test("a folder has its times back when something was put into it before its mode was applied", async () => {
+    const folder: Deed = { deed: "dir", path: "old", mode: 0o755 };
+    const held = await place.project("mode", [folder]);
+    const before = await place.look(held.project);
+    await place.isolated(held, [
+      { deed: "link", path: "old/a", text: "/nowhere" },
+      { deed: "chmod", path: "old", mode: 0o700 },
+    ]);
+    expect(await place.apply(held, ["old/a"])).toMatchObject({ kind: "done", done: ["old/a"] });
+    expect(await place.apply(held)).toMatchObject({ kind: "done", done: ["old"] });
+    expect(await place.undo(held)).toMatchObject({ kind: "done", left: [] });
+    expect(await place.look(held.project)).toEqual(before);
+  });
+
   test("what lies in an applied folder that somebody removed since is told to have no place, and is not called done", async () => {
     const held = await place.project("removed", []);
     await place.isolated(held, MADE);

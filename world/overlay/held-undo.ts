@@ -20,10 +20,13 @@ export async function undoSteps(
   const expect = (path: string): string => expectOf(journal.left.get(path), sizes.get(path));
   const steps: Step[] = [];
   const parents = new Set<string>();
+  const carriers = carriersOf(journal);
   for (const { path, past, index, step } of reversesOf(journal, chosen, new Set([...staying, ...kept]))) {
     const source = `${past.folder}/old/${index}${path.slice(step.path.length)}`;
     if (step.kind === "a") {
-      steps.push({ kind: "a", how: "w", path, source, expect: expect(path) });
+      // An earlier apply may have set its times already.
+      const first = kept.has(path) ? undefined : carriers.get(path);
+      steps.push({ kind: "a", how: "w", path, source: first ?? source, expect: expect(path) });
       continue;
     }
     parents.add(parentOf(path));
@@ -34,7 +37,7 @@ export async function undoSteps(
     if (before) steps.push({ kind: "p", how: "w", path, source, expect: there });
     else steps.push({ kind: "t", how: "w", path, source: "", expect: there });
   }
-  return [...steps, ...timesOf(journal, kept, parents, steps)];
+  return [...steps, ...timesOf(journal, kept, parents, carriers, steps)];
 }
 
 /** One for each chosen path that goes with no other one. */
@@ -86,10 +89,10 @@ function timesOf(
   journal: Journal,
   kept: ReadonlySet<string>,
   parents: ReadonlySet<string>,
+  carriers: ReadonlyMap<string, string>,
   steps: readonly Step[],
 ): readonly Step[] {
   const done = new Set(steps.filter(({ kind }) => kind === "a").map(({ path }) => path));
-  const carriers = carriersOf(journal);
   return [...parents].flatMap((path): readonly Step[] => {
     const sight = journal.left.get(path);
     if (done.has(path) || sight === undefined) return [];
