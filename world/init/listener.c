@@ -15,12 +15,6 @@
 #include "pending.h"
 #include "watch.h"
 
-/* Linux 6.6: whoever is answered is woken on our processor at once, instead of on another one that sleeps. */
-#ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
-#define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, uint64_t)
-#endif
-#define WAKE_HERE 1UL
-
 static int world = -1;
 static bool given; /* the first of the commands that were to have one had it */
 
@@ -34,21 +28,16 @@ void listener_take(int forker_socket) {
   world = fds[0];
 }
 
-static void prefer_here(int fd) {
-  /* An older kernel does not know it (EINVAL), and answers a little later. */
-  ioctl(fd, SECCOMP_IOCTL_NOTIF_SET_FLAGS, WAKE_HERE);
-}
-
 void listener_watch(void) {
   if (world < 0) return;
-  prefer_here(world);
   watch_add(world, EPOLLIN, SOURCE_LISTENER, 0);
 }
 
+/* Not with SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (Linux 6.6): whoever is answered would be woken on our processor, and of two that
+   call while another processor sleeps one waits for the other. A build took a quarter longer, a loop of single programs as long. */
 static void add(struct leader *leader, int fd) {
   listener_remove(leader);
   leader->listener = fd;
-  prefer_here(fd);
   watch_add(fd, EPOLLIN, SOURCE_LISTENER, (uint32_t)leader->pid);
 }
 
