@@ -32,6 +32,8 @@ export function stageMatches(stage: StagePattern, command: PreparedCommand, read
 
 /** Whether a pattern is about this program, whatever its words are. */
 export function programMatches(stage: StagePattern, command: PreparedCommand, reading: Reading): boolean {
+  // Whoever writes it means every program: none is an impostor, for it stands for no name.
+  if (stage.program === "*") return true;
   if (stage.bare && reading === "refusing")
     return stage.programName !== null && command.names.includes(stage.programName);
   const wanted = patternText(stage.program, command.where);

@@ -92,6 +92,16 @@ describe("commands.allowed", () => {
     expect(answer(policy, command)[0]).toBe("deny");
   });
 
+  test.each([
+    ["./build.sh", "allow"],
+    ["/usr/lib/gcc/cc1 a.c -o a.s", "allow"],
+    ["env ../x | sh -c 'y z'", "allow"],
+    ["LD_PRELOAD=./x.so ls", "deny"],
+    ["$x", "deny"],
+  ])("'*' alone is every program, wherever it lies, that is known: %j", (command, verdict) => {
+    expect(answer(policyOf("{ allowed: ['*'] }"), command)[0]).toBe(verdict);
+  });
+
   test("says the list in words", () => {
     const { rule } = decide(policy, readShell("rm x"), WHERE);
     expect(rule?.list).toBe("commands.allowed");
