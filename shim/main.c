@@ -91,9 +91,7 @@ static int refused(const struct answer *answer) {
 }
 
 /* Whether the program may start, which is on record by then. The broker says at once that a person is asked. */
-static struct answer ask(struct broker *broker, const struct buffer *start) {
-  struct answer none = {0, NULL};
-  if (!broker_send(broker, "/v1/report", start)) return none;
+static struct answer hear(struct broker *broker) {
   struct answer answer = broker_answer(broker, ANSWER_SECONDS);
   if (answer.status != WAITS) return answer;
   say("'", name, "' waits for a person to approve it: substrate approvals", NULL);
@@ -118,17 +116,20 @@ static int run(const struct program *program, char *const words[]) {
     return errno == EAGAIN ? refuse(NO_ANSWER, LOOK) : without_broker(program, words);
   }
   struct buffer start = question_start(program, agent, words, bypassed);
-  struct answer answer = ask(&broker, &start);
-  broker_close(&broker);
+  bool sent = broker_send(&broker, "/v1/report", &start);
   /* It may have megabytes, and whoever watches would keep them. */
   buffer_free(&start);
+  int watcher = sent ? watch_start(socket, agent) : -1, error = errno;
+  struct answer answer = sent ? hear(&broker) : (struct answer){0, NULL};
+  broker_close(&broker);
   if (answer.status != 200 && bypassed) return bypass_unrecorded(program, words);
   if (answer.status == 0) return refuse(NO_ANSWER, LOOK);
   char *span = answer.status == 200 ? json_string(answer.body, "span_id") : NULL;
   if (span == NULL) return refused(&answer);
   if (setenv("SUBSTRATE_PARENT_SPAN", span, 1) < 0) return refuse("there is no memory", "Try again");
+  if (watcher >= 0 && !watch_for(watcher, span)) error = errno, watcher = -1;
   /* Without it the span stays open until the next broker closes it as lost: no reason to keep the program from running. */
-  if (watch_start(socket, agent, span) < 0) say("the end of '", name, "' will not be recorded: ", strerror(errno), NULL);
+  if (watcher < 0) say("the end of '", name, "' will not be recorded: ", strerror(error), NULL);
   return become(program, words);
 }
 

@@ -2,13 +2,16 @@
 #include "watch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,6 +33,9 @@ struct info {
 /* A parent that never asks for the end of its child: then the kernel does not tell us either. */
 #define REAPED_MS 60000
 
+/* A span's name has 40 bytes. */
+#define SPAN_MAX 128
+
 static int status_of(int pidfd) {
   struct pollfd poll_it = {.fd = pidfd, .events = POLLIN};
   struct info info = {.mask = INFO_EXIT};
@@ -45,14 +51,31 @@ static int status_of(int pidfd) {
   return info.exit_code;
 }
 
-static void watch(int pidfd, const char *socket, const char *agent, const char *span) {
+/* What the other end says until it is closed; nothing: no program starts. */
+static bool read_span(int fd, char span[SPAN_MAX]) {
+  size_t length = 0;
+  for (;;) {
+    ssize_t got = read(fd, span + length, SPAN_MAX - 1 - length);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    length += (size_t)got;
+  }
+  span[length] = 0;
+  return length > 0;
+}
+
+static void watch(int pidfd, int told, const char *socket, const char *agent) {
   sigset_t all;
   struct broker broker;
+  char span[SPAN_MAX];
   sigfillset(&all);
   sigprocmask(SIG_SETMASK, &all, NULL);
   setsid();
-  /* Pipes that we held would have no end for their readers, and a folder could not be unmounted. */
-  if (dup2(pidfd, 0) < 0 || syscall(SYS_close_range, 1, ~0U, 0) < 0 || chdir("/") < 0) return;
+  /* Pipes that we held would have no end for their readers, and a folder could not be unmounted. Neither of ours is 0 or 1:
+     see `watch_start`. */
+  if (dup2(pidfd, 0) < 0 || dup2(told, 1) < 0 || syscall(SYS_close_range, 2, ~0U, 0) < 0 || chdir("/") < 0) return;
+  if (!read_span(1, span)) return;
+  close(1);
   int status = status_of(0);
   struct buffer end = question_end(agent, span, status);
   if (!broker_open(&broker, socket)) return;
@@ -65,33 +88,67 @@ static pid_t fork_silently(void) {
 }
 
 /* Becomes the parent of a process that watches, and ends. Its exit code is the errno. */
-static pid_t fork_twice(int pidfd, const char *socket, const char *agent, const char *span) {
+static pid_t fork_twice(int pidfd, int told, const char *socket, const char *agent) {
   pid_t child = fork_silently();
   if (child != 0) return child;
   pid_t watcher = fork_silently();
   int error = watcher < 0 ? errno : 0;
-  if (watcher == 0) watch(pidfd, socket, agent, span);
+  if (watcher == 0) watch(pidfd, told, socket, agent);
   _exit(error);
 }
 
-int watch_start(const char *socket, const char *agent, const char *span) {
+/* The errno; 0: it watches. */
+static int start(int pidfd, int told, const char *socket, const char *agent) {
   int reaper = 0, status = 0;
+  /* Nor may the program get it for a child by adopting the orphans below: one that waits for all its children would never end. */
+  if (prctl(PR_GET_CHILD_SUBREAPER, &reaper) == 0 && reaper != 0) prctl(PR_SET_CHILD_SUBREAPER, 0);
+  pid_t child = fork_twice(pidfd, told, socket, agent);
+  int error = errno;
+  while (child > 0 && waitpid(child, &status, __WALL) < 0 && errno == EINTR) {
+  }
+  if (reaper != 0) prctl(PR_SET_CHILD_SUBREAPER, 1);
+  return child > 0 ? WEXITSTATUS(status) : error;
+}
+
+/* Where the program has no standard descriptors, none of ours may stand in for them. */
+static int above_standard(int fd) {
+  if (fd < 0 || fd > STDERR_FILENO) return fd;
+  int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  int error = errno;
+  close(fd);
+  errno = error;
+  return above;
+}
+
+static void close_if(int fd) {
+  if (fd >= 0) close(fd);
+}
+
+int watch_start(const char *socket, const char *agent) {
+  int ends[2];
   /* It is nobody's child but of PID 1, and would be the program's where the program is that: ended with it, told by nobody. */
   if (getpid() == 1) {
     errno = ENOTSUP;
     return -1;
   }
-  int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
-  if (pidfd < 0) return -1;
-  /* Nor may the program get it for a child by adopting the orphans below: one that waits for all its children would never end. */
-  if (prctl(PR_GET_CHILD_SUBREAPER, &reaper) == 0 && reaper != 0) prctl(PR_SET_CHILD_SUBREAPER, 0);
-  pid_t child = fork_twice(pidfd, socket, agent, span);
-  int error = errno;
-  while (child > 0 && waitpid(child, &status, __WALL) < 0 && errno == EINTR) {
-  }
-  if (reaper != 0) prctl(PR_SET_CHILD_SUBREAPER, 1);
-  close(pidfd);
-  if (child > 0) error = WEXITSTATUS(status);
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0) return -1;
+  int pidfd = above_standard((int)syscall(SYS_pidfd_open, getpid(), 0));
+  ends[0] = above_standard(ends[0]);
+  ends[1] = above_standard(ends[1]);
+  int error = pidfd < 0 || ends[0] < 0 || ends[1] < 0 ? errno : start(pidfd, ends[0], socket, agent);
+  close_if(pidfd);
+  close_if(ends[0]);
+  if (error == 0) return ends[1];
+  close_if(ends[1]);
   errno = error;
-  return error == 0 ? 0 : -1;
+  return -1;
+}
+
+bool watch_for(int watcher, const char *span) {
+  size_t length = strlen(span);
+  bool told = send(watcher, span, length, MSG_NOSIGNAL) == (ssize_t)length;
+  int error = errno;
+  close(watcher);
+  errno = error;
+  return told;
 }

@@ -1,6 +1,6 @@
 /** Programs on PATH that ask before they start, outside every world: judged by what the program behind them did. */
 import type { ChildProcess } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -152,10 +152,20 @@ describe.each(actors())("shims, as $kind", (actor) => {
     expect((await closed(words))?.message).toContain("SHIM_BYPASS=1");
   });
 
-  test("nobody is left once the program has ended, and nothing of the environment is kept", async () => {
-    await shell("tool exit 0 # none", { SECRET_OF_MINE: "wire-tap-4711" });
-    const watchers = (): readonly string[] => processesOf(join(broker.home, "shims"));
-    expect(await eventually(() => watchers().length === 0, 10_000)).toBe(true);
+  test("nobody is left once the program has ended, or was refused, and nothing of the environment is kept", async () => {
+    const running = shell("(until [ -e go ]; do sleep 0.05; done) | tool cat", {
+      SECRET_OF_MINE: "wire-tap-4711",
+    });
+    expect(await eventually(() => shimsOf(broker.home).length === 1, 10_000)).toBe(true);
+    const asking = shell("tool ask touch x");
+    const id = await pendingId(broker);
+    expect(shimsOf(broker.home).length).toBeGreaterThan(1);
+    await broker.operator("POST", `/v1/approvals/${id}`, { decision: "deny" });
+    expect((await asking).code).toBe(126);
+    expect(await eventually(() => shimsOf(broker.home).length === 1, 10_000)).toBe(true);
+    broker.write(join(broker.project, "go"), "");
+    expect((await running).code).toBe(0);
+    expect(await eventually(() => shimsOf(broker.home).length === 0, 10_000)).toBe(true);
     const trace = readFileSync(join(broker.home, "trace/trace.jsonl"), "utf8");
     expect(trace).not.toContain("wire-tap-4711");
   });
@@ -224,13 +234,14 @@ async function outputOf(child: ChildProcess): Promise<string> {
   return text;
 }
 
-/** Processes whose program was started through a folder. */
-function processesOf(folder: string): readonly string[] {
+/** Shims of a home that run, or wait for the end of the program that one of them became. */
+function shimsOf(home: string): readonly string[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .filter((pid) => {
       try {
-        return readFileSync(`/proc/${pid}/cmdline`, "utf8").startsWith(folder);
+        if (!readlinkSync(`/proc/${pid}/exe`).endsWith("/substrate-shim")) return false;
+        return readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").includes(`SUBSTRATE_HOME=${home}`);
       } catch {
         // Ended meanwhile.
         return false;
