@@ -35,19 +35,29 @@ test("the shells of this machine run nothing that the reader does not say", { ti
   }
 });
 
+/**
+ * Bash 5.2.15 reads a substitution, writes it down again and runs that: what stands behind a `;` after a here-document is
+ * not in it, and never runs. That the reader says it does is no harm.
+ */
+const LOST = "x=$( cat <<'E'\ntext\nE\ntrue; npm\n)";
+const MAY_BE_LOST = /\$\( [^]*<<'?E\d'?\n/;
+
 test("a command in random disguise is run, and read, as the words it has", { timeout: MINUTES }, () => {
   const scripts = fc.sample(disguised, { numRuns: 150 });
   const texts = scripts.map(({ text }) => text);
-  const root = ClosedRoot.make(programNames(texts));
+  const root = ClosedRoot.make(programNames([LOST, ...texts]));
   if (typeof root === "string") {
     skip("that the reader sees through a disguise as this machine's shells do", root);
     return;
   }
   try {
     for (const shell of ["dash", "bash"] as const) {
-      for (const [index, { calls, missing }] of root.run(shell, texts).entries()) {
+      const [probe, ...ran] = root.run(shell, [LOST, ...texts]);
+      const loses = probe?.calls.some(([program]) => program === "npm") === false;
+      for (const [index, { calls, missing }] of ran.entries()) {
         const { words, text } = scripts[index] ?? { words: [], text: "" };
-        expect(calls, `${shell} runs ${JSON.stringify(text)}`).toContainEqual(words);
+        if (!loses || !MAY_BE_LOST.test(text))
+          expect(calls, `${shell} runs ${JSON.stringify(text)}`).toContainEqual(words);
         const command = { group: "random", text, expectation: "read", bashOnly: false } as const;
         const executed = { dash: { calls, missing }, bash: { calls, missing } };
         expect(shortcomings(command, executed, readShell)).toEqual([]);
