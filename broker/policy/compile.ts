@@ -178,10 +178,11 @@ const SHOWN_PATTERNS = 5;
 const MOST_KNOWN = 20_000;
 
 function allowedInWords(rules: readonly Rule[]): string {
-  const patterns = rules
-    .filter((rule) => rule.list === "commands.allowed")
-    .map((rule) => `'${rule.pattern}'`);
-  const more = patterns.length - SHOWN_PATTERNS;
-  const shown = patterns.slice(0, SHOWN_PATTERNS).join(", ");
+  const allowed = rules.filter((rule) => rule.list === "commands.allowed");
+  const more = allowed.length - SHOWN_PATTERNS;
+  const shown = allowed
+    .slice(0, SHOWN_PATTERNS)
+    .map(({ pattern }) => `'${pattern}'`)
+    .join(", ");
   return `only ${shown}${more > 0 ? ` and ${more} more` : ""}`;
 }

@@ -61,17 +61,22 @@ function noMemory(): PolicyMemory {
   };
 }
 
+/** At most one byte more than a policy may have. */
 function readBounded(path: string): Buffer {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
-    if (!fstatSync(file).isFile())
+    const stat = fstatSync(file);
+    if (!stat.isFile())
       throw Object.assign(new Error("it is no plain file"), { code: "it is no plain file" });
-    const buffer = Buffer.alloc(MAX_POLICY_BYTES + 1);
+    // No more than it takes: what an edit throws away is collected in the middle of some request.
+    let buffer = Buffer.allocUnsafe(Math.min(stat.size, MAX_POLICY_BYTES) + 1);
     let length = 0;
     for (;;) {
       const count = readSync(file, buffer, length, buffer.length - length, null);
       length += count;
-      if (count === 0 || length === buffer.length) return buffer.subarray(0, length);
+      if (count === 0 || length > MAX_POLICY_BYTES) return buffer.subarray(0, length);
+      // It has grown meanwhile.
+      if (length === buffer.length) buffer = Buffer.concat([buffer], MAX_POLICY_BYTES + 1);
     }
   } finally {
     closeSync(file);
