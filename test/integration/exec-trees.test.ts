@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { Span } from "../../schemas/generated/types.ts";
-import { type Actor, actors } from "../actors.ts";
+import { actors } from "../actors.ts";
 import { eventually, TestBroker } from "../broker.ts";
 import { installationFor } from "../installation.ts";
 import { runAs } from "../users.ts";
@@ -49,9 +49,7 @@ function topOf(span: Span, all: ReadonlyMap<string, Span>): Span {
   return parent === undefined ? span : topOf(parent, all);
 }
 
-const last: readonly Actor[] = actors().slice(-1);
-
-describe.each(last)("as $kind", (actor) => {
+describe.each(actors())("as $kind", (actor) => {
   test("50 builds at once in 10 worlds, each behind a shim: all succeed, and their programs form trees without orphans", async () => {
     const broker = await TestBroker.start(actor, { policies: { default: POLICY } });
     try {
