@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join, relative } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { CHECKOUT } from "./checkout.mjs";
 
 /**
@@ -29,4 +29,14 @@ export function filesBelow(folder, suffixes) {
   return readdirSync(top, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && suffixes.some((suffix) => entry.name.endsWith(suffix)))
     .map((entry) => join(entry.parentPath, entry.name));
+}
+
+/**
+ * The same without what lies in folders below it.
+ * @param {string} folder
+ * @param {readonly string[]} suffixes
+ */
+export function filesIn(folder, suffixes) {
+  const top = join(CHECKOUT, folder);
+  return filesBelow(folder, suffixes).filter((path) => dirname(path) === top);
 }

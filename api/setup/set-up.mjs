@@ -1,6 +1,6 @@
 import { bundle } from "./bundle.mjs";
 import { withLock } from "./lock.mjs";
-import { init, shim } from "./native.mjs";
+import { init, preload, shim } from "./native.mjs";
 import { requireNode } from "./node-version.mjs";
 import { packages } from "./packages.mjs";
 import { say } from "./say.mjs";
@@ -18,10 +18,10 @@ import { tools } from "./tools.mjs";
  */
 
 /** In this order: the bundler is one of the packages. @type {readonly Step[]} */
-export const EVERYTHING = [packages, tools, init, shim, bundle];
+export const EVERYTHING = [packages, tools, init, shim, preload, bundle];
 
 /** @type {readonly Step[]} */
-export const BUILD_ONLY = [init, shim, bundle];
+export const BUILD_ONLY = [init, shim, preload, bundle];
 
 /**
  * Brings the checkout to where it can run. Safe to repeat, and from two places at once.

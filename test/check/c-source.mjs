@@ -1,11 +1,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { compileNative } from "../../api/setup/native.mjs";
+import { dirname, join } from "node:path";
+import { compileNative, NATIVE } from "../../api/setup/native.mjs";
 import { filesOf } from "./tree.mjs";
-
-/** The folders that are a native program each. */
-const PROGRAMS = ["world/init/", "shim/"];
 
 /**
  * What the C compiler says against the native programs. Its results are thrown away, so this works where .build is read-only.
@@ -14,24 +11,26 @@ const PROGRAMS = ["world/init/", "shim/"];
  */
 export async function checkC(root) {
   const all = filesOf(root, [".c"]);
-  const found = PROGRAMS.map((program) => all.filter((path) => path.startsWith(program)));
-  const findings = await Promise.all(
-    found.filter((sources) => sources.length > 0).map((sources) => compileAside(root, sources)),
-  );
-  return found.every((sources) => sources.length === 0) ? ["There is no C source"] : findings.flat();
+  const found = Object.values(NATIVE)
+    .map(({ folder, flags }) => ({ sources: all.filter((path) => dirname(path) === folder), flags }))
+    .filter(({ sources }) => sources.length > 0);
+  const findings = await Promise.all(found.map(({ sources, flags }) => compileAside(root, sources, flags)));
+  return found.length === 0 ? ["There is no C source"] : findings.flat();
 }
 
 /**
  * @param {string} root
  * @param {readonly string[]} sources
+ * @param {readonly string[]} flags
  * @returns {Promise<string[]>}
  */
-async function compileAside(root, sources) {
+async function compileAside(root, sources, flags) {
   const folder = mkdtempSync(join(tmpdir(), "substrate-check-"));
   try {
     await compileNative(
       join(folder, "program"),
       sources.map((path) => join(root, path)),
+      flags,
     );
     return [];
   } catch (error) {
