@@ -7,6 +7,7 @@
 #include "gates.h"
 #include "lineage.h"
 #include "own_program.h"
+#include "telemetry.h"
 #include "touched.h"
 
 #define BUCKETS 256
@@ -52,6 +53,7 @@ void command_remove(struct command *command) {
   free(command->hits);
   touched_end(command);
   lineage_end(command);
+  telemetry_end(command);
   gate_release(command->gate);
   own_program_release(command->own);
   free(command);

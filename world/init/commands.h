@@ -17,6 +17,7 @@ struct leader;
 struct hits;
 struct touched;
 struct lineage;
+struct telemetry;
 struct gate;
 
 enum armed { DISARMED, ARMED_FOR_END, ARMED_FOR_DATA };
@@ -47,6 +48,7 @@ struct command {
   struct hits *hits; /* NULL until the first */
   struct touched *touched; /* NULL: nobody is told what it changes */
   struct lineage *lineage; /* NULL: nobody is told what it starts */
+  struct telemetry *telemetry; /* NULL: nobody listens to what its programs report */
   struct gate *gate; /* NULL: it starts what it likes */
   uint64_t refused; /* the start that was refused last */
   int64_t refused_at;

@@ -17,6 +17,7 @@
 #include "lineage.h"
 #include "listener.h"
 #include "outputs.h"
+#include "telemetry.h"
 #include "touched.h"
 
 /* The longest name, "=" and a number of 64 bits. */
@@ -50,7 +51,8 @@ static void put_measured(struct field_writer *writer, const char *name, int64_t 
 static void send_exit(const struct command *command, bool closed) {
   /* What it left under a denied name is told before its end is. */
   names_settle();
-  uint8_t payload[(8 + TOUCHED_FIELDS) * (FIELD_HEADER_SIZE + 8) + 4 * (FIELD_HEADER_SIZE + MEASURED_MAX)];
+  uint8_t payload[(8 + TOUCHED_FIELDS) * (FIELD_HEADER_SIZE + 8) + 4 * (FIELD_HEADER_SIZE + MEASURED_MAX) +
+                  TELEMETRY_FIELDS_SIZE];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
   const struct ending *ending = &command->ending;
   if (ending->signal != 0) field_put_u64(&writer, TAG_SIGNO, ending->signal);
@@ -64,6 +66,7 @@ static void send_exit(const struct command *command, bool closed) {
   if (ending->seen > 0) field_put_u64(&writer, TAG_SEEN, ending->seen);
   touched_put(command, &writer);
   lineage_put(command, &writer);
+  telemetry_put(command, &writer);
   put_measured(&writer, "memory_peak", measured->memory_peak);
   put_measured(&writer, "pids_peak", measured->pids_peak);
   put_measured(&writer, "oom_kill", measured->oom_kill);
@@ -86,6 +89,7 @@ void ending_advance(struct command *command) {
     touched_settle(command, 0);
     touched_flush(command);
     lineage_settle(command);
+    telemetry_settle(command);
     send_exit(command, closed);
     command->exit_sent = true;
   } else if (closed) {

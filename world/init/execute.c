@@ -20,6 +20,7 @@
 #include "outputs.h"
 #include "own_program.h"
 #include "program.h"
+#include "telemetry.h"
 
 /* A parsed EXEC. Kept while it waits for a leader: parsing rewrites the frame. */
 static struct {
@@ -31,6 +32,8 @@ static struct {
   uint64_t keep;
   uint64_t gate; /* 0: none */
   uint64_t lineage;
+  size_t telemetry_length; /* 0: nobody listens */
+  uint8_t telemetry[TELEMETRY_NAME_MAX];
 } job = {.input = -1, .memory_file = -1};
 
 /* What a frame says beside what the leader gets. */
@@ -88,6 +91,10 @@ static const char *parse(const struct frame *frame, struct files *files) {
       if (job.gate != 0 || !field_u64(&field, &job.gate) || job.gate == 0) return "EXEC: bad GATE";
     } else if (field.tag == TAG_LINEAGE) {
       if (job.lineage != 0 || !field_u64(&field, &job.lineage) || job.lineage != 1) return "EXEC: bad LINEAGE";
+    } else if (field.tag == TAG_TELEMETRY) {
+      if (job.telemetry_length != 0 || !field_is_string(&field, 1) || field.length > TELEMETRY_NAME_MAX) return "EXEC: bad TELEMETRY";
+      job.telemetry_length = field.length;
+      memcpy(job.telemetry, field.data, field.length);
     }
   }
   return got < 0 ? "EXEC: malformed field" : NULL;
@@ -95,7 +102,7 @@ static const char *parse(const struct frame *frame, struct files *files) {
 
 static bool is_for_supervisor(uint16_t tag) {
   return tag == TAG_STDIN || tag == TAG_MEMORY_FILE || tag == TAG_KEEP || tag == TAG_WINDOW || tag == TAG_GATE ||
-         tag == TAG_LINEAGE;
+         tag == TAG_LINEAGE || tag == TAG_TELEMETRY;
 }
 
 static void compact(const struct frame *frame) {
@@ -125,6 +132,7 @@ static const char *prepare(const struct frame *frame) {
   if (frame->id == 0 || command_find(frame->id) != NULL) fail_protocol("EXEC: the id is taken");
   job.length = 0;
   job.keep = job.window = job.gate = job.lineage = 0;
+  job.telemetry_length = 0;
   const char *wrong = parse(frame, &files);
   if (wrong != NULL) fail_protocol(wrong);
   if (job.gate != 0 && job.gate != gate_last()) fail_protocol("EXEC: no such GATE");
@@ -202,6 +210,7 @@ bool execute_begin(const struct frame *frame) {
     if (command->own == NULL) fail_world("own program", "", ENOMEM);
   }
   if (job.lineage != 0) lineage_begin(command);
+  if (job.telemetry_length > 0) telemetry_begin(command, job.telemetry, job.telemetry_length);
   if (hand_over(frame, command) < 0) {
     int error = errno;
     command_remove(command);

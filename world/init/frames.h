@@ -10,6 +10,12 @@
 #define PROGRAM_HEADER_SIZE 32
 /* How many programs of one command PROGRAMS tells; what is more is counted in UNTOLD_PROGRAMS. */
 #define FRAME_MAX_PROGRAMS 200000
+/* Bytes of a record in TELEMETRY before its text. */
+#define TELEMETRY_HEADER_SIZE 4
+/* How many reports of one command TELEMETRY tells; what is more is counted in HEARD. */
+#define FRAME_MAX_TELEMETRY 2000
+/* The longest text of a report, bytes. */
+#define FRAME_MAX_TELEMETRY_TEXT 1024
 /* How long a start waits for its ANSWER, unless a WAIT says more; then it is refused. */
 #define FRAME_START_PATIENCE_MS 2000
 /* The most of a program's arguments in STARTING, bytes. */
@@ -79,6 +85,8 @@
 #define FRAME_STARTING 77
 /* init → broker, id command, bytes: Programs that a command started: records without padding, each PROGRAM_HEADER_SIZE bytes little-endian (u32 length of the record, u8 kind, u8 flags, u16 length of the path, u32 number, u32 parent, u32 pid, u32 status, i64 wall clock in ns), the path, and the arguments with a NUL behind each. kind: 1 started, 2 refused, 3 ended. flags: 1 the arguments are cut, 2 another program took its process over, 4 status is known, as wait(2) has it. All of a command before EXIT, none after. */
 #define FRAME_PROGRAMS 78
+/* init → broker, id command, bytes: What programs of a command say that they are about to do: their own word, which may be forged. Records without padding, each TELEMETRY_HEADER_SIZE bytes little-endian (u16 length of the text, u8 kind, u8 flags) and the text, any bytes. kind: 1 exec, 2 opened for writing, 3 connect, whose text is a sockaddr, 4 unlink, 5 rename to it. flags: 1 the text is cut. All of a command before EXIT, none after. */
+#define FRAME_TELEMETRY 79
 /* init → broker, id command, fields: A call that the filter's table refuses by default, sent before the call is answered. Again when its count has grown a hundredfold, and with the final count before EXIT and CLOSED. */
 #define FRAME_VIOLATION 72
 
@@ -218,5 +226,11 @@
 #define TAG_UNTOLD_PROGRAMS 74
 /* u64: 1: the kernel asks about each start of a program. Absent: a gate could not hold. */
 #define TAG_GATED 75
+/* u64: 1: commands may have TELEMETRY, so what waits to be heard gets more room. */
+#define TAG_REPORTS 76
+/* text: Name of the socket, in the abstract namespace of the world's network, at which the programs of this command report; absent: nobody listens. */
+#define TAG_TELEMETRY 77
+/* repeated text: Each NAME=number, of what was reported, whoever reported it; absent: nobody listened. exec, write, connect, unlink, rename: reports of that kind. untold: those that TELEMETRY did not tell. missed: messages that were none, and reports that their senders say were not taken. */
+#define TAG_HEARD 78
 
 #endif

@@ -27,6 +27,18 @@ static void write_identity(const char *path, uint32_t id) {
   write_text(AT_FDCWD, path, line);
 }
 
+/* What waits in a socket to be heard by us is ten messages otherwise (unix(7)), and a program that has more to say in a row loses
+   them. Kernels that refuse keep their ten. */
+#define REPORTS_WAITING "512"
+
+static void make_room_for_reports(int directory, const char *path) {
+  int fd = openat(directory, path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  ssize_t written = write(fd, REPORTS_WAITING, strlen(REPORTS_WAITING));
+  (void)written;
+  close(fd);
+}
+
 static int open_namespace(uint64_t pid, const char *name) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%llu/ns/%s", (unsigned long long)pid, name);
@@ -47,6 +59,8 @@ static void join_network(const struct setup *setup) {
   }
   if (setns(net, CLONE_NEWNET) < 0) fail_world("join network", "net", errno);
   close(net);
+  /* Here, as one who may: in the user namespace below, which is next, nobody may. */
+  if (setup->reports == 1) make_room_for_reports(AT_FDCWD, "/proc/sys/net/unix/max_dgram_qlen");
 }
 
 void namespaces_enter(const struct setup *setup) {
@@ -79,7 +93,10 @@ void namespaces_prepare(const struct setup *setup, int proc_fd) {
   if (setup->hostname != NULL && sethostname(setup->hostname, strlen(setup->hostname)) < 0) {
     fail_world("hostname", setup->hostname, errno);
   }
-  if ((setup->namespaces & CLONE_NEWNET) != 0) loopback_up();
+  if ((setup->namespaces & CLONE_NEWNET) != 0) {
+    loopback_up();
+    if (setup->reports == 1) make_room_for_reports(proc_fd, "sys/net/unix/max_dgram_qlen");
+  }
   if ((setup->namespaces & CLONE_NEWUSER) != 0) {
     /* The limit belongs to this user namespace: the host's own stays. Without it, every command could
        give itself all capabilities in a namespace of its own, and the kernel's mount and netfilter

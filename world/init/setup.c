@@ -112,6 +112,11 @@ const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
       case TAG_MOUNT:
         if (field.length == 0) return "SETUP: empty MOUNT";
         break;
+      case TAG_REPORTS:
+        if (setup->reports != 0 || !field_u64(&field, &setup->reports) || setup->reports != 1) {
+          return "SETUP: bad REPORTS";
+        }
+        break;
       case TAG_WAITS:
         if (setup->waits != 0 || !field_u64(&field, &setup->waits) || setup->waits != 1) return "SETUP: bad WAITS";
         break;

@@ -34,6 +34,7 @@
 #include "outputs.h"
 #include "places.h"
 #include "requests.h"
+#include "telemetry.h"
 #include "pending.h"
 #include "watch.h"
 
@@ -71,12 +72,12 @@ static void open_signals(void) {
 }
 
 /* Each command takes some. Commands keep the old limit: the forker was started with it. */
-static void raise_descriptor_limit(void) {
+static void raise_descriptor_limit(bool reports) {
   struct rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) < 0) fail_world("rlimit", "", errno);
   limit.rlim_cur = limit.rlim_max;
   if (setrlimit(RLIMIT_NOFILE, &limit) < 0) fail_world("rlimit", "", errno);
-  commands_fit(limit.rlim_cur - lives_fit(limit.rlim_cur), groups_descriptors());
+  commands_fit(limit.rlim_cur - lives_fit(limit.rlim_cur), groups_descriptors() + (reports ? 1 : 0));
 }
 
 static void send_ready(const struct setup *setup, uint64_t pid, uint64_t pid_max) {
@@ -118,7 +119,7 @@ static int build(const struct setup *setup, int null) {
   else credentials_drop();
   groups_open(&setup->limits);
   places_open(stage.proc, setup->project);
-  raise_descriptor_limit();
+  raise_descriptor_limit(setup->reports == 1);
   close(null);
   open_signals();
   watch_open();
@@ -194,6 +195,8 @@ static void handle(int proc, const struct event *event) {
       return children_listen((pid_t)event->id, event->events);
     case SOURCE_IDLE:
       return leader_hear();
+    case SOURCE_REPORTS:
+      return telemetry_hear(event->id);
     case SOURCE_STDOUT:
     case SOURCE_STDERR:
     case SOURCE_LEADER:
@@ -211,7 +214,7 @@ static int next_timeout(int proc) {
   int deadline = requests_check_deadlines(proc);
   int strays = children_end_strays() ? STRAYS_RETRY_MS : -1;
   endings_release();
-  int programs = sooner(pending_check_deadlines(), lineage_flush_old());
+  int programs = sooner(pending_check_deadlines(), sooner(lineage_flush_old(), telemetry_flush_old()));
   return sooner(sooner(sooner(deadline, strays), programs), names_check_idle());
 }
 

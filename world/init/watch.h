@@ -12,6 +12,7 @@ enum source {
   SOURCE_LIFE,     /* a process that is watched, by its slot */
   SOURCE_LISTENER, /* its id is the leader's pid, 0: the one of all */
   SOURCE_IDLE,     /* the idle leader */
+  SOURCE_REPORTS,  /* what a command's programs say */
   SOURCE_STDOUT,
   SOURCE_STDERR,
   SOURCE_LEADER
