@@ -9,6 +9,7 @@ import type { Ending } from "./endings.ts";
 import type { NetworkRules, WorldNetwork } from "./network/face.ts";
 import type { PreparedWorld } from "./prepared.ts";
 import type { ProgramEvent, ProgramGate } from "./programs.ts";
+import type { TelemetryReport, WorldTelemetry } from "./telemetry.ts";
 import type { HeldStore } from "./overlay/held.ts";
 import type { Strayed } from "./overlay/strays.ts";
 
@@ -21,6 +22,8 @@ export type { Strayed } from "./overlay/strays.ts";
 export type { PreparedWorld } from "./prepared.ts";
 export { PROGRAM_PATIENCE_MS } from "./programs.ts";
 export type { ProgramEvent, ProgramFile, ProgramGate, ProgramStart } from "./programs.ts";
+export { TELEMETRY_KINDS, withoutPreload } from "./telemetry.ts";
+export type * from "./telemetry.ts";
 
 /** For whoever shows a diff: what stands on both sides of a change. */
 export { beyondBounds, MAX_FILES, MAX_FOLDERS, NO_CHANGES } from "./fs-diff.ts";
@@ -90,6 +93,8 @@ export type WorldSpec = {
    * the world has no network to join, they are not there.
    */
   readonly settings?: readonly SettingsFile[];
+  /** Absent: no command of it can have `onTelemetry`. */
+  readonly telemetry?: true;
   /** The one part that a world takes anew while it lives, with `WorldNetwork.allow`. */
   readonly network: NetworkRules;
 };
@@ -139,6 +144,8 @@ export type ExecRequest = {
    * were more than can be told.
    */
   readonly onPrograms?: ((events: readonly ProgramEvent[], untold: number) => void) | undefined;
+  /** What its programs say of themselves, where `World.telemetry` is on; absent: nothing is loaded into them. */
+  readonly onTelemetry?: ((report: TelemetryReport) => void) | undefined;
 };
 
 /** One running command. */
@@ -183,6 +190,7 @@ export interface World {
   readonly ended: Promise<string>;
   /** Null where this host has no way to make one: the world has its own localhost and nothing else. */
   readonly network: WorldNetwork | null;
+  readonly telemetry?: WorldTelemetry | undefined;
   exec(request: ExecRequest): CommandRun;
   /** The first process that has the socket of that inode open; null when there is none any more, or none that may be looked at. */
   ownerOf(inode: number): Promise<SocketOwner | null>;

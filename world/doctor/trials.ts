@@ -50,6 +50,7 @@ export class Trials {
         limits: [],
         cgroup: undefined,
         network: undefined,
+        reports: false,
       },
       signal,
     );

@@ -8,6 +8,8 @@ import type { CommandRecord } from "../changes/command-record.ts";
 import { errnoName } from "./errno.ts";
 import { decodePrograms } from "./program-events.ts";
 import { answerStart } from "./program-gates.ts";
+import { decodeHeard, decodeTelemetry } from "./telemetry-events.ts";
+import { withPreload } from "../telemetry.ts";
 import {
   decodeFields,
   decodeNumber,
@@ -30,6 +32,7 @@ export type CommandSide = {
   readonly record: CommandRecord;
   readonly gate?: ExecRequest["gate"];
   readonly onPrograms?: ExecRequest["onPrograms"];
+  readonly onTelemetry?: ExecRequest["onTelemetry"];
   /** Called once, before `ending` settles. */
   readonly onCounted: (counted: Counted) => void;
 };
@@ -94,6 +97,10 @@ export class LinuxCommand implements CommandRun {
       this.#request.onPrograms?.(decodePrograms(payload), 0);
       return false;
     }
+    if (type === FRAME.TELEMETRY) {
+      this.#request.onTelemetry?.({ kind: "events", events: decodeTelemetry(payload) });
+      return false;
+    }
     const list = decodeFields(payload);
     const fields = new Map(list);
     if (type === FRAME.VIOLATION) {
@@ -106,6 +113,8 @@ export class LinuxCommand implements CommandRun {
     }
     const untold = numberOf(fields, TAG.UNTOLD_PROGRAMS) ?? 0;
     if (untold > 0) this.#request.onPrograms?.([], untold);
+    const heard = list.filter(([tag]) => tag === TAG.HEARD).map(([, text]) => text.toString("utf8"));
+    this.#request.onTelemetry?.({ kind: "counts", counts: decodeHeard(heard) });
     const measured = measuredOf(list);
     this.#request.onCounted({
       oomKill: measured.get("oom_kill"),
@@ -141,15 +150,22 @@ export class LinuxCommand implements CommandRun {
 }
 
 /** The EXEC frame of a request. Throws `FrameTooLarge`. */
-export function encodeExec(id: number, request: ExecRequest, gate: number | undefined): Buffer {
+export function encodeExec(
+  id: number,
+  request: ExecRequest,
+  gate: number | undefined,
+  telemetry: string | undefined,
+): Buffer {
   const fields: Field[] = request.argv.map((word) => [TAG.ARG, word] as const);
   const { memoryFile } = request;
-  const env = memoryFile === undefined ? request.env : { ...request.env, [memoryFile.variable]: MEMORY_FILE };
+  const own = memoryFile === undefined ? request.env : { ...request.env, [memoryFile.variable]: MEMORY_FILE };
+  const env = telemetry === undefined ? own : withPreload(own, telemetry);
   for (const name in env) fields.push([TAG.ENV, `${name}=${env[name]}`]);
   fields.push([TAG.CWD, request.cwd], [TAG.WINDOW, request.window]);
   if (request.stdin !== undefined) fields.push([TAG.STDIN, request.stdin]);
   if (gate !== undefined) fields.push([TAG.GATE, gate]);
   if (request.onPrograms !== undefined) fields.push([TAG.LINEAGE, 1]);
+  if (telemetry !== undefined) fields.push([TAG.TELEMETRY, telemetry]);
   if (request.background === "keep") fields.push([TAG.KEEP, 1]);
   if (memoryFile !== undefined) fields.push([TAG.MEMORY_FILE, fitting(memoryFile.bytes)]);
   return encodeFields(FRAME.EXEC, id, fields);

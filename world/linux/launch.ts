@@ -27,6 +27,8 @@ export type LaunchPlan = SeccompPrograms & {
   readonly recorded: string | undefined;
   /** `NAME=value` each. */
   readonly limits: readonly string[];
+  /** Whether commands may be listened to. */
+  readonly reports: boolean;
   /** Process that holds the network namespace to join; undefined: the world has one of its own. */
   readonly network: number | undefined;
   /** Descriptor of the folder of the world's cgroup; the caller closes it. */

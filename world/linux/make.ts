@@ -6,14 +6,16 @@ import { ChangeReader } from "../overlay/change-reader.ts";
 import { prepareStrays } from "../overlay/strays.ts";
 import { type MountPlan, mountPlan } from "../plan/mounts.ts";
 import { operationLine } from "../plan/operations.ts";
+import { telemetryOf } from "../plan/preload.ts";
 import { NetworkHelper } from "../network/helper.ts";
 import { launchBeside, type Networked, networkWord, startNetwork } from "../network/launch.ts";
 import { SpareNetwork } from "../network/spare.ts";
 import type { seccompPrograms } from "../seccomp/programs.ts";
+import { ALL, type Asked, lessAfter } from "./asked.ts";
 import { hostFacts } from "./host-facts.ts";
 import { divided, type Hold, staging } from "./hold.ts";
 import { isolationVector } from "./isolation.ts";
-import { DIRECT, LaunchFailed, type Launcher } from "./launch.ts";
+import { DIRECT, type Launcher } from "./launch.ts";
 import { launchLimited } from "./limits.ts";
 import { ALWAYS, hasNamespace } from "./namespaces.ts";
 import { LinuxWorld } from "./world.ts";
@@ -21,6 +23,8 @@ import { LinuxWorld } from "./world.ts";
 export type LinuxOptions = {
   /** The `substrate-init` program. */
   readonly init: string;
+  /** The library that programs load to report of themselves; absent: none can. */
+  readonly preload?: string;
   /** Identity that commands keep inside: the broker's own. */
   readonly uid: number;
   readonly gid: number;
@@ -44,33 +48,6 @@ export type Order = {
 
 /** A host has a few dozen trees; one that refuses more overlays than this has another trouble. */
 const MAX_RETRIES = 256;
-
-/** What is asked of the host. It is made less when the host refuses, and never changed: each try knows what it asked. */
-type Asked = {
-  /** Undefined until a world was made: then the first try is without. */
-  readonly userNamespace: boolean | undefined;
-  /** Upper layers for stray writes. */
-  readonly strays: boolean;
-  /** The tree over which the first upper layer failed. */
-  readonly suspect: string | undefined;
-  readonly unveilable: ReadonlySet<string>;
-  /** The tree over which an overlay failed just now. */
-  readonly doubted: string | undefined;
-  /** Why worlds are made without cgroups, where one that looked usable was not. */
-  readonly cgroupRefusal: string | undefined;
-  /** Why worlds are made without a network to join. */
-  readonly networkRefusal: string | undefined;
-};
-
-const ALL: Asked = {
-  userNamespace: undefined,
-  strays: true,
-  suspect: undefined,
-  unveilable: new Set(),
-  doubted: undefined,
-  cgroupRefusal: undefined,
-  networkRefusal: undefined,
-};
 
 /** Makes worlds, and remembers what this host has refused so that it is not tried again. */
 export class WorldMaker {
@@ -147,7 +124,11 @@ export class WorldMaker {
     const strays = asked.strays ? join(this.#options.strays, id) : undefined;
     const { network } = networked;
     const namesServed = network !== undefined;
-    const facts = hostFacts({ unveilable: asked.unveilable, userNamespace, namesServed, strays });
+    const host = hostFacts({ unveilable: asked.unveilable, userNamespace, namesServed, strays });
+    const { preload } = this.#options;
+    const telemetry = telemetryOf(spec, { library: preload, refusal: asked.preloadRefusal }, host);
+    const reports = telemetry?.on === true;
+    const facts = reports ? { ...host, preloadSource: preload } : host;
     const plan = mountPlan(spec, facts);
     const parts = hold === undefined ? { first: plan, rest: undefined } : divided(plan, spec.project, hold);
     if (hold !== undefined) void network?.ended.then(hold.onLost);
@@ -165,7 +146,7 @@ export class WorldMaker {
         const { plain, recording } = limited.cgroup === undefined ? withoutCgroup : withCgroup;
         const programs = { ...(recorded === undefined ? plain : recording), recorded };
         const rest = parts.rest === undefined ? undefined : staging(parts.rest, onSet);
-        const joined = { namespaces, network: network?.pid, plan: parts.first, rest };
+        const joined = { namespaces, network: network?.pid, plan: parts.first, rest, reports };
         const asking = { ...this.#options, ...joined, ...programs, ...limited };
         return this.#launcher.launch(id, asking, signal);
       });
@@ -200,43 +181,12 @@ export class WorldMaker {
         holding: launched.holding,
         network,
         gated: launched.gated,
+        telemetry,
         cleanUp: launched.cleanUp,
       },
       launched,
     );
   }
-}
-
-/** What a kernel says that makes no overlay over a tree, ever. What is scarce for a moment must not weaken later worlds. */
-const NO_OVERLAY = ["EPERM", "EACCES", "EINVAL", "ENOSYS", "ENODEV", "EOPNOTSUPP"];
-
-/** The helper was killed before it could be joined: another one is no less. */
-const GONE = ["ENOENT", "ESRCH"];
-
-/** A tree that went between plan and mount, as those of containers do: the next plan is without it, and asks no less. */
-const CHANGED = ["ENOENT", "ENOTDIR", "ESTALE"];
-
-/** What to ask after a refusal; undefined when nothing less would help. Pure. */
-function lessAfter(error: unknown, asked: Asked, spec: WorldSpec): Asked | undefined {
-  if (!(error instanceof LaunchFailed)) return undefined;
-  const { step, path, errno } = error;
-  const needsRight = step.startsWith("unshare") || step === "join network";
-  if (asked.userNamespace === undefined && needsRight && errno === "EPERM")
-    return { ...asked, userNamespace: true };
-  if (step === "join network" && asked.networkRefusal === undefined)
-    return GONE.includes(errno) ? { ...asked } : { ...asked, networkRefusal: error.message };
-  // What init cannot be born in is none: the next try, and all later worlds, go without, and say so.
-  if (step === "cgroup" && asked.cgroupRefusal === undefined)
-    return { ...asked, cgroupRefusal: error.message };
-  if (step !== "mount veil") return undefined;
-  if (CHANGED.includes(errno)) return { ...asked };
-  if (!NO_OVERLAY.includes(errno)) return undefined;
-  // Something may just have been mounted below it, which the plan did not know of: looked at anew before it weakens.
-  if (asked.doubted !== path) return { ...asked, doubted: path };
-  // An upper layer asks more of its file system than a lower one: without it the same tree is tried once more.
-  if (asked.strays && spec.strays === "kept") return { ...asked, strays: false, suspect: path };
-  const unveilable = new Set([...asked.unveilable, path]);
-  return { ...asked, unveilable, strays: asked.strays || asked.suspect === path };
 }
 
 function strayVeils(plan: MountPlan): readonly { readonly target: string; readonly layers: string }[] {

@@ -22,6 +22,7 @@ export function encodeSetup(plan: LaunchPlan): Buffer {
     ...mounts.map((operation): Field => [TAG.MOUNT, operationWords(operation).join("\0")]),
     ...denied.map((name): Field => [TAG.DENY, denialWords(name).join("\0")]),
     ...zones.map(({ kind, path }): Field => [TAG.ZONE, `${kind}\0${path}`]),
+    ...(plan.reports ? [[TAG.REPORTS, 1] as const] : []),
     ...(plan.rest === undefined ? [] : [[TAG.WAITS, 1] as const]),
   ]);
 }

@@ -1,5 +1,5 @@
 import type { Isolation } from "../../schemas/generated/types.ts";
-import type { WorldSpec } from "../backend.ts";
+import type { WorldSpec, WorldTelemetry } from "../backend.ts";
 import type { Holding } from "../cgroup/words.ts";
 import type { NetworkHelper } from "../network/helper.ts";
 import type { ChangeReader } from "../overlay/change-reader.ts";
@@ -22,6 +22,8 @@ export type WorldFacts = {
   /** Whether gates hold. */
   readonly gated: boolean;
   readonly mountedAt: bigint | null;
+  /** Undefined: its spec does not ask. */
+  readonly telemetry: WorldTelemetry | undefined;
   readonly changes: ChangeReader;
   /** Whether an overlay of it keeps its marks as an ordinary user's does. */
   readonly userxattr: boolean;

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -34,6 +35,7 @@ export class LinuxWorld implements World {
   readonly ended: Promise<string>;
   readonly network: NetworkHelper | null;
   readonly mountedAt: bigint | null;
+  readonly telemetry: World["telemetry"];
   readonly #facts: WorldFacts;
   readonly #owners = new Owners((frame) => this.#send(frame));
   readonly #gates = new DefinedGates((frame) => this.#send(frame));
@@ -57,6 +59,7 @@ export class LinuxWorld implements World {
     this.#facts = facts;
     this.network = facts.network ?? null;
     this.mountedAt = facts.mountedAt;
+    this.telemetry = facts.telemetry;
     this.#strays = new Strays(facts.strays);
     this.#intruders = new Intruders(facts.quarantine);
     this.pid = launched.holder.pid;
@@ -88,7 +91,7 @@ export class LinuxWorld implements World {
     const gated = request.gate !== undefined && this.#facts.gated;
     // Its GATE goes before it.
     const gate = gated && this.#loss === undefined ? this.#gates.numberOf(request.gate) : undefined;
-    const frame = encodeExec(id, request, gate);
+    const frame = encodeExec(id, request, gate, this.#addressFor(request));
     if (this.#loss !== undefined) {
       command.takeLoss(this.#loss);
       return command;
@@ -198,6 +201,12 @@ export class LinuxWorld implements World {
     const waiting = this.#listeners;
     this.#listeners = [];
     for (const tell of waiting) tell(processes);
+  }
+
+  /** Where one command's programs report: a name of its own, which nobody has before it. */
+  #addressFor({ onTelemetry }: ExecRequest): string | undefined {
+    if (onTelemetry === undefined || this.telemetry?.on !== true) return undefined;
+    return `substrate-${randomBytes(16).toString("hex")}`;
   }
 
   /** Ids are used again only after four billion commands; one that is still running is stepped over. */

@@ -24,4 +24,6 @@ export type HostFacts = {
   readonly namesServed: boolean;
   /** Where the upper layers of this world's veils lie, when stray writes are kept. */
   readonly strays: string | undefined;
+  /** The library that programs of this world load; absent: none. */
+  readonly preloadSource?: string | undefined;
 };

@@ -9,6 +9,7 @@ import type { HostFacts } from "./host-facts.ts";
 import { hostTrees, isOfKernel } from "./host-trees.ts";
 import { devices, privateFolders, processes } from "./kernel-folders.ts";
 import { nameFiles } from "./name-files.ts";
+import { preload } from "./preload.ts";
 import type { MaskOperation, MountOperation } from "./operations.ts";
 import {
   isPrivate,
@@ -55,6 +56,7 @@ export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
       ...processes(facts),
       ...writable.filter((path) => seen(path) && !isWithin(path, spec.project)).map(bindWritable),
       ...privateFolders(spec, facts),
+      ...preload(facts),
       ...(kept.includes(spec.gitFolder ?? "") ? git : []),
       ...(kept.includes(spec.project) ? (project ?? []) : []),
       ...writable.filter((path) => seen(path) && isWithin(path, spec.project)).map(bindWritable),

@@ -1,0 +1,40 @@
+/** The library that is loaded into programs which report of themselves, at its fixed place. Pure. */
+import { dirname } from "node:path";
+import { PRELOAD_LIBRARY, type WorldTelemetry } from "../telemetry.ts";
+import type { WorldSpec } from "../backend.ts";
+import type { HostFacts } from "./host-facts.ts";
+import type { MountOperation } from "./operations.ts";
+
+/**
+ * The folder is a mount point and so is the file: the kernel moves and removes neither (EBUSY). In a folder of its own, that one
+ * could be moved away, and another library put in its place for the commands that follow.
+ */
+export function preload({ preloadSource }: HostFacts): readonly MountOperation[] {
+  if (preloadSource === undefined) return [];
+  return [
+    { op: "file", target: PRELOAD_LIBRARY },
+    { op: "bind", source: preloadSource, target: PRELOAD_LIBRARY, access: "ro" },
+  ];
+}
+
+/** Where it is on the host, and why no world can have it where a kernel has refused. */
+export type PreloadSource = { readonly library: string | undefined; readonly refusal: string | undefined };
+
+/** Whether a world has it: undefined where its spec does not ask. */
+export function telemetryOf(
+  { telemetry }: Pick<WorldSpec, "telemetry">,
+  { library, refusal }: PreloadSource,
+  { kind }: Pick<HostFacts, "kind">,
+): WorldTelemetry | undefined {
+  if (telemetry !== true) return undefined;
+  const place = dirname(PRELOAD_LIBRARY);
+  if (refusal !== undefined) return { on: false, why: refusal };
+  if (library === undefined || kind(library) !== "file")
+    return {
+      on: false,
+      why: "the library that programs would load is not there: run 'npm run build' in the checkout",
+    };
+  return kind(place) === "folder"
+    ? { on: true }
+    : { on: false, why: `this host has no folder ${place}, where programs would find the library` };
+}
