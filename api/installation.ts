@@ -8,6 +8,8 @@ export type Installation = {
   readonly init: string;
   /** The program that stands for others on PATH. */
   readonly shim: string;
+  /** The library that programs of worlds load to report of themselves. */
+  readonly preload: string;
   /** What the build makes: a broker that is older runs other code. */
   readonly built: readonly string[];
   readonly policies: string;
@@ -28,6 +30,7 @@ export function installationAt(folder: string): Installation {
     version,
     init,
     shim: join(root, ".build/substrate-shim"),
+    preload: join(root, ".build/substrate-preload.so"),
     built: [init, join(root, ".build/substrate.mjs")],
     policies: join(root, "policies"),
     launcher: join(root, "api/bin/substrate.mjs"),

@@ -38,7 +38,8 @@ function terminalOf(host: NodeJS.Process): Terminal {
     root === undefined || root === "" ? join(homedir(), ".substrate") : resolve(root),
     uid === 0 ? ROOT_OVERLAY : undefined,
   );
-  const inits = { init: installation.init, uid, gid, strays: home.overlay, quarantine: home.quarantine };
+  const { init, preload } = installation;
+  const inits = { init, preload, uid, gid, strays: home.overlay, quarantine: home.quarantine };
   return {
     home,
     installation,

@@ -1,5 +1,6 @@
 import type { CheckReply, CheckRequest } from "../schemas/generated/types.ts";
 import type { Broker } from "./broker.ts";
+import { withoutWorldVariables } from "./environment.ts";
 import { groundOf, judge } from "./judge.ts";
 import type { Refusal } from "./refusal.ts";
 import { placeOf } from "./request.ts";
@@ -11,6 +12,6 @@ export function check(broker: Broker, agent: string, request: CheckRequest): Che
   const ground = groundOf(broker, agent, place, request.profile);
   if ("code" in ground) return ground;
   const { effective } = ground;
-  const { verdict, mode, rule } = judge(broker, request, place, effective);
+  const { verdict, mode, rule } = judge(broker, withoutWorldVariables(request), place, effective);
   return { decision: { verdict, mode, rule }, policy_id: effective.id, policy_hash: effective.hash };
 }

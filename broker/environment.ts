@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { homedir, userInfo } from "node:os";
+import { withoutPreload } from "../world/backend.ts";
 import { type KnownSecrets, secretsIn } from "./spans/redact.ts";
 
 /** Variables of the host that a world sees unless the policy's `world.env` names others. */
@@ -28,7 +29,7 @@ const MAX_MADE = 64;
 export function hostEnvironment(variables: HostEnvironment): HostEnvironment {
   const user = userInfo();
   return {
-    ...variables,
+    ...withoutPreload(variables),
     HOME: homedir(),
     USER: user.username,
     LOGNAME: user.username,
@@ -78,6 +79,15 @@ function baseVariables(host: HostEnvironment, passed: readonly string[] | undefi
     if (value !== undefined) base[name] = value;
   }
   return base;
+}
+
+/** A request as it is without what a world adds to the variables of its commands: whoever asks from there may send them along. */
+export function withoutWorldVariables<Request extends { readonly env?: Variables }>(
+  request: Request,
+): Request {
+  const { env } = request;
+  const own = env === undefined ? undefined : withoutPreload(env);
+  return own === env ? request : { ...request, env: own };
 }
 
 /** A command's environment: the base, what the request adds, and last who and what it is, which nobody overrides. */

@@ -34,6 +34,7 @@ import {
   violationSpan,
   warningSpans,
 } from "./spans/span-records.ts";
+import { TelemetryRecorder } from "./telemetry/telemetry-recorder.ts";
 import { Violations } from "./violations.ts";
 import type { Lease } from "./worlds.ts";
 
@@ -124,8 +125,9 @@ async function runAndRecord(
       command: started,
       known: secretsOfJob(job),
     });
-    const { add: onPrograms } = programs;
-    const order = { ...runRequest(job, admission), gate: gate.programs, onViolation, onRun, onPrograms };
+    const telemetry = new TelemetryRecorder(world, secretsOfJob(job));
+    const tellers = { onPrograms: programs.add, onTelemetry: telemetry.onTelemetry };
+    const order = { ...runRequest(job, admission), gate: gate.programs, onViolation, onRun, ...tellers };
     const ran = await runInWorld(world, order, signal);
     await programs.finish(ran.run, job.request.background === "keep");
     await network?.settled();
@@ -141,7 +143,7 @@ async function runAndRecord(
     held = listed.held;
     const hint = heldHint(job.span, job.effective, changes, auto, broker.backend.held !== null);
     const outcome = replyOf(job, world, { ran, changes, hint, cutShort: cut?.message, network });
-    const told = { ran, outcome, changes, network, programs, violations: violations.told };
+    const told = { ran, outcome, changes, network, programs, telemetry, violations: violations.told };
     broker.trace.close(completedSpan(started, job, told));
     if (listed.held && auto === undefined) lookFirst(broker, job, world);
     broker.outputSamples.keepLater(job.span, ran, job.request.env, secretsOfJob(job));

@@ -1,5 +1,6 @@
 import type { ExecuteRequest } from "../schemas/generated/types.ts";
 import type { Broker } from "./broker.ts";
+import { withoutWorldVariables } from "./environment.ts";
 import { callIdentity } from "./idempotency/call-identity.ts";
 import { newId } from "./ids.ts";
 import type { Job } from "./job.ts";
@@ -15,9 +16,10 @@ import { seccompMode } from "./world-spec.ts";
 export function prepareJob(
   broker: Broker,
   agent: string,
-  request: ExecuteRequest,
+  asked: ExecuteRequest,
   { argvOf, placeOf }: typeof IN_WORLD | typeof ON_HOST = IN_WORLD,
 ): Job | Refusal {
+  const request = withoutWorldVariables(asked);
   const argv = argvOf(request);
   if ("code" in argv) return argv;
   const place = placeOf(broker, request.cwd);

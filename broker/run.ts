@@ -37,6 +37,7 @@ export type RunRequest = {
   /** Called at once, before the command can have done anything. */
   readonly onRun?: (run: CommandRun) => void;
   readonly onPrograms?: ExecRequest["onPrograms"];
+  readonly onTelemetry?: ExecRequest["onTelemetry"];
 };
 
 export type Ran = {
@@ -76,6 +77,7 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
     gate: request.gate,
     onViolation: request.onViolation,
     onPrograms: request.onPrograms,
+    onTelemetry: request.onTelemetry,
   });
   request.onRun?.(run);
   const stop = new Stopper(world, run);

@@ -79,6 +79,7 @@ export function worldSpec(
     sealed: around.installation,
     limits: policies.map((policy) => worldLimits(policy.document.world?.limits)).reduce(lowerLimits),
     seccomp: seccompMode(policies),
+    ...(asksForTelemetry(policies) ? { telemetry: true as const } : {}),
     strays: policies.some((policy) => policy.document.mode === "enforce") ? "refused" : "kept",
   };
 }
@@ -86,6 +87,14 @@ export function worldSpec(
 /** The strictest that any of the policies asks for. */
 export function seccompMode(policies: readonly CompiledPolicy[]): WorldSpec["seccomp"] {
   return policies.every((policy) => policy.document.world?.seccomp === "log") ? "log" : "enforce";
+}
+
+/**
+ * Whether programs are to report of themselves: each of the policies says so. What one loads into every program is no narrowing
+ * of the other, which leaves it out, or says no.
+ */
+function asksForTelemetry(policies: readonly CompiledPolicy[]): boolean {
+  return policies.every((policy) => policy.document.world?.enable_preload === true);
 }
 
 /** Another git folder in the place of the known one is another world, as another project folder is. */

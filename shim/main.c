@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "broker.h"
+#include "leave.h"
 #include "program.h"
 #include "question.h"
 #include "say.h"
@@ -135,6 +136,7 @@ static int run(const struct program *program, char *const words[]) {
 
 int main(int count, char *words[]) {
   static struct program program;
+  leave_world();
   if (count > 0) program_name(name, words[0]);
   if (count < 1 || strcmp(name, SHIM_FILE) == 0) {
     fputs("This program stands for others: 'substrate shim install NAME' links it under their names\n", stderr);

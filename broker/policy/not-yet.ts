@@ -30,12 +30,6 @@ const ROWS: readonly NotYetRow[] = [
     sentence: "world.isolate_network: false (the host's network) is not built yet",
   },
   {
-    key: "world.enable_preload",
-    effect: "nothing",
-    asked: ({ world }) => world?.enable_preload === true,
-    sentence: "world.enable_preload adds nothing yet",
-  },
-  {
     key: "world.limits",
     effect: "vector",
     asked: ({ world }) => Object.keys(world?.limits ?? {}).length > 0,

@@ -9,6 +9,7 @@ import type { Refusal } from "../refusal.ts";
 import { scopesOf, usageOf } from "../reply-of.ts";
 import type { Ran } from "../run.ts";
 import type { CommandNetwork } from "../network/command-network.ts";
+import type { TelemetryRecorder } from "../telemetry/telemetry-recorder.ts";
 import { givenOf, isKept, isRepeatable } from "./given.ts";
 import { redact, redactRule, redactWords } from "./redact.ts";
 import type { SpanRecord } from "./trace.ts";
@@ -45,6 +46,7 @@ export type Completion = {
   readonly network: CommandNetwork | undefined;
   /** Undefined counts: its world told of none. */
   readonly programs: { readonly counts: ProgramCounts | undefined };
+  readonly telemetry: Pick<TelemetryRecorder, "fields">;
 };
 
 /** The line that closes a command: ended, ended by us, lost with its world, or never started. */
@@ -68,6 +70,7 @@ export function completedSpan(started: SpanRecord, job: Job, completion: Complet
     stdout_sha256: ran.stdout.sha256(),
     stderr_sha256: ran.stderr.sha256(),
     ...(programs === undefined ? {} : { programs }),
+    ...completion.telemetry.fields(started.redacted),
     ...limitFields(completion.violations),
     ...(outcome.kind === "refused" ? refusalFields(job, outcome.error) : {}),
   };

@@ -152,6 +152,10 @@ export type EventType =
   | "approval"
   | "policy_reload"
   | "world";
+/**
+ * @maxItems 50
+ */
+export type TelemetryList = readonly string[];
 
 /**
  * Answer 200 of POST /v1/approvals/:id: the decision holds.
@@ -1504,7 +1508,7 @@ export interface PolicyDocument {
      */
     readonly isolate_network?: boolean;
     /**
-     * The preload library. Absent: false.
+     * A library in the programs of a command reports what they start, open for writing, dial and take away: for people to see, it refuses nothing. The span has it as telemetry. With two policies both must say so. Absent: false.
      */
     readonly enable_preload?: boolean;
     /**
@@ -2014,6 +2018,7 @@ export interface Span {
   readonly connection?: SpanConnection | null;
   readonly program?: SpanProgram;
   readonly programs?: ProgramCounts;
+  readonly telemetry?: SpanTelemetry;
   /**
    * The approval that a command ran by, was refused for, or that this event is about.
    */
@@ -2167,6 +2172,40 @@ export interface ProgramCounts {
    * Those that have none: they were too many to be told or kept, or there was no room for their lines.
    */
   readonly left_out: number;
+}
+export interface SpanTelemetry {
+  /**
+   * off: nobody listened, and only reason is there.
+   */
+  readonly state: "on" | "off";
+  /**
+   * Why it was off, or not told to its end.
+   */
+  readonly reason: string | null;
+  readonly counts?: TelemetryCounts;
+  readonly programs?: TelemetryList;
+  readonly written?: TelemetryList;
+  readonly connected?: TelemetryList;
+  readonly unlinked?: TelemetryList;
+  readonly renamed?: TelemetryList;
+  /**
+   * Reports that stand in counts and whose text is in no list.
+   */
+  readonly unlisted?: number;
+  /**
+   * Reports that programs say nobody took, and messages that were none; they are not in counts.
+   */
+  readonly dropped?: number;
+}
+/**
+ * How often something was said to be about to happen, whether it then did or not.
+ */
+export interface TelemetryCounts {
+  readonly exec: number;
+  readonly write: number;
+  readonly connect: number;
+  readonly unlink: number;
+  readonly rename: number;
 }
 export interface ApprovalEvent {
   /**

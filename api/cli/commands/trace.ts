@@ -3,6 +3,7 @@ import { previewWords } from "../approval-words.ts";
 import { programEnd } from "../program-words.ts";
 import { ask } from "../replies.ts";
 import { spanLine, trafficWords } from "../span-lines.ts";
+import { telemetryRows } from "../telemetry-words.ts";
 import { harmless, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
 
 type Row = readonly [name: string, value: string | null];
@@ -22,6 +23,7 @@ export async function showSpan(terminal: Terminal, id: string, json: boolean): P
     ["command", span.cmd],
     ...connectionRows(span),
     ...programRows(span),
+    ...telemetryRows(span),
     ["violation", violationWords(span)],
     ["changes", heldWords(span)],
     ["folder", span.cwd],
