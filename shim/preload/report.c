@@ -44,8 +44,10 @@ void report_no_more(void) {
   address_length = 0;
 }
 
-/* Whether eight bytes can be read there: the kernel looks at a signal mask before it refuses to change it in no known way. */
+/* Whether eight bytes can be read there: the kernel looks at a signal mask before it refuses to change it in no known way. NULL is
+   no mask for it, and no string for us. */
 static bool is_readable(uintptr_t at) {
+  if (at < sizeof(uint64_t)) return false;
   return syscall(SYS_rt_sigprocmask, ~0, at & ~(uintptr_t)7, NULL, (size_t)8) == 0 || errno != EFAULT;
 }
 
