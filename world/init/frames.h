@@ -12,8 +12,8 @@
 #define FRAME_MAX_PROGRAMS 200000
 /* Bytes of a record in TELEMETRY before its text. */
 #define TELEMETRY_HEADER_SIZE 4
-/* How many reports of one command TELEMETRY tells; what is more is counted in HEARD. */
-#define FRAME_MAX_TELEMETRY 2000
+/* How many reports of one kind TELEMETRY tells of a command, each text once; all are counted in HEARD. */
+#define FRAME_MAX_TELEMETRY 400
 /* The longest text of a report, bytes. */
 #define FRAME_MAX_TELEMETRY_TEXT 1024
 /* How long a start waits for its ANSWER, unless a WAIT says more; then it is refused. */
@@ -230,7 +230,7 @@
 #define TAG_REPORTS 76
 /* text: Name of the socket, in the abstract namespace of the world's network, at which the programs of this command report; absent: nobody listens. */
 #define TAG_TELEMETRY 77
-/* repeated text: Each NAME=number, of what was reported, whoever reported it; absent: nobody listened. exec, write, connect, unlink, rename: reports of that kind. untold: those that TELEMETRY did not tell. missed: messages that were none, and reports that their senders say were not taken. */
+/* repeated text: Each NAME=number, of what was reported, whoever reported it; absent: nobody listened. exec, write, connect, unlink, rename: reports of that kind. untold: those whose text TELEMETRY did not tell. missed: messages that were none, and reports that their senders say were not taken. */
 #define TAG_HEARD 78
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -14,6 +15,7 @@
 #include "channel.h"
 #include "commands.h"
 #include "frames.h"
+#include "siphash.h"
 #include "watch.h"
 
 /* Of a message (shim/preload/report.h): u8 kind, u8 flags, u16 how many before it were not taken, and its text. */
@@ -26,6 +28,9 @@ enum { CUT = 1 };
 #define MESSAGES_A_TURN 32
 #define LAST_TURNS 64
 
+/* Places for what was told, by hash: one in two is free at most. */
+#define PLACES 4096
+
 /* Bytes that are collected before they are told; the longest record fits. And how long they wait when they are fewer. */
 #define BUFFER (16 * 1024)
 #define OLD_MS 200
@@ -36,15 +41,19 @@ static const char *const KINDS[] = {"exec", "write", "connect", "unlink", "renam
 
 struct telemetry {
   int fd; /* -1: no longer listened to */
-  uint32_t told;
+  uint32_t told[KIND_COUNT];
   uint64_t counts[KIND_COUNT];
   uint64_t untold, missed;
   int64_t since; /* when the first byte of the buffer came */
   size_t length;
+  uint64_t known[PLACES]; /* hashes of what was told, 0: none */
   uint8_t buffer[BUFFER];
 };
 
+_Static_assert(KIND_COUNT * FRAME_MAX_TELEMETRY <= PLACES / 2, "there is always a free place");
+
 static uint32_t listening; /* commands with a socket */
+static uint64_t key[2];
 
 static int64_t now_ms(void) {
   struct timespec now;
@@ -64,6 +73,7 @@ static int listen_at(const uint8_t *name, size_t length) {
 }
 
 void telemetry_begin(struct command *command, const uint8_t *name, size_t length) {
+  if (key[0] == 0 && getrandom(key, sizeof key, 0) != sizeof key) return;
   struct telemetry *telemetry = malloc(sizeof *telemetry);
   if (telemetry == NULL) return;
   memset(telemetry, 0, offsetof(struct telemetry, buffer));
@@ -98,6 +108,14 @@ static void tell(struct command *command, const uint8_t *message, size_t length)
   telemetry->length += TELEMETRY_HEADER_SIZE + text;
 }
 
+/* The place of a report that was told, or the free one where it would be. */
+static uint64_t *place_of(struct telemetry *telemetry, const uint8_t *message, size_t length, uint64_t *hash) {
+  *hash = (siphash(key, message + MESSAGE_HEADER, length - MESSAGE_HEADER) ^ (uint64_t)message[0] << 8) | 1;
+  size_t at = (size_t)(*hash >> 32) % PLACES;
+  while (telemetry->known[at] != 0 && telemetry->known[at] != *hash) at = (at + 1) % PLACES;
+  return &telemetry->known[at];
+}
+
 /* Whoever sent it may be anybody inside: what is no message is counted, and nothing of it is kept. */
 static void take(struct command *command, const uint8_t *message, size_t length, bool truncated) {
   struct telemetry *telemetry = command->telemetry;
@@ -106,12 +124,16 @@ static void take(struct command *command, const uint8_t *message, size_t length,
     return;
   }
   telemetry->missed += (uint64_t)message[2] | (uint64_t)message[3] << 8;
-  telemetry->counts[message[0] - 1]++;
-  if (telemetry->told == FRAME_MAX_TELEMETRY || !channel_has_room()) {
+  unsigned kind = message[0] - 1;
+  uint64_t hash, *place = place_of(telemetry, message, length, &hash);
+  telemetry->counts[kind]++;
+  if (*place == hash) return;
+  if (telemetry->told[kind] == FRAME_MAX_TELEMETRY || !channel_has_room()) {
     telemetry->untold++;
     return;
   }
-  telemetry->told++;
+  *place = hash;
+  telemetry->told[kind]++;
   tell(command, message, length);
 }
 
