@@ -43,7 +43,12 @@ const GONE = ["ENOENT", "ESRCH"];
 const CHANGED = ["ENOENT", "ENOTDIR", "ESTALE"];
 
 /** What to ask after a refusal; undefined when nothing less would help. Pure. */
-export function lessAfter(error: unknown, asked: Asked, spec: WorldSpec): Asked | undefined {
+export function lessAfter(
+  error: unknown,
+  asked: Asked,
+  spec: WorldSpec,
+  library: string | undefined,
+): Asked | undefined {
   if (!(error instanceof LaunchFailed)) return undefined;
   const { step, path, errno } = error;
   const needsRight = step.startsWith("unshare") || step === "join network";
@@ -55,7 +60,7 @@ export function lessAfter(error: unknown, asked: Asked, spec: WorldSpec): Asked 
   if (step === "cgroup" && asked.cgroupRefusal === undefined)
     return { ...asked, cgroupRefusal: error.message };
   // It decides nothing, so what is not there keeps no command from running.
-  if (path === PRELOAD_LIBRARY && asked.preloadRefusal === undefined)
+  if ((path === PRELOAD_LIBRARY || path === library) && asked.preloadRefusal === undefined)
     return { ...asked, preloadRefusal: error.message };
   if (step !== "mount veil") return undefined;
   if (CHANGED.includes(errno)) return { ...asked };

@@ -96,7 +96,8 @@ export class WorldMaker {
         return world;
       } catch (error) {
         // Another world that began at the same time may have learned the same.
-        if (asked === this.#asked) this.#asked = lessAfter(error, asked, order.spec) ?? asked;
+        if (asked === this.#asked)
+          this.#asked = lessAfter(error, asked, order.spec, this.#options.preload) ?? asked;
         if (tried === MAX_RETRIES || asked === this.#asked) throw error;
       }
     }
