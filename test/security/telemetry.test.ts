@@ -110,7 +110,7 @@ describe.each(actors())("reports that nobody can trust, as $kind", (actor) => {
     expect(told.stdout).toBe("said\n");
     expect(told.dropped).toBeGreaterThan(10);
     expect(told.unlinked).toContain("/with-a-descriptor");
-    expect(told.written).toContainEqual(expect.stringMatching(/^\/\u001b\[2J/));
+    expect(told.written?.some((path) => path.startsWith("/\u001b[2J"))).toBe(true);
     const shown = await broker.cli(["trace", told.span.span_id]);
     expect(shown.code, shown.stderr).toBe(0);
     expect(shown.stdout).toMatch(/telemetry what programs said of themselves; .* dropped/);
