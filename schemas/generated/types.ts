@@ -1508,7 +1508,7 @@ export interface PolicyDocument {
      */
     readonly isolate_network?: boolean;
     /**
-     * A library in the programs of a command reports what they start, open for writing, dial and take away: for people to see, it refuses nothing. The span has it as telemetry. With two policies both must say so. Absent: false.
+     * A library in the programs of a command reports what they start, open for writing, dial and take away: for people to see, it refuses nothing. The span has it as telemetry. With two policies both must say so. Programs that must be the first library themselves (gcc's AddressSanitizer) do not start then. Absent: false.
      */
     readonly enable_preload?: boolean;
     /**

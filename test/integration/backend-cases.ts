@@ -29,6 +29,8 @@ fs:
   deny_write: ["$PROJECT/frozen"]
 commands:
   isolated: ["touch held", "mkdir held-folder"]
+world:
+  enable_preload: true
 `;
 
 export function backendCases(actor: Actor, subject: BackendUnderTest): void {
@@ -47,6 +49,15 @@ export function backendCases(actor: Actor, subject: BackendUnderTest): void {
     afterAll(async () => {
       await broker.stop();
       expect(await subject.leftovers()).toEqual([]);
+    });
+
+    test("programs report of themselves", async () => {
+      const { span_id: id, stderr } = await broker.run(": >reported; rm reported");
+      const { telemetry } = await broker.span(id);
+      expect(telemetry).toMatchObject({ state: "on", reason: null, dropped: 0 });
+      expect(telemetry?.written).toEqual([join(broker.project, "reported")]);
+      expect(telemetry?.unlinked).toEqual([join(broker.project, "reported")]);
+      expect(stderr).toBe("");
     });
 
     test("health and every reply name the backend, and say 'on' for what a world needs", async () => {

@@ -54,6 +54,18 @@ describe.each(actors())("whose programs report, as $kind", (actor) => {
     expect(await telemetryOf(silent, {})).toBeUndefined();
   });
 
+  test("is the same where system calls are only told of, and in observe mode", async () => {
+    const file = join(silent.home, "policies/default.yaml");
+    const log = listening(true).replace("world:\n", "world:\n  seccomp: log\n");
+    for (const text of [log, listening(true).replace("enforce", "observe")]) {
+      writeFileSync(file, text);
+      const told = await tell(silent, ": >made; rm made; /bin/true");
+      expect(told).toMatchObject({ state: "on", reason: null, stderr: "", dropped: 0 });
+      expect(told.unlinked).toEqual([join(silent.project, "made")]);
+    }
+    writeFileSync(file, listening(false));
+  });
+
   test("a policy that refuses what loads code does not take a world's own library for that", async () => {
     const opaque = { LD_PRELOAD: "/nowhere/other.so" };
     expect((await broker.refused({ cmd: "true", env: opaque })).code).toBe("policy_denied");
