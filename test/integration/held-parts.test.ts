@@ -72,6 +72,26 @@ describe.each(actors())("held changes that are applied in parts, as $kind", (act
     expect(await place.look(held.project)).toEqual(before);
   });
 
+  test.each([
+    ["beside each other", ["old/a", "old/b"]],
+    ["above each other", ["a", "old/a"]],
+  ])(
+    "what was put %s one by one, and taken back so, leaves folders with the times they had",
+    async (how, paths) => {
+      const held = await place.project(`times-${how.slice(0, 5)}`, [
+        { deed: "dir", path: "old", mode: 0o755 },
+      ]);
+      const before = await place.look(held.project);
+      await place.isolated(
+        held,
+        paths.map((path) => ({ deed: "link", path, text: "/nowhere" })),
+      );
+      for (const path of paths) expect(await place.apply(held, [path])).toMatchObject({ kind: "done" });
+      for (const path of paths) expect(await place.undo(held, [path])).toMatchObject({ kind: "done" });
+      expect(await place.look(held.project)).toEqual(before);
+    },
+  );
+
   test("what lies in an applied folder that somebody removed since is told to have no place, and is not called done", async () => {
     const held = await place.project("removed", []);
     await place.isolated(held, MADE);

@@ -15,17 +15,18 @@ export async function undoSteps(
   look: Look,
 ): Promise<readonly Step[]> {
   const staying = [...journal.applied.keys()].filter((path) => !chosen.has(path));
-  const kept = foldersAbove(staying);
+  const { carriers, holders } = attributesOf(journal);
+  const held = new Set(staying.map((path) => holders.get(path)));
   const sizes = sizesOf(journal.left);
   const expect = (path: string): string => expectOf(journal.left.get(path), sizes.get(path));
   const steps: Step[] = [];
   const parents = new Set<string>();
-  const carriers = carriersOf(journal);
-  for (const { path, past, index, step } of reversesOf(journal, chosen, new Set([...staying, ...kept]))) {
+  const stays = new Set([...staying, ...foldersAbove(staying)]);
+  for (const { path, past, index, step } of reversesOf(journal, chosen, stays)) {
     const source = `${past.folder}/old/${index}${path.slice(step.path.length)}`;
     if (step.kind === "a") {
       // An earlier apply may have set its times already.
-      const first = kept.has(path) ? undefined : carriers.get(path);
+      const first = held.has(path) ? undefined : carriers.get(path);
       steps.push({ kind: "a", how: "w", path, source: first ?? source, expect: expect(path) });
       continue;
     }
@@ -37,7 +38,7 @@ export async function undoSteps(
     if (before) steps.push({ kind: "p", how: "w", path, source, expect: there });
     else steps.push({ kind: "t", how: "w", path, source: "", expect: there });
   }
-  return [...steps, ...timesOf(journal, kept, parents, carriers, steps)];
+  return [...steps, ...timesOf(journal, held, parents, carriers, steps)];
 }
 
 /** One for each chosen path that goes with no other one. */
@@ -84,10 +85,10 @@ function coverOf(past: Past, places: ReadonlyMap<string, number>, path: string):
   return null;
 }
 
-/** The folders that something is taken out of or put into; where nothing that we applied stays, their times come back. */
+/** The folders that something is taken out of or put into; where nothing that we put there stays, their times come back. */
 function timesOf(
   journal: Journal,
-  kept: ReadonlySet<string>,
+  held: ReadonlySet<string | undefined>,
   parents: ReadonlySet<string>,
   carriers: ReadonlyMap<string, string>,
   steps: readonly Step[],
@@ -96,7 +97,7 @@ function timesOf(
   return [...parents].flatMap((path): readonly Step[] => {
     const sight = journal.left.get(path);
     if (done.has(path) || sight === undefined) return [];
-    const source = kept.has(path) ? undefined : carriers.get(path);
+    const source = held.has(path) ? undefined : carriers.get(path);
     return [
       {
         kind: "a",
@@ -109,16 +110,35 @@ function timesOf(
   });
 }
 
-/** Of each folder, what carries its attributes from before the first apply since all was taken back. */
-function carriersOf({ past, applied }: Journal): ReadonlyMap<string, string> {
+type Attributes = {
+  /** Of what had its attributes changed: what carries those from before the first apply of all that holds it now. */
+  readonly carriers: ReadonlyMap<string, string>;
+  /** Of each applied path, what had its attributes changed with it: the folder that it was put into, or itself. */
+  readonly holders: ReadonlyMap<string, string>;
+};
+
+function attributesOf({ past }: Journal): Attributes {
   const carriers = new Map<string, string>();
-  const standing = new Set(applied.values());
-  for (const { folder, steps } of past) {
-    if (!standing.has(folder)) continue;
-    for (const [index, { kind, path }] of steps.entries())
-      if (kind === "a" && !carriers.has(path)) carriers.set(path, `${folder}/old/${index}`);
+  const holders = new Map<string, string>();
+  for (const change of past) {
+    if (change.verb === "apply") {
+      for (const [index, { kind, path }] of change.steps.entries())
+        if (kind === "a" && !carriers.has(path)) carriers.set(path, `${change.folder}/old/${index}`);
+      const places = placesOf(change);
+      for (const path of change.paths) holders.set(path, holderOf(coverOf(change, places, path), path));
+    }
+    if (change.verb === "undo") {
+      for (const path of change.paths) holders.delete(path);
+      const held = new Set(holders.values());
+      for (const path of carriers.keys()) if (!held.has(path)) carriers.delete(path);
+    }
   }
-  return carriers;
+  return { carriers, holders };
+}
+
+function holderOf(cover: Reverse | null, path: string): string {
+  const step = cover?.step;
+  return step?.kind === "a" ? step.path : parentOf(step?.path ?? path);
 }
 
 function foldersAbove(paths: readonly string[]): ReadonlySet<string> {
