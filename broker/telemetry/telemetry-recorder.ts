@@ -19,6 +19,7 @@ const MAX_TEXT = 32 * 1024;
 /** What the line that closes a command says of it; `redacted` is all that was replaced in the line. */
 type Fields = Pick<SpanRecord, "redacted"> & { readonly telemetry: SpanTelemetry };
 
+/** By what each is shown as, but for its secrets: those are looked for in what was reported, which may have them alone. */
 type Listed = ReadonlyMap<TelemetryKind, ReadonlyMap<string, TelemetryEvent>>;
 
 /** Gathers what the programs of one command report of themselves, until its last line is written. */
@@ -64,14 +65,15 @@ export class TelemetryRecorder {
   #note(event: TelemetryEvent): void {
     const { kind, text } = event;
     const list = this.#listed.get(kind);
+    const shown = shownAs(kind, text);
     this.#seen.set(kind, (this.#seen.get(kind) ?? 0) + 1);
-    if (list === undefined || list.has(text)) return;
+    if (list === undefined || list.has(shown)) return;
     if (list.size === MAX_LISTED || this.#text + text.length > MAX_TEXT) {
       this.#unlisted += 1;
       return;
     }
     this.#text += text.length;
-    list.set(text, event);
+    list.set(shown, event);
   }
 
   #told(): Told {
@@ -95,14 +97,21 @@ const NOT_WHOLE = "there may be more: the command had no end that its world coul
 type Told = Pick<Required<SpanTelemetry>, "counts" | "unlisted" | "dropped"> &
   Pick<SpanTelemetry, "state" | "reason">;
 
+/** Of a path `/a/./b` and `/a//b` are `/a/b`, whatever stands there; `/a/../b` may be something else. */
+function shownAs(kind: TelemetryKind, text: string): string {
+  return kind === "connect" ? text : text.replace(/\/(?:\.?\/)+/g, "/");
+}
+
 function withoutSecrets(told: Told, listed: Listed, known: KnownSecrets): Fields {
   const redacted: Redaction[] = [];
   const clean = (kind: TelemetryKind): string[] => {
     const texts = [...(listed.get(kind)?.values() ?? [])].map(({ text, cut }) => {
       const whole = cut ? withoutCutEnds([text], known).join("") : text;
-      const replaced = redact(whole, "telemetry", known);
-      redacted.push(...replaced.redacted);
-      return replaced.text;
+      // Before and after: a secret may have empty steps in it, and one without may have been reported with some.
+      const first = redact(whole, "telemetry", known);
+      const second = redact(shownAs(kind, first.text), "telemetry", known);
+      redacted.push(...first.redacted, ...second.redacted);
+      return second.text;
     });
     return [...new Set(texts)];
   };

@@ -57,12 +57,7 @@ function numberOf(digits: string | undefined): number {
 }
 
 function textOf(kind: TelemetryKind, bytes: Buffer): string {
-  return kind === "connect" ? addressText(bytes) : withoutEmptySteps(bytes.toString("utf8"));
-}
-
-/** `/a/./b` and `/a//b` are `/a/b`, whatever stands there; `/a/../b` may be something else. */
-function withoutEmptySteps(path: string): string {
-  return path.replace(/\/(?:\.?\/)+/g, "/");
+  return kind === "connect" ? addressText(bytes) : bytes.toString("utf8");
 }
 
 /** A sockaddr as people write it. Whatever cannot be one is named by its family. */
