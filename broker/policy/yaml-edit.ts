@@ -122,8 +122,11 @@ const NOTHING: Edit = {
   root: { at: 0, inside: { kind: "list", entries: [], block: null } },
 };
 
-/** What reads otherwise alone than among other lines: tabs and other breaks, and what stands between documents. */
-const APART = /[\t\r\uFEFF]|^(?:%|---|\.\.\.)/m;
+/**
+ * What reads otherwise alone than among other lines: tabs and other breaks, what stands between documents, and two things after
+ * which the parser may take the items that follow into one: a `-` with nothing behind it, and a comment like `#|`.
+ */
+const APART = /[\t\r\uFEFF]|^(?:%|---|\.\.\.)|^ *(?:- *)+(?:#.*)?$|^ *#[^ #\n]/m;
 
 function readLines(text: string, indent: number, last: boolean, read: ReadItems): Edit | null {
   if (text === "") return NOTHING;

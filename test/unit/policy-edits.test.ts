@@ -159,6 +159,7 @@ describe("a policy file that was edited", () => {
   });
 
   test.each([
+    ["an item that takes the next one in", ["    - a"], ["    -", "#|", "      text", "    - b"]],
     ["a comment that a block of text before it takes in", ["    - |", "      text"], ["        # deeper"]],
     ["a line that a plain word before it takes in", ["    - plain"], ["      goes on"]],
     ["a line that ends the list", ["    - a"], ["fs:", "  - b"]],
