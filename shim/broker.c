@@ -2,7 +2,6 @@
 #include "broker.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,22 +11,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "descriptors.h"
+
 /* Beyond that it is no answer of the broker's. */
 #define MOST_BODY (4UL << 20)
 
 /* Of one try. What a socket takes a part of is tried once more. */
 #define SEND_SECONDS 5
-
-/* Messages for a person go to descriptor 2, whatever stands there: where the program has none, no socket may. */
-static int socket_above_standard(void) {
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0 || fd > STDERR_FILENO) return fd;
-  int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  int error = errno;
-  close(fd);
-  errno = error;
-  return above;
-}
 
 bool broker_open(struct broker *broker, const char *path) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -38,7 +28,7 @@ bool broker_open(struct broker *broker, const char *path) {
     return false;
   }
   memcpy(address.sun_path, path, strlen(path) + 1);
-  broker->fd = socket_above_standard();
+  broker->fd = above_standard(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (broker->fd < 0) return false;
   /* Of connect(2) too, which waits while a broker that hangs has a full queue. */
   setsockopt(broker->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);

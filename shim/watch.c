@@ -2,7 +2,6 @@
 #include "watch.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "broker.h"
+#include "descriptors.h"
 #include "question.h"
 
 /* Here for older headers: PIDFD_GET_INFO is of Linux 6.13, its PIDFD_INFO_EXIT of 6.15 (include/uapi/linux/pidfd.h). */
@@ -108,16 +108,6 @@ static int start(int pidfd, int told, const char *socket, const char *agent) {
   }
   if (reaper != 0) prctl(PR_SET_CHILD_SUBREAPER, 1);
   return child > 0 ? WEXITSTATUS(status) : error;
-}
-
-/* Where the program has no standard descriptors, none of ours may stand in for them. */
-static int above_standard(int fd) {
-  if (fd < 0 || fd > STDERR_FILENO) return fd;
-  int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  int error = errno;
-  close(fd);
-  errno = error;
-  return above;
 }
 
 static void close_if(int fd) {

@@ -32,8 +32,8 @@ export function stageMatches(stage: StagePattern, command: PreparedCommand, read
 
 /** Whether a pattern is about this program, whatever its words are. */
 export function programMatches(stage: StagePattern, command: PreparedCommand, reading: Reading): boolean {
-  // Whoever writes it means every program: none is an impostor, for it stands for no name.
-  if (stage.program === "*") return true;
+  // Whoever writes `*` and nothing else means every program: none is an impostor, for it stands for no name.
+  if (stage.program === "*" && (reading === "refusing" || isEverything(stage))) return true;
   if (stage.bare && reading === "refusing")
     return stage.programName !== null && command.names.includes(stage.programName);
   const wanted = patternText(stage.program, command.where);
@@ -44,6 +44,10 @@ export function programMatches(stage: StagePattern, command: PreparedCommand, re
   if (!written.includes("/"))
     return nameMatches(wanted, stage.programName, names[0] ?? "") || names[1] === stage.programName;
   return isInstalled(command) && nameMatches(wanted, stage.programName, names[0] ?? "");
+}
+
+function isEverything({ rest, words, optionGlobs }: StagePattern): boolean {
+  return rest && words.length === 0 && optionGlobs.length === 0;
 }
 
 function nameMatches(wanted: string, plain: string | null, name: string): boolean {

@@ -103,14 +103,15 @@ function shownAs(kind: TelemetryKind, text: string): string {
 }
 
 function withoutSecrets(told: Told, listed: Listed, known: KnownSecrets): Fields {
-  const redacted: Redaction[] = [];
+  // Each secret once: reports may be full of one.
+  const redacted = new Map<string, Redaction>();
   const clean = (kind: TelemetryKind): string[] => {
     const texts = [...(listed.get(kind)?.values() ?? [])].map(({ text, cut }) => {
       const whole = cut ? withoutCutEnds([text], known).join("") : text;
       // Before and after: a secret may have empty steps in it, and one without may have been reported with some.
       const first = redact(whole, "telemetry", known);
       const second = redact(shownAs(kind, first.text), "telemetry", known);
-      redacted.push(...first.redacted, ...second.redacted);
+      for (const one of [...first.redacted, ...second.redacted]) redacted.set(one.kind, one);
       return second.text;
     });
     return [...new Set(texts)];
@@ -123,5 +124,5 @@ function withoutSecrets(told: Told, listed: Listed, known: KnownSecrets): Fields
     unlinked: clean("unlink"),
     renamed: clean("rename"),
   };
-  return { telemetry, redacted };
+  return { telemetry, redacted: [...redacted.values()] };
 }

@@ -102,6 +102,12 @@ describe("commands.allowed", () => {
     expect(answer(policyOf("{ allowed: ['*'] }"), command)[0]).toBe(verdict);
   });
 
+  test("'* --version' is what is installed, and no impostor", () => {
+    const versions = policyOf("{ allowed: ['* --version'] }");
+    expect(answer(versions, "git --version")[0]).toBe("allow");
+    expect(answer(versions, "./git --version")[0]).toBe("deny");
+  });
+
   test("says the list in words", () => {
     const { rule } = decide(policy, readShell("rm x"), WHERE);
     expect(rule?.list).toBe("commands.allowed");

@@ -198,6 +198,26 @@ describe("the span of a command", () => {
     expect(listed).toEqual(["/tmp/[redacted:env.API_TOKEN].txt", "/tmp/[redacted:env.API_KEY].txt"]);
   });
 
+  test("names a secret once, however often it was reported", () => {
+    const known = new Map([
+      ["API_TOKEN", "abcdef"],
+      ["API_KEY", "ghijkl"],
+    ]);
+    const recorder = new TelemetryRecorder(on, known);
+    const events = ["1", "2"].map((end) => ({
+      kind: "write" as const,
+      text: `/${"abcdef".repeat(99)}ghijkl${end}`,
+      cut: false,
+    }));
+    recorder.onTelemetry?.({ kind: "events", events });
+    const before = [{ kind: "env.OTHER", place: "cmd" }];
+    expect(recorder.fields(before).redacted).toEqual([
+      ...before,
+      { kind: "env.API_TOKEN", place: "telemetry" },
+      { kind: "env.API_KEY", place: "telemetry" },
+    ]);
+  });
+
   test("says that it was off and why, and that more is not known when the world is lost", () => {
     const off = new TelemetryRecorder({ telemetry: { on: false, why: "no library" } }, new Map());
     expect(off.onTelemetry).toBeUndefined();
