@@ -20,11 +20,30 @@ int main(void) {
 }
 `;
 
-/** Goes on until it is told to stop. */
+/** Reports as fast as the socket takes them until it is told to stop; says how many it took, and how many it had no room for. */
 const ENDLESS = `
-#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
-int main(void) { while (access("stop", F_OK) != 0) close(open("/dev/null", O_WRONLY)); }
+int main(void) {
+  struct sockaddr_un to = {.sun_family = AF_UNIX};
+  const char *name = getenv("SUBSTRATE_TELEMETRY");
+  memcpy(to.sun_path + 1, name, strlen(name));
+  socklen_t length = offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name);
+  int out = socket(AF_UNIX, SOCK_DGRAM, 0);
+  const char report[] = "\\2\\0\\0\\0/dev/null";
+  long took = 0, refused = 0;
+  while (access("stop", F_OK) != 0)
+    for (int i = 0; i < 100; i++) {
+      if (sendto(out, report, sizeof report - 1, MSG_DONTWAIT, (struct sockaddr *)&to, length) < 0) refused++;
+      else took++;
+    }
+  printf("%ld %ld\\n", took, refused);
+}
 `;
 
 const FORGER = `
@@ -102,7 +121,10 @@ describe.each(actors())("reports that nobody can trust, as $kind", (actor) => {
     const told = await flood;
     expect(told.exit).toBe(0);
     expect(told.written).toEqual(["/dev/null"]);
-    expect(told.counts?.write).toBeGreaterThan(2000);
+    const [took, refused] = told.stdout.split(" ").map(Number);
+    // How many are taken depends on the machine. More came than there was room for, and none that was taken is lost.
+    expect(refused).toBeGreaterThan(0);
+    expect(told.counts?.write).toBe(took);
   });
 
   test("what is no report is counted, and nothing in a forged one rules a terminal", async () => {
