@@ -13,6 +13,7 @@
 #include "jobs.h"
 #include "notices.h"
 #include "pending.h"
+#include "wakeups.h"
 #include "watch.h"
 
 static int world = -1;
@@ -33,8 +34,6 @@ void listener_watch(void) {
   watch_add(world, EPOLLIN, SOURCE_LISTENER, 0);
 }
 
-/* Not with SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (Linux 6.6): whoever is answered would be woken on our processor, and of two that
-   call while another processor sleeps one waits for the other. A build took a quarter longer, a loop of single programs as long. */
 static void add(struct leader *leader, int fd) {
   listener_remove(leader);
   leader->listener = fd;
@@ -62,6 +61,7 @@ bool listener_hear(struct leader *leader) {
 void listener_remove(struct leader *leader) {
   if (leader->listener < 0) return;
   pending_forget(leader->listener);
+  wakeups_forget(leader->listener);
   close(leader->listener);
   leader->listener = -1;
 }

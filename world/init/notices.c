@@ -14,6 +14,7 @@
 #include "places.h"
 #include "starts.h"
 #include "touched.h"
+#include "wakeups.h"
 
 /* SECCOMP_USER_NOTIF_FLAG_CONTINUE, here for headers older than Linux 5.5. */
 #define LET_THROUGH 1U
@@ -22,7 +23,10 @@
    its process dies; then this is ENOENT. */
 static bool receive(int listener, struct seccomp_notif *notice) {
   memset(notice, 0, sizeof *notice);
-  if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, notice) == 0) return true;
+  if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, notice) == 0) {
+    wakeups_heard(listener, (pid_t)notice->pid);
+    return true;
+  }
   if (errno != ENOENT && errno != EINTR) fail_world("seccomp listener", "receive", errno);
   return false;
 }
