@@ -2,7 +2,9 @@
 import { type BigIntStats, lstatSync, readdirSync, type Stats } from "node:fs";
 import { rawPath } from "../overlay/names.ts";
 import { type ChangeKind, changeKind } from "../overlay/tree-hash.ts";
+import { type Looks, MAX_HERE } from "./looks.ts";
 import { originOf, targetsOf } from "./moves.ts";
+import { type Now, nowOf } from "./now.ts";
 import { type Before, HOW, type Touched } from "./touched.ts";
 import type { Turns } from "./turns.ts";
 
@@ -11,7 +13,7 @@ export type DirectChange = {
   readonly path: string;
   readonly kind: ChangeKind;
   /** Undefined: it is gone. */
-  readonly now: Stats | BigIntStats | undefined;
+  readonly now: Now | undefined;
 };
 
 export type Compared = {
@@ -23,9 +25,20 @@ export type Compared = {
 /** Names in folders that were moved; as many as init tells of one command. */
 const MAX_MOVED = 200_000;
 
+/** Looks at many names at once; undefined when that cannot be. */
+export type LookAtMany = (names: readonly string[]) => Promise<Looks | undefined>;
+
 /** `root` is the project's path, one letter for each byte. Follows no link below it. Throws what `turns` throws. */
-export async function compare(root: string, touched: Touched, turns: Turns): Promise<Compared> {
-  return await new Comparison(root, touched, turns).run();
+export async function compare(
+  root: string,
+  touched: Touched,
+  { turns, lookAtMany }: { readonly turns: Turns; readonly lookAtMany: LookAtMany },
+): Promise<Compared> {
+  const comparison = new Comparison(root, touched, turns);
+  await comparison.complete();
+  // What stood nowhere before is all there is to see of it, and mostly it is the most.
+  const fresh = comparison.fresh();
+  return await comparison.run(fresh.length > MAX_HERE ? await lookAtMany(fresh) : undefined);
 }
 
 class Comparison {
@@ -44,15 +57,39 @@ class Comparison {
     this.#turns = turns;
   }
 
-  async run(): Promise<Compared> {
+  /** Adds the names that moved folders brought along. */
+  async complete(): Promise<void> {
     for (const folder of targetsOf(this.#touched.moves)) await this.#walk(folder);
     for (const path of this.#touched.taken)
       if (!this.#touched.before.has(path)) this.#touched.before.set(path, undefined);
+  }
+
+  /** Names under which nothing stood. */
+  fresh(): readonly string[] {
+    const names: string[] = [];
+    for (const [path, before] of this.#touched.before) if (before === undefined) names.push(path);
+    return names;
+  }
+
+  /** `looks` are at what {@link fresh} named. */
+  async run(looks: Looks | undefined): Promise<Compared> {
+    let at = 0;
     for (const [path, before] of this.#touched.before) {
-      await this.#turns.next();
-      this.#trying(() => this.#look(path, before));
+      const passed = this.#turns.next();
+      if (passed !== undefined) await passed;
+      if (before !== undefined || looks === undefined) {
+        this.#trying(() => this.#look(path, before));
+        continue;
+      }
+      this.#add(path, looks.at(at));
+      at += 1;
     }
     return { changes: this.#changes, gaps: this.#gaps() };
+  }
+
+  #add(path: string, now: Now | "gone" | "unseen"): void {
+    if (now === "unseen") this.#unseen += 1;
+    else if (now !== "gone") this.#judge(path, undefined, now, () => false);
   }
 
   #gaps(): readonly string[] {
@@ -82,10 +119,14 @@ class Comparison {
 
   #look(path: string, before: Before | undefined): void {
     // The long numbers cost as much again as the look, and only what stood there is compared by them.
-    const now = before === undefined ? this.#now(path) : this.#exact(path);
-    const after = now === undefined ? undefined : Number(now.mode);
+    const stats = before === undefined ? this.#now(path) : this.#exact(path);
     const how = this.#touched.how.get(path) ?? HOW.name;
-    const kind = changeKind(before?.mode, after, () => isSame(how, before, now));
+    const now = stats === undefined ? undefined : nowOf(stats);
+    this.#judge(path, before, now, () => isSame(how, before, stats));
+  }
+
+  #judge(path: string, before: Before | undefined, now: Now | undefined, isSame: () => boolean): void {
+    const kind = changeKind(before?.mode, now?.mode, isSame);
     if (kind !== undefined) this.#changes.push({ path, kind, now });
   }
 

@@ -5,7 +5,8 @@ import { isAutorun } from "../overlay/autorun.ts";
 import { bytesOf, shownPath } from "../overlay/names.ts";
 import { byPath, type HashedChange, treeHash } from "../overlay/tree-hash.ts";
 import { compare, type DirectChange } from "./compare.ts";
-import { digestsBeside, digestsHere } from "./content.ts";
+import { bytesIn, digestsOf } from "./content.ts";
+import { type Looks, looksBeside, type Where } from "./looks.ts";
 import { readTouched } from "./touched.ts";
 import { Turns } from "./turns.ts";
 
@@ -17,29 +18,19 @@ export type Told = {
   readonly gaps: readonly string[];
 };
 
-/** More files than these are read by another process: starting one costs as much as reading some dozen here. */
-const MAX_HERE = 100;
-
-/** And so are larger ones, however few: whoever reads them here holds the broker up. */
-const MAX_BYTES_HERE = 2 * 1024 * 1024;
-
 /** Nothing is known of what a command changed; `why` says so to people. Never an empty diff instead. */
 export function unknownDiff(why: string): FsDiff {
   return { ...NO_CHANGES, truncated: true, summary: `not measured: ${why}` };
 }
-
-export type Where = {
-  readonly project: string;
-  /** The `substrate-init` program. */
-  readonly init: string;
-};
 
 /** Throws what `signal` is aborted with. */
 export async function directDiff(where: Where, told: Told, signal: AbortSignal): Promise<FsDiff> {
   if (told.payloads.length === 0) return withGaps(NO_CHANGES, told.gaps);
   const root = bytesOf(where.project);
   const turns = new Turns(signal);
-  const compared = await compare(root, await readTouched(told.payloads, turns), turns);
+  const touched = await readTouched(told.payloads, turns);
+  const lookAtMany = (names: readonly string[]) => looksOrNone(where, names, signal);
+  const compared = await compare(root, touched, { turns, lookAtMany });
   const changes = compared.changes.toSorted(byPath);
   // A hash over a part would look like one over all: there is none when something is missing.
   const missing = [...new Set(compared.gaps), ...told.gaps];
@@ -55,13 +46,27 @@ export async function directDiff(where: Where, told: Told, signal: AbortSignal):
       deletes: pathsOf(listed, "delete"),
       dirs: pathsOf(folders.slice(0, MAX_FOLDERS), "dir"),
       autorun: files
-        .map(({ path }) => shownPath(path))
-        .filter(isAutorun)
-        .slice(0, MAX_FILES),
+        .filter(({ path }) => isAutorun(path))
+        .slice(0, MAX_FILES)
+        .map(({ path }) => shownPath(path)),
       tree_hash: hash,
     },
     [...beyondBounds(files.length, folders.length), ...gap, ...missing],
   );
+}
+
+/** Without that program the names are looked at here, and why there is no hash then is said by {@link hashOf}. */
+async function looksOrNone(
+  where: Where,
+  names: readonly string[],
+  signal: AbortSignal,
+): Promise<Looks | undefined> {
+  try {
+    return await looksBeside(where, names, signal);
+  } catch {
+    signal.throwIfAborted();
+    return undefined;
+  }
 }
 
 function withGaps(diff: FsDiff, gaps: readonly string[]): FsDiff {
@@ -73,12 +78,10 @@ type Hash = { readonly hash: string | null; readonly gap: readonly string[] };
 const NO_HASH: Hash = { hash: null, gap: [] };
 
 async function hashOf(where: Where, changes: readonly DirectChange[], signal: AbortSignal): Promise<Hash> {
-  const bytes = changes.reduce((sum, { now }) => sum + (now?.isFile() === true ? Number(now.size) : 0), 0);
-  if (bytes > MAX_HASHED) return noHash(`the changes hold more than ${MAX_HASHED} bytes`);
+  if (bytesIn(changes) > MAX_HASHED) return noHash(`the changes hold more than ${MAX_HASHED} bytes`);
   try {
-    const beside = changes.length > MAX_HERE || bytes > MAX_BYTES_HERE;
-    const digests = beside ? await digestsBeside(where, changes, signal) : digestsHere(where, changes);
-    const unread = changes.filter((_change, at) => digests[at] === undefined);
+    const digests = await digestsOf(where, changes, signal);
+    const unread = changes.filter((_change, at) => digests[at] === null);
     if (unread.length > 0)
       return noHash(
         `${unread.length} paths cannot be read, the first is '${shownPath(unread[0]?.path ?? "")}'`,
@@ -91,7 +94,7 @@ async function hashOf(where: Where, changes: readonly DirectChange[], signal: Ab
 }
 
 function hashed({ path, kind, now }: DirectChange, content: string): HashedChange {
-  return { path, kind, mode: Number(now?.mode ?? 0), content };
+  return { path, kind, mode: now?.mode ?? 0, content };
 }
 
 function noHash(why: string): Hash {

@@ -67,6 +67,10 @@ enum content content_hash(const struct place *place, uint64_t *budget, char *hex
   } else if (S_ISREG(place->status->st_mode)) {
     /* A sparse file has any size for nothing: it is not begun. */
     if ((uint64_t)place->status->st_size > *budget) return CONTENT_TOO_MUCH;
+    if (place->status->st_size == 0) {
+      sha256_end(&hash, hex);
+      return CONTENT_TAKEN;
+    }
     int fd = open_file(place);
     if (fd < 0) return CONTENT_UNREADABLE;
     result = hash_file(fd, budget, &hash);

@@ -15,13 +15,13 @@
 #include "changes.h"
 #include "channel.h"
 #include "credentials.h"
-#include "digests.h"
 #include "entrance.h"
 #include "failure.h"
 #include "filter.h"
 #include "frames.h"
 #include "guard.h"
 #include "held.h"
+#include "looks.h"
 #include "namespaces.h"
 #include "network.h"
 #include "probe.h"
@@ -67,7 +67,7 @@ int main(int count, char **words) {
   if (count == 3 && strcmp(words[1], "network") == 0) network_run(words[2]);
   if (count == 2 && strcmp(words[1], "changes") == 0) changes_run();
   if (count == 2 && strcmp(words[1], "held") == 0) return held_run();
-  if (count == 3 && strcmp(words[1], "digests") == 0) digests_run(words[2]);
+  if (count == 3 && strcmp(words[1], "looks") == 0) looks_run(words[2]);
   /* A path is where a container shows the host's tree; any other word is something to try. */
   if (count > 1 && words[1][0] != '/') return probe_run(count - 1, words + 1);
   entrance_take(count, words);
