@@ -1,5 +1,4 @@
 import { chmodSync, existsSync, readFileSync } from "node:fs";
-import { release } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
@@ -7,6 +6,7 @@ import type { Span } from "../../schemas/generated/types.ts";
 import { actors } from "../actors.ts";
 import { eventually, TestBroker } from "../broker.ts";
 import { installationFor } from "../installation.ts";
+import { linuxSince } from "../kernel.ts";
 import { runAs } from "../users.ts";
 
 const POLICY = `id: default
@@ -15,6 +15,9 @@ mode: enforce
 commands: { denied: ["expr *", "sudo *"], ask: ["bc *"] }
 approval: { interactive: true, timeout_secs: 60 }
 `;
+
+/** Before, they tell how a process ended to its parent alone. */
+const TELLS_ENDS = linuxSince(6, 15);
 
 const PROJECTS = 10;
 const BUILDS = 5;
@@ -35,12 +38,6 @@ function writeBuild(broker: TestBroker, folder: string): void {
 /** The one last line of each span. */
 function lastLines(spans: readonly Span[]): ReadonlyMap<string, Span> {
   return new Map(spans.map((span) => [span.span_id, span]));
-}
-
-/** Kernels before 6.15 tell how a process ended to its parent alone. */
-function tellsEnds(): boolean {
-  const [major = 0, minor = 0] = release().split(".").map(Number);
-  return major > 6 || (major === 6 && minor >= 15);
 }
 
 /** From a span up to the first whose parent is none, or is not on record. */
@@ -96,7 +93,7 @@ describe.each(actors())("as $kind", (actor) => {
         ({ outcome, program }) => outcome === "ended" && program?.replaced !== true,
       );
       const untold = ended.filter(({ exit, signal }) => exit === null && signal === null);
-      if (tellsEnds()) expect(untold).toEqual([]);
+      if (TELLS_ENDS) expect(untold).toEqual([]);
     } finally {
       await broker.stop();
     }

@@ -86,16 +86,23 @@ bool callers_is_dots(const char *leaf) {
   return strcmp(leaf, ".") == 0 || strcmp(leaf, "..") == 0;
 }
 
-int callers_part(const struct view *view, char *text, const char **leaf) {
+ssize_t callers_split(char *text, const char **leaf) {
   size_t length = strlen(text);
   while (length > 1 && text[length - 1] == '/') text[--length] = 0;
-  char *slash = strrchr(text, '/');
+  const char *slash = strrchr(text, '/');
   *leaf = slash == NULL ? text : slash + 1;
-  if ((*leaf)[0] == 0 || slash == NULL) return (*leaf)[0] == 0 ? -1 : callers_open(view, "");
-  if (slash == text) return callers_open(view, "/");
-  *slash = 0;
+  if ((*leaf)[0] == 0) return -1;
+  if (slash == NULL) return 0;
+  return slash == text ? 1 : slash - text;
+}
+
+int callers_part(const struct view *view, char *text, const char **leaf) {
+  ssize_t length = callers_split(text, leaf);
+  if (length < 0) return -1;
+  char next = text[length];
+  text[length] = 0;
   int fd = callers_open(view, text);
-  *slash = '/';
+  text[length] = next;
   return fd;
 }
 

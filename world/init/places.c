@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "callers.h"
+#include "last_folder.h"
 
 
 static char project[PATH_MAX];
@@ -114,12 +115,11 @@ static enum found walk(struct search *search, bool follow, struct place *place) 
     const char *last = strrchr(search->text, '/');
     errno = 0;
     if (callers_is_dots(last == NULL ? search->text : last + 1) && name_folder(search) < 0) return found_nothing();
-    int fd = callers_part(&search->view, search->text, &search->leaf);
-    if (fd < 0) return found_nothing();
-    fd = callers_settle(&search->view, fd, search->real);
-    if (fd < 0) return UNREADABLE;
+    bool settled;
+    int fd = last_folder_part(&search->view, search->text, &search->leaf, search->real, &settled);
+    if (fd < 0) return settled ? found_nothing() : UNREADABLE;
     int more = look(search, fd, follow, place, &found);
-    if (search->view.base >= 0) close(search->view.base);
+    last_folder_close(search->view.base);
     search->view.base = fd;
     if (!more) return found;
   }
@@ -147,6 +147,6 @@ enum found place_find(pid_t caller, struct file_name *name, struct place *place)
     if (found != FOUND) return found;
   }
   enum found found = walk(&search, name->follow && !descriptor, place);
-  if (search.view.base >= 0) close(search.view.base);
+  last_folder_close(search.view.base);
   return found;
 }

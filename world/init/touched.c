@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "failure.h"
 #include "frames.h"
+#include "last_folder.h"
 #include "siphash.h"
 
 /* Bytes that are collected before they are sent; the longest record fits. */
@@ -200,6 +201,7 @@ void touched_put(const struct command *command, struct field_writer *writer) {
 
 void touched_end(struct command *command) {
   if (command->touched == NULL) return;
+  last_folder_forget();
   names -= command->touched->used;
   for (int i = 0; i < PENDING_MAX; i++) forget(&command->touched->pending[i]);
   free(command->touched->slots);

@@ -1,0 +1,114 @@
+import { existsSync, readdirSync, renameSync } from "node:fs";
+import { release } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Actor, actors } from "../actors.ts";
+import { TestBroker } from "../broker.ts";
+import { linuxSince } from "../kernel.ts";
+import { skip } from "../skips.ts";
+
+/** One process that gives the same names to other folders in every way there is, and makes a file under each. */
+const WANDERER = `
+import os, random, sys
+random.seed(int(sys.argv[1]))
+top = os.getcwd()
+os.mkdir('a'); os.mkdir('b'); os.mkdir('a/d'); os.mkdir('b/d'); os.symlink('a', 'l')
+here, held, made = os.open('.', os.O_RDONLY), os.open('a', os.O_RDONLY), 0
+def write(path, **more):
+    global made
+    made += 1
+    os.close(os.open('%s/f%d' % (path, made), os.O_CREAT | os.O_WRONLY, 0o644, **more))
+def swap():
+    for one, other in ('a', 'c'), ('b', 'a'), ('c', 'b'): os.rename(top + '/' + one, top + '/' + other)
+def relink():
+    to = 'b' if os.readlink('l') == 'a' else 'a'
+    os.unlink('l'); os.symlink(to, 'l')
+def at(folder, *steps):
+    os.chdir(folder)
+    for step in steps: step()
+    os.fchdir(here)
+def hold():
+    os.dup2(os.open(random.choice(['a', 'b', 'l/d']), os.O_RDONLY), held)
+STEPS = [swap, relink, hold,
+    lambda: at(random.choice(['a', 'b', 'l', 'a/d']), lambda: write('.'), lambda: write('.')),
+    lambda: at('a/d', lambda: write('.'), swap, lambda: write('.')),
+    lambda: at('a', lambda: write('d'), lambda: write('../b/d')),
+    lambda: [write(random.choice(['a', 'b', 'l', 'a/d', 'l/d'])) for _ in range(3)],
+    lambda: [write('d', dir_fd=held) if os.path.isdir('/proc/self/fd/%d/d' % held) else write('.', dir_fd=held) for _ in range(2)],
+    lambda: [write(top + random.choice(['/a', '/l/d', '/b/../a'])) for _ in range(2)]]
+for _ in range(120): random.choice(STEPS)()
+os.unlink('l')
+`;
+
+const ROUNDS = 8;
+
+/** SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP. */
+const WAKES_NEAR = linuxSince(6, 6);
+
+/** As the listing of a command has them: what is below a folder, files and folders apart. */
+function below(folder: string): { readonly writes: string[]; readonly dirs: string[] } {
+  const entries = readdirSync(folder, { withFileTypes: true, recursive: true });
+  const pathsOf = (folders: boolean): string[] =>
+    entries
+      .filter((entry) => entry.isDirectory() === folders)
+      .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
+      .toSorted();
+  return { writes: pathsOf(false), dirs: pathsOf(true) };
+}
+
+/** Where PID 1 may run, as one process sees it that has written this often and started nobody in between. */
+const PLACES_OF_INIT =
+  "while read key value; do case $key in Cpus_allowed_list:) echo $value; esac; done </proc/1/status";
+
+describe.each(actors())("one process that writes much, as $kind", (actor: Actor) => {
+  let broker: TestBroker;
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor);
+    broker.write(join(broker.project, "wanderer.py"), WANDERER);
+  });
+  afterAll(() => broker?.stop());
+
+  test.each(Array.from({ length: ROUNDS }, (_each, seed) => seed + 1))(
+    "a name that comes to lead to another folder is listed where it led (seed %i)",
+    async (seed) => {
+      const ran = await broker.run(`mkdir w${seed} && cd w${seed} && exec python3 ../wanderer.py ${seed}`);
+      expect(ran.exit, ran.stderr).toBe(0);
+      const made = below(join(broker.project, `w${seed}`));
+      expect(made.writes.length).toBeGreaterThan(80);
+      const under = (paths: readonly string[]) => paths.map((path) => `w${seed}/${path}`);
+      expect(ran.fs_diff).toMatchObject({
+        writes: under(made.writes).toSorted(),
+        dirs: [`w${seed}`, ...under(made.dirs)],
+        truncated: false,
+      });
+    },
+  );
+
+  test("a folder that somebody else gives another name is listed under it", async () => {
+    const running = broker.run(
+      "mkdir -p o/d && cd o && : >d/1 && : >d/2 && while ! test -e d/go; do sleep 0.02; done && : >d/3 && : >d/4",
+    );
+    const project = broker.project;
+    await expect.poll(() => existsSync(join(project, "o/d/2")), { timeout: 10_000 }).toBe(true);
+    renameSync(join(project, "o"), join(project, "p"));
+    broker.write(join(project, "p/d/go"), "");
+    const ran = await running;
+    expect(ran.exit, ran.stderr).toBe(0);
+    expect(ran.fs_diff?.writes).toEqual(expect.arrayContaining(["p/d/3", "p/d/4"]));
+  });
+
+  test("PID 1 stays on one processor for as long as one process alone calls, and no longer", async () => {
+    const many = "i=0; while [ $i -lt 40 ]; do : >n$i; i=$((i+1)); done";
+    const { stdout } = await broker.run(
+      `${PLACES_OF_INIT}; ${many}; ${PLACES_OF_INIT}; /bin/true; ${PLACES_OF_INIT}; ${many}`,
+    );
+    const [first, alone, together] = stdout.trim().split("\n");
+    expect(together).toBe(first);
+    const after = await broker.run(PLACES_OF_INIT);
+    expect(after.stdout.trim()).toBe(first);
+    if (!WAKES_NEAR)
+      return skip(`PID 1 on one processor, as ${actor.kind}`, `Linux ${release()} cannot be asked for it`);
+    expect(alone).toMatch(/^\d+$/);
+    expect(first?.split(/[-,]/)).toContain(alone);
+  });
+});
