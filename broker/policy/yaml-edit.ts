@@ -20,16 +20,24 @@ export type ReadItems = (text: string) => Edit | null;
 
 /** @param before a file that is divisible. */
 export function editOf(before: Edit & { readonly text: string }, text: string, read: ReadItems): Edit | null {
-  const change = changeOf(before.text, text);
-  return editPart(before, 0, { ...change, text, read });
+  let edit: Edit | null = { value: before.value, root: before.root };
+  // From the last one: what stands before it is where it was.
+  for (const change of changesOf(before.text, text).toReversed()) {
+    const now = before.text.slice(0, change.from) + text.slice(change.at);
+    edit = editPart(edit, 0, { ...change, text: now, read });
+    if (edit === null) return null;
+  }
+  return edit;
 }
 
 interface Change {
-  /** Where the texts begin to differ. */
+  /** Where the old text begins to differ. */
   readonly from: number;
-  /** Where the old text is equal to the end of the new one. */
+  /** Where it is equal again. */
   readonly to: number;
-  /** By how many characters the new text is longer. */
+  /** Where the new text begins to differ. */
+  readonly at: number;
+  /** By how many characters the new one is longer between. */
   readonly longer: number;
 }
 
@@ -38,17 +46,42 @@ interface NewText extends Change {
   readonly read: ReadItems;
 }
 
-function changeOf(before: string, text: string): Change {
-  const shorter = Math.min(before.length, text.length);
-  const from = sameLength(
-    shorter,
-    (at, length) => before.slice(at, at + length) === text.slice(at, at + length),
+/** More places than these are one change, from the first to the last. */
+const MOST_PLACES = 32;
+
+/** In their order. One in several lines, of which none came or went, is a change in each line that differs. */
+function changesOf(before: string, text: string): readonly Change[] {
+  if (before === text) return [];
+  const whole = changeOf(before, text, 0, 0);
+  const start = whole.from === 0 ? 0 : before.lastIndexOf("\n", whole.from - 1) + 1;
+  const [old, now] = [before.slice(start, whole.to), text.slice(start, whole.to + whole.longer)].map((part) =>
+    part.split("\n"),
   );
-  const same = sameLength(shorter - from, (at, length) => {
-    const [end, other] = [before.length - at, text.length - at];
+  if (old === undefined || old.length !== now?.length) return [whole];
+  const changes: Change[] = [];
+  let [from, at] = [start, start];
+  for (const [index, line] of old.entries()) {
+    const other = now[index] ?? "";
+    if (line !== other && changes.push(changeOf(line, other, from, at)) > MOST_PLACES) return [whole];
+    from += line.length + 1;
+    at += other.length + 1;
+  }
+  return changes;
+}
+
+/** Of two pieces that begin there in the old text and in the new one. */
+function changeOf(before: string, text: string, from: number, at: number): Change {
+  const shorter = Math.min(before.length, text.length);
+  const first = sameLength(
+    shorter,
+    (place, length) => before.slice(place, place + length) === text.slice(place, place + length),
+  );
+  const last = sameLength(shorter - first, (place, length) => {
+    const [end, other] = [before.length - place, text.length - place];
     return before.slice(end - length, end) === text.slice(other - length, other);
   });
-  return { from, to: before.length - same, longer: text.length - before.length };
+  const longer = text.length - before.length;
+  return { from: from + first, to: from + before.length - last, at: at + first, longer };
 }
 
 /** How many characters are the same, of at most `limit`: whole pieces are compared first, then ever smaller ones. */

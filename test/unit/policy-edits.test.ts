@@ -108,11 +108,36 @@ const scratch = fc.record({
   }),
 });
 
+/** As an editor replaces a word everywhere: other items in some lines, and as many lines as before, or nearly. */
+const replaced = fc.array(
+  fc.record({
+    at: fc.integer({ min: 2, max: 14 }),
+    put: fc.oneof({ weight: 9, arbitrary: item }, { weight: 1, arbitrary: line }),
+  }),
+  { minLength: 2, maxLength: 5 },
+);
+
 /** Everything a file says, or its problems, with the place of each part. */
 function told(read: ReturnType<typeof readYaml>): unknown {
   return "problems" in read
     ? read.problems
     : { value: read.value, places: [...places(read, read.value, [])] };
+}
+
+type Changed = {
+  readonly at: number;
+  readonly drop: number;
+  readonly put: readonly string[];
+  readonly last: boolean;
+};
+
+function editedLines(
+  before: readonly string[],
+  change: Changed | readonly { readonly at: number; readonly put: string }[],
+): string[] {
+  if ("drop" in change)
+    return [...before.slice(0, change.at), ...change.put, ...before.slice(change.at + change.drop)];
+  return before.map((text, index) => change.find(({ at }) => at === index)?.put ?? text);
 }
 
 function scratchedText(
@@ -137,13 +162,13 @@ describe("a policy file that was edited", () => {
     fc.assert(
       fc.property(
         file,
-        fc.array(fc.tuple(edit, fc.option(scratch)), { minLength: 1, maxLength: 4 }),
+        fc.array(fc.tuple(fc.oneof(edit, replaced), fc.option(scratch)), { minLength: 1, maxLength: 4 }),
         (before, edits) => {
           let known = readYaml(before.join("\n"));
           let now = before;
-          for (const [{ at, drop, put, last }, scratched] of edits) {
-            now = [...now.slice(0, at), ...put, ...now.slice(at + drop)];
-            const written = now.join("\n") + (last ? "\n" : "");
+          for (const [change, scratched] of edits) {
+            now = editedLines(now, change);
+            const written = now.join("\n") + ("last" in change && change.last ? "\n" : "");
             const text = scratched === null ? written : scratchedText(written, scratched);
             const whole = readYaml(text);
             const after = readYaml(text, "problems" in known ? null : known);
@@ -179,6 +204,21 @@ describe("a policy file that was edited", () => {
       const text = [...head, ...lines, "  ask: []", ""].join("\n");
       expect(told(readYaml(text, before))).toEqual(told(readYaml(text)));
     }
+  });
+
+  test.each([
+    ["several rules", (text: string) => text.replaceAll(/rule(\d*)7/g, "other$17 and more")],
+    ["rules and the words of one in several lines", (text: string) => text.replaceAll("7", "seven")],
+    ["the first and the last", (text: string) => text.replace("rule0", "zero").replace("rule99", "last")],
+  ])("in which %s changed is read in part", (_what, change) => {
+    const items = Array.from({ length: 100 }, (_each, at) => `    - rule${at}\n`).join("");
+    const more = "    - pattern: a7\n      match:\n        - b\n        - a7\n";
+    const text = `id: x\ncommands:\n  denied:\n${items}${more}  ask: []\n`;
+    const before = readYaml(text);
+    if ("problems" in before) throw new Error("It must be YAML");
+    const after = readYaml(change(text), before);
+    expect(after).toMatchObject({ isPart: true });
+    expect(told(after)).toEqual(told(readYaml(change(text))));
   });
 
   test("that has one more rule is read in part", () => {
