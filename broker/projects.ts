@@ -52,7 +52,7 @@ export function locateProject(cwd: string, rules: ProjectRules): Place | Refusal
   }
   const real = realFolder(cwd);
   if (typeof real !== "string") return real;
-  const marked = nearestMarked(real);
+  const marked = nearestMarked(real, rules);
   const candidates = marked === undefined || marked === real ? [real] : [marked, real];
   const reasons = candidates.map((folder) => neverBecause(folder, rules));
   const index = reasons.indexOf(undefined);
@@ -80,11 +80,12 @@ function realFolder(cwd: string): string | Refusal {
   }
 }
 
-function nearestMarked(from: string): string | undefined {
-  for (let folder = from; ; folder = dirname(folder)) {
+/** Neither a folder that contains the home folder nor any above it can be a project, so no mark there says anything. */
+function nearestMarked(from: string, { home }: ProjectRules): string | undefined {
+  for (let folder = from; !isWithin(home, folder) && folder !== "/"; folder = dirname(folder)) {
     if (isMarked(folder)) return folder;
-    if (folder === "/") return undefined;
   }
+  return undefined;
 }
 
 /** Whether a folder says that it is a project, whoever may have made it say so. */

@@ -5,11 +5,12 @@ import { ERRORS } from "../errors.ts";
 /** Sends a JSON document. The request id was set when the request came in. */
 export function sendJson(response: ServerResponse, status: number, document: unknown): void {
   if (response.destroyed || response.headersSent) return;
-  const body = Buffer.from(JSON.stringify(document), "utf8");
+  const body = JSON.stringify(document);
   response.writeHead(status, {
     "content-type": "application/json; charset=utf-8",
-    "content-length": body.length,
+    "content-length": Buffer.byteLength(body),
   });
+  // As text: Node puts it behind the headers and writes both at once.
   response.end(body);
 }
 

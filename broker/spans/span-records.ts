@@ -150,8 +150,19 @@ export function violationSpan(job: Job, started: SpanRecord, violation: WorldVio
   };
 }
 
-/** What every line of a call says. */
+/** What every line of a call says that may be replayed. */
 export function common(job: Job): SpanRecord {
+  const line = unreplayed(job);
+  return {
+    ...line,
+    replayable: line.redacted.length === 0 && isKept(job),
+    replay_context: replayContext(job),
+    given: givenOf(job),
+  };
+}
+
+/** What every line of a call says, without what a replay needs. */
+export function unreplayed(job: Job): SpanRecord {
   const { cmd, argv } = job.request;
   const known = secretsOfJob(job);
   const { text, redacted } =
@@ -185,9 +196,8 @@ export function common(job: Job): SpanRecord {
     stdout_sha256: null,
     stderr_sha256: null,
     redacted: [...redacted],
-    replayable: redacted.length === 0 && isKept(job),
-    replay_context: replayContext(job),
-    given: givenOf(job),
+    replayable: false,
+    replay_context: null,
   };
 }
 
