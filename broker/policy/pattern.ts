@@ -27,6 +27,8 @@ export interface StagePattern {
   readonly own: Arguments;
   /** Spellings of which every command that the pattern matches has one; none when nothing is sure. */
   readonly needed: readonly string[];
+  /** What one of its spellings ends with then, at most {@link END_LENGTH} characters; null when nothing is sure. */
+  readonly neededEnd: string | null;
   /** The same for other programs that the pattern turns out to name, by `*` or by where a name resolves to. */
   readonly others: Map<ProgramFacts, Arguments>;
 }
@@ -68,6 +70,7 @@ function readStage(texts: readonly string[], afterPipe: boolean): StagePattern {
     facts,
     own,
     needed: neededWords(own),
+    neededEnd: neededEnd(own),
     others: new Map(),
   };
 }
@@ -83,6 +86,20 @@ function neededWords(own: Arguments): readonly string[] {
     if (word.text.startsWith("/")) return [...new Set([word.text, normalPath(word.text, null)])];
   }
   return [...own.options.keys()].slice(0, 1);
+}
+
+/** Enough to tell a thousand patterns apart. */
+export const END_LENGTH = 3;
+
+/** Of `git push *-one` and `git push *-two`: the letters behind the star. A path may be spelled in another way. */
+function neededEnd(own: Arguments): string | null {
+  for (const { word } of [...own.operands].reverse()) {
+    const { kind, text } = word;
+    if (kind !== "glob" || text.includes("\0") || looksLikePath(text)) continue;
+    const end = text.slice(text.lastIndexOf("*") + 1);
+    if (end !== "") return end.slice(-END_LENGTH);
+  }
+  return null;
 }
 
 /** `--output=*` asks for the option with any value. */

@@ -1,4 +1,5 @@
 /** Groups compiled rules so that a command meets only those that could concern it. */
+import { END_LENGTH } from "./pattern.ts";
 import { type PreparedCommand, spellingsOf } from "./prepare.ts";
 import type { Rule, RuleList, RuleSet } from "./rule-set.ts";
 
@@ -22,10 +23,13 @@ export class ProgramRules {
 
 interface SortedRules {
   /** Those that say nothing that a command must have word for word. */
-  readonly always: readonly Rule[];
+  readonly always: RulesByEnd;
   /** The others, by one such word: an operand or the name of an option. */
-  readonly byWord: ReadonlyMap<string, readonly Rule[]>;
+  readonly byWord: ReadonlyMap<string, RulesByEnd>;
 }
+
+/** By what some word of a command must end with; the empty text holds those that say nothing of it. */
+type RulesByEnd = Map<string, Rule[]>;
 
 type Index = Pick<RuleSet, "all" | "byProgram" | "anyProgram" | "pipes" | "count">;
 
@@ -85,12 +89,17 @@ function soleProgram({ stages }: Rule): string | null {
 }
 
 function sortRules(all: readonly Rule[]): SortedRules {
-  const always: Rule[] = [];
-  const byWord = new Map<string, Rule[]>();
+  const always: RulesByEnd = new Map();
+  const byWord = new Map<string, RulesByEnd>();
   for (const rule of all) {
-    const words = rule.stages[0]?.needed ?? [];
-    if (words.length === 0) always.push(rule);
-    for (const word of words) append(byWord, word, rule);
+    const [stage] = rule.stages;
+    const [words, end] = [stage?.needed ?? [], stage?.neededEnd ?? ""];
+    if (words.length === 0) append(always, end, rule);
+    for (const word of words) {
+      const own = byWord.get(word) ?? new Map<string, Rule[]>();
+      byWord.set(word, own);
+      append(own, end, rule);
+    }
   }
   return { always, byWord };
 }
@@ -101,9 +110,31 @@ export function* candidates(rules: ProgramRules, command: PreparedCommand): Gene
   const same = rules.all[0]?.stages[0]?.facts === command.facts;
   if (!same) return yield* rules.all;
   const { always, byWord } = rules.sorted();
-  yield* always;
-  if (byWord.size === 0) return;
-  for (const word of writtenWords(command)) yield* byWord.get(word) ?? [];
+  yield* always.get("") ?? [];
+  if (byWord.size === 0 && !hasEnds(always)) return;
+  const words = writtenWords(command);
+  const ends = endsOf(words);
+  for (const end of ends) yield* always.get(end) ?? [];
+  for (const word of words) {
+    const own = byWord.get(word);
+    if (own === undefined) continue;
+    yield* own.get("") ?? [];
+    if (hasEnds(own)) for (const end of ends) yield* own.get(end) ?? [];
+  }
+}
+
+function hasEnds(rules: RulesByEnd): boolean {
+  return rules.size > (rules.has("") ? 1 : 0);
+}
+
+/** What any of them ends with, up to so many characters. */
+function endsOf(words: Iterable<string>): ReadonlySet<string> {
+  const ends = new Set<string>();
+  for (const word of words) {
+    for (let length = Math.min(END_LENGTH, word.length); length > 0; length -= 1)
+      ends.add(word.slice(-length));
+  }
+  return ends;
 }
 
 function writtenWords(command: PreparedCommand): ReadonlySet<string> {
