@@ -40,6 +40,23 @@ for _ in range(120): random.choice(STEPS)()
 os.unlink('l')
 `;
 
+/** What procfs calls its own, and what another process would find under the same words: here and at each of its descriptors. */
+const OWN_FOLDERS = `
+import os
+def write(path):
+    try: os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+    except OSError: pass
+top = os.getcwd()
+for own in '/proc/self/cwd', '/proc/thread-self/cwd':
+    os.chdir('/'); write(own + '/nowhere')
+    os.chdir(top); write(own + '/' + own.split('/')[2])
+os.mkdir('a'); os.mkdir('b')
+a, b = os.open('a', os.O_RDONLY), os.open('b', os.O_RDONLY)
+for fd in range(max(a, b) + 1, 64):
+    for folder in a, b:
+        os.dup2(folder, fd); write('/proc/self/fd/%d/%d' % (fd, fd))
+`;
+
 const ROUNDS = 8;
 
 /** SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP. */
@@ -65,6 +82,7 @@ describe.each(actors())("one process that writes much, as $kind", (actor: Actor)
   beforeAll(async () => {
     broker = await TestBroker.start(actor);
     broker.write(join(broker.project, "wanderer.py"), WANDERER);
+    broker.write(join(broker.project, "own.py"), OWN_FOLDERS);
   });
   afterAll(() => broker?.stop());
 
@@ -83,6 +101,14 @@ describe.each(actors())("one process that writes much, as $kind", (actor: Actor)
       });
     },
   );
+
+  test("a name in a folder that procfs has for each process is listed where it led the one that used it", async () => {
+    const ran = await broker.run("mkdir own && cd own && exec python3 ../own.py");
+    expect(ran.exit, ran.stderr).toBe(0);
+    const made = below(join(broker.project, "own")).writes.map((path) => `own/${path}`);
+    expect(made).toEqual(expect.arrayContaining(["own/self", "own/thread-self", "own/a/60", "own/b/60"]));
+    expect(ran.fs_diff?.writes).toEqual(made);
+  });
 
   test("a folder that somebody else gives another name is listed under it", async () => {
     const running = broker.run(

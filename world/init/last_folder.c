@@ -64,12 +64,16 @@ static bool is_last(const struct view *view, const char *text, size_t length) {
          status.stx_dev_major == last.major && status.stx_dev_minor == last.minor;
 }
 
-/* What procfs calls a folder is another one for each who asks. */
+/* What procfs calls a folder is another one for each who asks: of `/proc/self/cwd` a look would tell where we are. */
+static bool is_in_procfs(const char *path) {
+  return strncmp(path, "/proc", 5) == 0;
+}
+
 static void keep(const struct view *view, const char *text, size_t length, int fd, const char *real) {
   char name[16];
   struct statx status;
   last_folder_forget();
-  if (strncmp(real, "/proc", 5) == 0 || !look(fd, "", AT_EMPTY_PATH, &status)) return;
+  if (is_in_procfs(text) || is_in_procfs(real) || !look(fd, "", AT_EMPTY_PATH, &status)) return;
   snprintf(name, sizeof name, "%d", view->caller);
   last.process = openat(callers_proc, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (last.process < 0) return;
