@@ -57,6 +57,28 @@ for fd in range(max(a, b) + 1, 64):
         os.dup2(folder, fd); write('/proc/self/fd/%d/%d' % (fd, fd))
 `;
 
+/** Names, no more than are listed, by one thread in a folder whose parent another thread gives one name after the other. */
+const MOVED_MEANWHILE = `
+import os, threading, time
+os.makedirs('0/d')
+folder, stop = os.open('0/d', os.O_RDONLY), threading.Event()
+def write():
+    made = 0
+    while made < 900 and not stop.is_set():
+        made += 1
+        os.close(os.open(str(made), os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=folder))
+writer = threading.Thread(target=write)
+writer.start()
+for name in range(12):
+    time.sleep(0.006)
+    os.rename(str(name), str(name + 1))
+stop.set()
+writer.join()
+`;
+
+/** One name on its way for each time that the folder is moved. */
+const MOVED_MEANWHILE_MAX = 12;
+
 const ROUNDS = 8;
 
 /** SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP. */
@@ -83,6 +105,7 @@ describe.each(actors())("one process that writes much, as $kind", (actor: Actor)
     broker = await TestBroker.start(actor);
     broker.write(join(broker.project, "wanderer.py"), WANDERER);
     broker.write(join(broker.project, "own.py"), OWN_FOLDERS);
+    broker.write(join(broker.project, "moved.py"), MOVED_MEANWHILE);
   });
   afterAll(() => broker?.stop());
 
@@ -108,6 +131,15 @@ describe.each(actors())("one process that writes much, as $kind", (actor: Actor)
     const made = below(join(broker.project, "own")).writes.map((path) => `own/${path}`);
     expect(made).toEqual(expect.arrayContaining(["own/self", "own/thread-self", "own/a/60", "own/b/60"]));
     expect(ran.fs_diff?.writes).toEqual(made);
+  });
+
+  test("what is made while another thread moves the folder above is listed under its last name alone", async () => {
+    const ran = await broker.run("mkdir moved && cd moved && exec python3 ../moved.py");
+    expect(ran.exit, ran.stderr).toBe(0);
+    const made = below(join(broker.project, "moved")).writes.map((path) => `moved/${path}`);
+    expect(made.length).toBeGreaterThan(MOVED_MEANWHILE_MAX);
+    expect(ran.fs_diff?.deletes.length).toBeLessThanOrEqual(MOVED_MEANWHILE_MAX);
+    expect(ran.fs_diff).toMatchObject({ writes: made, truncated: false });
   });
 
   test("a folder that somebody else gives another name is listed under it", async () => {

@@ -9,8 +9,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* No look at a folder tells that one above it got another name. Where the world's own calls do that, the folder they name takes
-   this one's place before; somebody outside may do it unheard. */
+#include "touched.h"
+
+/* No look at a folder tells that one above it got another name. Where the world's own calls do that, none is the last one until
+   it is done; somebody outside may do it unheard. */
 #define FRESH_NS 10000000
 
 static struct {
@@ -73,7 +75,7 @@ static void keep(const struct view *view, const char *text, size_t length, int f
   char name[16];
   struct statx status;
   last_folder_forget();
-  if (is_in_procfs(text) || is_in_procfs(real) || !look(fd, "", AT_EMPTY_PATH, &status)) return;
+  if (touched_moving() || is_in_procfs(text) || is_in_procfs(real) || !look(fd, "", AT_EMPTY_PATH, &status)) return;
   snprintf(name, sizeof name, "%d", view->caller);
   last.process = openat(callers_proc, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (last.process < 0) return;

@@ -49,6 +49,7 @@ struct touched {
 
 static uint64_t key[2];
 static size_t names; /* of all commands */
+static size_t moving; /* folders on their way, of all commands */
 
 bool touched_begin(struct command *command) {
   if (command->touched != NULL) return true;
@@ -124,6 +125,7 @@ static void put(struct command *command, unsigned how, enum before before, const
 }
 
 static void forget(struct move *move) {
+  if (move->caller != 0) moving--;
   free(move->from);
   *move = (struct move){0};
 }
@@ -166,6 +168,12 @@ void touched_move(struct command *command, pid_t caller, bool exchanged, const s
   memcpy(both, from->path, from->length + 1);
   memcpy(both + from->length + 1, to->path, to->length + 1);
   *move = (struct move){caller, from->stat.st_ino, exchanged, from->length, to->length, both};
+  last_folder_forget();
+  moving++;
+}
+
+bool touched_moving(void) {
+  return moving > 0;
 }
 
 void touched_note(struct command *command, unsigned how, const struct place *place) {
