@@ -110,13 +110,8 @@ static void each_from(size_t first, void (*take)(char *name, struct look *look))
 }
 
 static void each(void (*take)(char *name, struct look *look)) {
-  if (count < FOR_TWO) {
-    each_from(0, take);
-    return each_from(1, take);
-  }
   pid_t self = getpid();
-  pid_t pid = fork();
-  if (pid < 0) _exit(1);
+  pid_t pid = count < FOR_TWO ? -1 : fork();
   if (pid == 0) {
     /* Gone with whoever waits for it, also when that is gone before this is said. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != self) _exit(1);
@@ -125,6 +120,8 @@ static void each(void (*take)(char *name, struct look *look)) {
   }
   int status;
   each_from(0, take);
+  /* Also where there is no room for a second process. */
+  if (pid < 0) return each_from(1, take);
   if (waitpid(pid, &status, 0) != pid || status != 0) _exit(1);
 }
 
