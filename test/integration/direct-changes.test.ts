@@ -38,6 +38,18 @@ const CASES: readonly Case[] = [
     { writes: ["old/a", "old/b"], mods: ["d/a"], deletes: ["d/b"], dirs: ["old"] },
   ],
   ["a folder that was moved there and back", "mkdir d; echo 1 > d/a", "mv d e; mv e d", {}],
+  [
+    "a folder that was moved where another one had failed to be",
+    "mkdir a b; echo 1 > a/f; echo 2 > b/f",
+    "mv -T a b; mv b a/c; mv -T a b",
+    { writes: ["b/c/f"], mods: ["b/f"], deletes: ["a", "a/f"], dirs: ["b/c"] },
+  ],
+  [
+    "a file whose folder was closed at the first try",
+    "mkdir d; echo 1 > d/f; chmod 600 d",
+    "(echo 2 > d/f; echo 2 > d/g); chmod 700 d; echo 2 > d/f",
+    { mods: ["d", "d/f"] },
+  ],
   ["mkdir -p", "mkdir -p d/e", "mkdir -p d/e/f/g", { dirs: ["d/e/f", "d/e/f/g"] }],
   ["rm -rf", "mkdir -p d/e; echo 1 > d/e/f", "rm -rf d", { deletes: ["d", "d/e", "d/e/f"] }],
   ["a folder in a file's place", "echo 1 > a", "rm a; mkdir a", { dirs: ["a"] }],

@@ -73,6 +73,8 @@ function readHere({ project }: Where, changes: readonly DirectChange[]): Read {
 
 function digest(path: Buffer, now: Now, part: Buffer): string | null {
   if (isLink(now.mode)) return contentDigest(readlinkSync(path, { encoding: "buffer" }));
+  // As the other process has it: what is empty says so without being opened.
+  if (now.size === 0) return contentDigest(Buffer.alloc(0));
   const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const { ino, dev } = fstatSync(fd);

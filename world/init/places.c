@@ -45,7 +45,8 @@ static enum found read_descriptor(struct search *search, int fd) {
   return search->text[0] == '/' ? FOUND : ELSEWHERE;
 }
 
-/* Why a folder was not opened: whether its call must fail too, or it is us who could not. */
+/* Why we found nothing: whether its call must fail too, or it is us who could not look. What is closed to us (EACCES) is closed to
+   it: nobody in a world has more rights than we have, nor a user namespace of its own. */
 static enum found found_nothing(void) {
   bool ours = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ELOOP || errno == ENOSYS;
   return ours ? UNREADABLE : ELSEWHERE;
@@ -96,6 +97,10 @@ static int look(struct search *search, int fd, bool follow, struct place *place,
   *found = below ? FOUND : ELSEWHERE;
   if (!below && !follow) return 0;
   place->exists = fstatat(fd, search->leaf, &place->stat, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!place->exists && errno != ENOENT && errno != ENOTDIR) {
+    *found = found_nothing();
+    return 0;
+  }
   if (follow && place->exists && S_ISLNK(place->stat.st_mode)) {
     char target[PATH_MAX];
     ssize_t length = readlinkat(fd, search->leaf, target, sizeof target - 1);

@@ -2,6 +2,7 @@
 #include "touched.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -140,16 +141,23 @@ static void tell_move(struct command *command, const struct move *move) {
   memset(touched->slots, 0, touched->size * sizeof *touched->slots);
 }
 
+/* Nobody: at the end. Whoever asks again has its answer to the last call, and so had who is gone: a rename that failed may stand
+   there no more when somebody else's does the same. */
+static bool is_over(pid_t mover, pid_t caller) {
+  return caller == 0 || caller == mover || (kill(mover, 0) < 0 && errno == ESRCH);
+}
+
 void touched_settle(struct command *command, pid_t caller) {
   struct touched *touched = command->touched;
   if (touched == NULL) return;
   for (int i = 0; i < PENDING_MAX; i++) {
     struct move *move = &touched->pending[i];
     if (move->caller == 0) continue;
+    /* Before the look: what happened until then is there. */
+    bool over = is_over(move->caller, caller);
     bool moved = place_holds(move->from + move->from_length + 1, move->inode);
     if (moved) tell_move(command, move);
-    /* Whoever asks again has its answer to the last call. */
-    if (moved || caller == 0 || caller == move->caller) forget(move);
+    if (moved || over) forget(move);
   }
 }
 
