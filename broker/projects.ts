@@ -50,14 +50,16 @@ export function locateProject(cwd: string, rules: ProjectRules): Place | Refusal
       "Send the full path of an existing folder",
     );
   }
-  const real = realFolder(cwd);
-  if (typeof real !== "string") return real;
+  const found = realFolder(cwd);
+  if ("code" in found) return found;
+  const { real } = found;
   const marked = nearestMarked(real, rules);
-  const candidates = marked === undefined || marked === real ? [real] : [marked, real];
-  const reasons = candidates.map((folder) => neverBecause(folder, rules));
-  const index = reasons.indexOf(undefined);
-  const project = candidates[index];
-  if (project !== undefined) return { project, cwd: real, identity: identityOf(project) };
+  // Looked at once: what else is asked of it below is on the path of every command.
+  const candidates: readonly Folder[] =
+    marked === undefined || marked === real ? [found] : [folderAt(marked), found];
+  const reasons = candidates.map((folder) => neverBecause(folder.real, rules, folder.stat));
+  const project = candidates[reasons.indexOf(undefined)];
+  if (project !== undefined) return { project: project.real, cwd: real, identity: identityOf(project) };
   return refusal(
     "project_not_allowed",
     `Cannot work in ${quoted(real)}: ${reasons.at(-1)}`,
@@ -65,13 +67,20 @@ export function locateProject(cwd: string, rules: ProjectRules): Place | Refusal
   );
 }
 
-function realFolder(cwd: string): string | Refusal {
+type Folder = { readonly real: string; readonly stat: Stats | undefined };
+
+function folderAt(real: string): Folder {
+  return { real, stat: statSync(real, { throwIfNoEntry: false }) };
+}
+
+function realFolder(cwd: string): Folder | Refusal {
   const hint = "Send the full path of an existing folder";
   if (cwd.includes("\0"))
     return refusal("invalid_request", `Cannot use ${quoted(cwd)} as cwd: it holds a NUL byte`, hint);
   try {
     const real = realpathSync.native(cwd);
-    if (statSync(real).isDirectory()) return real;
+    const stat = statSync(real);
+    if (stat.isDirectory()) return { real, stat };
     return refusal("invalid_request", `Cannot use ${quoted(cwd)} as cwd: it is a file`, hint);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
@@ -80,9 +89,10 @@ function realFolder(cwd: string): string | Refusal {
   }
 }
 
-/** Neither a folder that contains the home folder nor any above it can be a project, so no mark there says anything. */
+/** No folder that contains the home folder can be a project, no system folder, and none above them: a mark there says nothing. */
 function nearestMarked(from: string, { home }: ProjectRules): string | undefined {
-  for (let folder = from; !isWithin(home, folder) && folder !== "/"; folder = dirname(folder)) {
+  const ends = (folder: string): boolean => folder === "/" || isWithin(home, folder) || SYSTEM.test(folder);
+  for (let folder = from; !ends(folder); folder = dirname(folder)) {
     if (isMarked(folder)) return folder;
   }
   return undefined;
@@ -99,8 +109,12 @@ export function isBelowSettings(folder: string, home: string): boolean {
   return isWithin(folder, home) && folder.slice(home.length + 1).startsWith(".");
 }
 
-/** The reason why a real path can never be a project; undefined when it can. */
-export function neverBecause(folder: string, rules: ProjectRules): string | undefined {
+/** The reason why a real path can never be a project; undefined when it can. `stat` is what stands there, when that is known. */
+export function neverBecause(
+  folder: string,
+  rules: ProjectRules,
+  stat = folderAt(folder).stat,
+): string | undefined {
   const protects = protectedBecause(folder, rules);
   if (protects !== undefined) return protects;
   if (isBelowSettings(folder, rules.home) && !isMarked(folder)) {
@@ -109,7 +123,7 @@ export function neverBecause(folder: string, rules: ProjectRules): string | unde
   if (!rules.roots.some((root) => isWithin(folder, root)) && rules.roots.length > 0) {
     return "it lies under none of the roots in config.yaml 'projects'";
   }
-  const owner = ownerOf(folder);
+  const owner = stat?.uid;
   return owner === rules.uid
     ? undefined
     : `it belongs to user ${owner} and the broker runs as user ${rules.uid}`;
@@ -134,14 +148,8 @@ export function protectedBecause(folder: string, rules: ProjectRules): string | 
   return undefined;
 }
 
-function identityOf(folder: string): string {
-  const stat = statSync(folder, { throwIfNoEntry: false });
+function identityOf({ stat }: Folder): string {
   return stat === undefined ? "gone" : `${stat.dev}:${stat.ino}`;
-}
-
-function ownerOf(folder: string): number | undefined {
-  const stat: Stats | undefined = statSync(folder, { throwIfNoEntry: false });
-  return stat?.uid;
 }
 
 /** Whether `path` is `folder` or lies below it; both real paths. */
