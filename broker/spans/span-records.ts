@@ -1,7 +1,6 @@
 /** The lines that one call leaves in the trace. */
 import type { FsDiff, ProgramCounts } from "../../schemas/generated/types.ts";
 import type { World, WorldViolation } from "../../world/backend.ts";
-import { environmentHash } from "../environment.ts";
 import { newId } from "../ids.ts";
 import { type Job, scopesOfJob, secretsOfJob } from "../job.ts";
 import type { Outcome } from "../outcome.ts";
@@ -11,6 +10,7 @@ import type { Ran } from "../run.ts";
 import type { CommandNetwork } from "../network/command-network.ts";
 import type { TelemetryRecorder } from "../telemetry/telemetry-recorder.ts";
 import { givenOf, isKept, isRepeatable } from "./given.ts";
+import { replayContext } from "./replay-context.ts";
 import { redact, redactRule, redactWords } from "./redact.ts";
 import type { SpanRecord } from "./trace.ts";
 
@@ -210,24 +210,6 @@ function parentOf({ request: { parent_span: parent } }: Job): string | null {
 function approvalOf(job: Job): Pick<SpanRecord, "approval_id"> {
   const approval = job.approval ?? scopesOfJob(job)?.approval ?? null;
   return approval === null ? {} : { approval_id: approval };
-}
-
-function replayContext(job: Job): SpanRecord["replay_context"] {
-  const added = job.request.env;
-  const { variables, hash } = job.environment;
-  const env = added === undefined ? variables : { ...variables, ...added };
-  return {
-    path: env["PATH"] ?? null,
-    env_hash: added === undefined ? hash : environmentHash(env),
-    umask: "0022",
-    locale: env["LC_ALL"] ?? env["LANG"] ?? null,
-    cwd: job.place.cwd,
-    policy_id: job.effective.id,
-    policy_commit: job.effective.commit,
-    world_image: job.worldImage,
-    project_commit: job.projectCommit,
-    dirty_hash: job.dirtyHash,
-  };
 }
 
 /** The limit that a command met stands in its own line too: it says why it ended so. Each has a line of its own beside. */
