@@ -31,7 +31,9 @@ export class Looks {
     if (state === STATE.gone) return "gone";
     if (state === STATE.unseen) return "unseen";
     const mode = this.#answer.readUInt32LE(at + AT.mode);
-    const size = Number(this.#answer.readBigUInt64LE(at + AT.size));
+    // In halves: a number of 64 bits would be made for each.
+    const size =
+      this.#answer.readUInt32LE(at + AT.size) + this.#answer.readUInt32LE(at + AT.size + 4) * 2 ** 32;
     if (!hasContent(mode)) return { mode, size, stats: undefined, content: "" };
     const read = state === STATE.digest;
     const content = read ? this.#answer.toString("latin1", at + AT.digest, at + LOOK_BYTES) : null;

@@ -34,7 +34,10 @@ const AUTORUN: readonly { readonly pattern: RegExp; readonly reason: string }[] 
   { pattern: /(^|\/)\.pre-commit-config\.yaml$/, reason: "pre-commit runs what it names" },
 ];
 
+/** All of them at once: one after the other took a third of a listing of many files. */
+const ANY = new RegExp(AUTORUN.map(({ pattern }) => pattern.source).join("|"));
+
 /** Whether some tool would run the file at this path (relative to the project) by itself. */
 export function isAutorun(path: string): boolean {
-  return AUTORUN.some((row) => row.pattern.test(path));
+  return ANY.test(path);
 }
