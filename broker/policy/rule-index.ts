@@ -26,6 +26,8 @@ interface SortedRules {
   readonly always: RulesByEnd;
   /** The others, by one such word: an operand or the name of an option. */
   readonly byWord: ReadonlyMap<string, RulesByEnd>;
+  /** Whether any of them says how a word must end. */
+  readonly ended: boolean;
 }
 
 /** By what some word of a command must end with; the empty text holds those that say nothing of it. */
@@ -101,7 +103,11 @@ function sortRules(all: readonly Rule[]): SortedRules {
       append(own, end, rule);
     }
   }
-  return { always, byWord };
+  return {
+    always,
+    byWord,
+    ended: all.some(({ stages: [stage] }) => stage !== undefined && stage.neededEnd !== null),
+  };
 }
 
 /** The rules about the program of this name that could match the command; perhaps one of them twice. */
@@ -109,27 +115,20 @@ export function* candidates(rules: ProgramRules, command: PreparedCommand): Gene
   // Whoever is known by another program's name has its words sorted by its own habits: no word can be relied on.
   const same = rules.all[0]?.stages[0]?.facts === command.facts;
   if (!same) return yield* rules.all;
-  const { always, byWord } = rules.sorted();
-  yield* always.get("") ?? [];
-  if (byWord.size === 0 && !hasEnds(always)) return;
+  const { always, byWord, ended } = rules.sorted();
+  if (byWord.size === 0 && !ended) return yield* always.get("") ?? [];
   const words = writtenWords(command);
-  const ends = endsOf(words);
+  const ends = ended ? endsOf(words) : [""];
   for (const end of ends) yield* always.get(end) ?? [];
   for (const word of words) {
     const own = byWord.get(word);
-    if (own === undefined) continue;
-    yield* own.get("") ?? [];
-    if (hasEnds(own)) for (const end of ends) yield* own.get(end) ?? [];
+    if (own !== undefined) for (const end of ends) yield* own.get(end) ?? [];
   }
 }
 
-function hasEnds(rules: RulesByEnd): boolean {
-  return rules.size > (rules.has("") ? 1 : 0);
-}
-
-/** What any of them ends with, up to so many characters. */
+/** What any of them ends with, up to so many characters: nothing, too. */
 function endsOf(words: Iterable<string>): ReadonlySet<string> {
-  const ends = new Set<string>();
+  const ends = new Set([""]);
   for (const word of words) {
     for (let length = Math.min(END_LENGTH, word.length); length > 0; length -= 1)
       ends.add(word.slice(-length));

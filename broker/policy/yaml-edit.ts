@@ -54,10 +54,9 @@ function changesOf(before: string, text: string): readonly Change[] {
   if (before === text) return [];
   const whole = changeOf(before, text, 0, 0);
   const start = whole.from === 0 ? 0 : before.lastIndexOf("\n", whole.from - 1) + 1;
-  const [old, now] = [before.slice(start, whole.to), text.slice(start, whole.to + whole.longer)].map((part) =>
-    part.split("\n"),
-  );
-  if (old === undefined || old.length !== now?.length) return [whole];
+  const old = before.slice(start, whole.to).split("\n");
+  const now = text.slice(start, whole.to + whole.longer).split("\n");
+  if (old.length !== now.length) return [whole];
   const changes: Change[] = [];
   let [from, at] = [start, start];
   for (const [index, line] of old.entries()) {

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Span } from "../../schemas/generated/types.ts";
 import { actors } from "../actors.ts";
 import { eventually, TestBroker } from "../broker.ts";
+import { linuxSince } from "../kernel.ts";
 import { descendants, innerPid } from "../processes.ts";
 import { buildProgram, PROBE } from "../programs.ts";
 import { skip } from "../skips.ts";
@@ -25,7 +26,7 @@ const CALLS = [
   ["userfaultfd", [323, 1]],
 ] as const;
 /** Kernels before 5.19 restart a notified call at any signal, and it counts twice. */
-const BEFORE_PATIENCE = release().localeCompare("5.19", "en", { numeric: true }) < 0;
+const BEFORE_PATIENCE = !linuxSince(5, 19);
 const [EPERM, ENOSYS, EAFNOSUPPORT] = ["1\n", "38\n", "97\n"];
 
 describe.each(actors().filter(() => process.arch === "x64"))("seccomp: log, as $kind", (actor) => {
