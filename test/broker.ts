@@ -16,7 +16,8 @@ import { type Answer, call } from "../api/client.ts";
 import { homeLayout } from "../broker/home.ts";
 import type { ErrorReply, ExecuteReply, Span, TraceReply } from "../schemas/generated/types.ts";
 import type { Actor } from "./actors.ts";
-import { installationFor } from "./installation.ts";
+import { installationFor, type TestInstallation } from "./installation.ts";
+import { removeTrees } from "./remove.ts";
 import { type Ended, runAs, spawnAs } from "./users.ts";
 
 export type BrokerOptions = {
@@ -32,6 +33,8 @@ export type BrokerOptions = {
   readonly within?: readonly string[];
   /** What starts the broker instead of its being started directly: the broker's own words follow. */
   readonly wrap?: (folder: string) => readonly string[];
+  /** Another installation than the suite's own. */
+  readonly installation?: TestInstallation;
 };
 
 const READY_MS = 20_000;
@@ -73,7 +76,7 @@ export class TestBroker {
   }
 
   static async #startIn(actor: Actor, folder: string, options: BrokerOptions): Promise<TestBroker> {
-    const { node, launcher } = await installationFor(actor);
+    const { node, launcher } = options.installation ?? (await installationFor(actor));
     const words = [node, launcher];
     const process = spawnAs(
       actor,
@@ -182,11 +185,7 @@ export class TestBroker {
   async stop(): Promise<void> {
     await this.kill("SIGTERM");
     const overlay = this.actor.uid === 0 ? [homeLayout(this.home, ROOT_OVERLAY).overlay] : [];
-    // Commands may have closed folders that they wrote, even to whoever runs the suite.
-    spawnSync("chmod", ["-R", "u+rwX", this.folder]);
-    // And made some that are deeper than a path can be long, which Node cannot remove.
-    const removed = spawnSync("rm", ["-rf", "--", this.folder, ...overlay]);
-    if (removed.status !== 0) throw new Error(`Cannot remove '${this.folder}': ${removed.stderr.toString()}`);
+    removeTrees(this.folder, ...overlay);
   }
 
   /** The broker's own pid: `setpriv` becomes the program, so it is the child's. */
@@ -221,9 +220,18 @@ function prepareFolder(actor: Actor, options: BrokerOptions): string {
   for (const name of ["home/policies", "project"]) mkdirSync(join(folder, name), { recursive: true });
   for (const [name, text] of Object.entries(options.policies ?? {}))
     writeFileSync(join(folder, "home/policies", `${name}.yaml`), text);
-  if (options.config !== undefined) writeFileSync(join(folder, "home/config.yaml"), options.config);
+  writeFileSync(join(folder, "home/config.yaml"), settings(folder, options.config));
   own(actor, folder);
   return folder;
+}
+
+/**
+ * The settings of a broker whose projects have no mark: below `/tmp` such a folder is a project only where it is listed. Projects
+ * may lie anywhere, as without any list. A test with a list of its own says all of it.
+ */
+export function settings(folder: string, config = ""): string {
+  if (/^projects:/m.test(config)) return config;
+  return `projects: ["/", "${folder}"]\n${config}`;
 }
 
 function rotated(folder: string): readonly string[] {

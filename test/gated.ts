@@ -41,7 +41,7 @@ export class GatedBroker {
   static async start(policy: string): Promise<GatedBroker> {
     const folder = realpathSync(mkdtempSync(join(tmpdir(), "substrate-gated-")));
     const project = join(folder, "project");
-    mkdirSync(project);
+    mkdirSync(join(project, ".git"), { recursive: true });
     mkdirSync(join(folder, "home/policies"), { recursive: true });
     writeFileSync(join(folder, "home/policies/default.yaml"), policy);
     const backend = new QuietBackend();
@@ -186,6 +186,10 @@ class QuietWorld implements World {
 
   fsDiff(): Promise<typeof NO_CHANGES> {
     return Promise.resolve(NO_CHANGES);
+  }
+
+  takeOut(): string {
+    throw new Error("Nothing is made in it");
   }
 
   strays(): ReturnType<World["strays"]> {

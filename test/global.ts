@@ -1,5 +1,7 @@
+import { homedir } from "node:os";
 import type { TestProject } from "vitest/node";
 import type { Kind } from "./faults/victims.ts";
+import { makeHome, removeHome, removeLeftOverHomes } from "./homes.ts";
 import { watchPodmanStorage } from "./podman-storage.ts";
 import { recordSkip } from "./skips.ts";
 import { createUser, removeLeftOverUsers, removeUser } from "./user-accounts.ts";
@@ -9,30 +11,56 @@ declare module "vitest" {
   interface ProvidedContext {
     /** Null when root runs the suite and no user could be made. */
     readonly ordinaryUser: TestUser | null;
+    /** Whether tests are repeated as whoever runs the suite only. */
+    readonly onlySelf: boolean;
     /** How many faults `test/integration/faults.test.ts` makes for each actor, the seed of its choices, and whom alone it kills. */
     readonly faults: { readonly rounds: number; readonly seed: number; readonly kind: Kind | null };
   }
 }
 
-/** Once per run: the unprivileged user that the suite makes when root runs it. Returns its removal. */
+/** Not where a person's programs keep what they know: theirs are a run's own too. */
+const FOLDERS_OF_A_PERSON = ["XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
+
+/**
+ * Once per run: a home folder for whoever runs the suite, and the unprivileged user that the suite makes when root runs
+ * it. Returns their removal.
+ */
 export default async function prepare(project: TestProject): Promise<() => Promise<void>> {
+  const onlySelf = isOnlySelf();
+  project.provide("onlySelf", onlySelf);
+  const removeOwnHome = moveHome();
   const current = currentUser();
   if (current.uid !== 0) {
     recordSkip({ what: "everything as root", why: `the suite is run by '${current.name}'` });
     project.provide("ordinaryUser", current);
-    return () => Promise.resolve();
+    return () => Promise.resolve(removeOwnHome());
   }
   const releaseStorage = watchPodmanStorage();
   await removeLeftOverUsers();
   const made = await createUser();
-  if ("refused" in made) {
-    recordSkip({ what: "everything as an ordinary user", why: made.refused });
-    project.provide("ordinaryUser", null);
-    return () => Promise.resolve(releaseStorage());
-  }
-  project.provide("ordinaryUser", made);
+  if ("refused" in made) recordSkip({ what: "everything as an ordinary user", why: made.refused });
+  if (onlySelf) recordSkip({ what: "most as an ordinary user", why: "SUBSTRATE_TEST_ACTORS=self" });
+  project.provide("ordinaryUser", "refused" in made ? null : made);
   return async () => {
     releaseStorage();
-    await removeUser(made);
+    if (!("refused" in made)) await removeUser(made);
+    removeOwnHome();
   };
+}
+
+function isOnlySelf(): boolean {
+  const who = process.env["SUBSTRATE_TEST_ACTORS"];
+  if (who !== undefined && who !== "self" && who !== "every")
+    throw new Error(`Cannot use SUBSTRATE_TEST_ACTORS='${who}': it must be 'self' or 'every'`);
+  return who === "self";
+}
+
+/** The workers inherit HOME, so what they call in this process and the programs they start all have the new one. */
+function moveHome(): () => void {
+  const before = homedir();
+  removeLeftOverHomes(before);
+  const home = makeHome(before);
+  process.env["HOME"] = home;
+  for (const name of FOLDERS_OF_A_PERSON) delete process.env[name];
+  return () => removeHome(home);
 }

@@ -33,6 +33,8 @@ export class HomeFolder {
 }
 
 function chownAll(path: string, actor: Actor): void {
+  // What this process makes is the actor's own then; and the kernel closes the work folder of an overlay to its owner too.
+  if (process.getuid?.() === actor.uid) return;
   const stat = lstatSync(path);
   if (stat.isSymbolicLink()) return;
   chownSync(path, actor.uid, actor.gid);

@@ -22,6 +22,14 @@ export async function installationFor(user: TestUser): Promise<TestInstallation>
   return installation(root, node);
 }
 
+/** A copy of the installation in a folder of the user's, as a newcomer has one in the home. */
+export function installationIn(folder: string, user: TestUser): TestInstallation {
+  const root = join(folder, "substrate");
+  const node = join(folder, "node/bin/node");
+  copyTo(user, root, node);
+  return installation(root, node);
+}
+
 async function canUse(user: TestUser): Promise<boolean> {
   const script = 'test -x "$1" && test -r "$2" && test -x "$3"';
   const wanted = [process.execPath, join(ROOT, "package.json"), join(ROOT, ".build/substrate-init")];

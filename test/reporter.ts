@@ -1,24 +1,51 @@
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { relative } from "node:path";
-import type { Reporter, SerializedError, TestCase, TestModule } from "vitest/node";
+import type { Reporter, SerializedError, TestCase, TestModule, TestSuite, Vitest } from "vitest/node";
 import type { Skip } from "./skips.ts";
 
 /**
- * Prints, after everything else, one line per skip, one per failed test with the beginning of its error, and the closing
+ * Prints, after everything else, one line per skip, one per failure with the beginning of its error, and the closing
  * line `N passed, N failed, N skipped`. A log that was cut still says at its end what failed.
  */
 export default class ClosingReporter implements Reporter {
+  #pattern: RegExp | undefined;
+
+  onInit(vitest: Vitest): void {
+    this.#pattern = vitest.config.testNamePattern;
+  }
+
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly SerializedError[]): void {
     const tests = modules.flatMap((module) => [...module.children.allTests()]);
-    const skips = distinct([...recordedSkips(), ...tests.filter(isSkipped).map(skipLine)]);
+    const recorded = recordedSkips();
+    const skipped = tests.filter(isSkipped).map((test) => this.#skipLine(test, recorded));
+    const skips = distinct([...recorded.map(({ what, why }) => `SKIP ${what} — ${why}`), ...skipped]);
+    const failures = [
+      ...tests.filter((test) => test.result().state === "failed").map(failedTest),
+      // A file that does not load, a hook that throws and a stray rejection have no test of their own.
+      ...modules.flatMap(failedAround),
+      ...unhandled.map((error) => failLine("outside every test", error)),
+    ];
     const passed = tests.filter((test) => test.result().state === "passed").length;
-    const failed = tests.filter((test) => test.result().state === "failed");
-    // A file that does not load, a hook that throws and a stray rejection have no test of their own.
-    const broken = modules.reduce((sum, module) => sum + errorsOf(module), 0) + unhandled.length;
-    const closing = `${passed} passed, ${failed.length + broken} failed, ${skips.length} skipped`;
+    const closing = `${passed} passed, ${failures.length} failed, ${skips.length} skipped`;
     // At exit: the other reporter and the clean-up of the run have then said all they have to say.
-    const lines = [...skips, ...failed.map(failLine), closing];
+    const lines = [...skips, ...failures, closing];
     process.once("exit", () => process.stdout.write(`\n${lines.join("\n")}\n`));
+  }
+
+  #skipLine(test: TestCase, recorded: readonly Skip[]): string {
+    const result = test.result();
+    const note = result.state === "skipped" ? result.note : undefined;
+    if (note?.includes(" — ") === true) return `SKIP ${note}`;
+    return `SKIP ${fileOf(test.module)} > ${test.fullName} — ${note ?? this.#whyLeftOut(test, recorded)}`;
+  }
+
+  /** A test that was left out when tests were collected has no note; what left it out recorded the reason. */
+  #whyLeftOut(test: TestCase, recorded: readonly Skip[]): string {
+    if (suitesOf(test).some(hasErrors)) return "a hook before it failed";
+    const reason = recorded.find(({ what }) => test.fullName.startsWith(what));
+    if (reason !== undefined) return reason.why;
+    const pattern = this.#pattern;
+    return pattern === undefined ? "no reason given" : `its name has no '${pattern.source}'`;
   }
 }
 
@@ -26,33 +53,43 @@ function isSkipped(test: TestCase): boolean {
   return test.result().state === "skipped";
 }
 
-function skipLine(test: TestCase): string {
-  const result = test.result();
-  const note = result.state === "skipped" ? result.note : undefined;
-  if (note?.includes(" — ") === true) return `SKIP ${note}`;
-  return `SKIP ${test.fullName} — ${note ?? "no reason given"}`;
+/** Everything that a test lies in, its file last. */
+function suitesOf({ parent }: TestCase | TestSuite): readonly (TestSuite | TestModule)[] {
+  return parent.type === "module" ? [parent] : [parent, ...suitesOf(parent)];
 }
 
-function failLine(test: TestCase): string {
-  const why = test.result().errors?.[0]?.message ?? "no error given";
-  const line = `${relative(process.cwd(), test.module.moduleId)} > ${test.fullName} — ${why}`;
+function hasErrors(suite: TestSuite | TestModule): boolean {
+  return suite.errors().length > 0;
+}
+
+function failedTest(test: TestCase): string {
+  return failLine(`${fileOf(test.module)} > ${test.fullName}`, test.result().errors?.[0]);
+}
+
+function failedAround(module: TestModule): readonly string[] {
+  const suites = [...module.children.allSuites()].flatMap((suite) =>
+    suite.errors().map((error) => failLine(`${fileOf(module)} > ${suite.fullName}`, error)),
+  );
+  return [...module.errors().map((error) => failLine(fileOf(module), error)), ...suites];
+}
+
+function failLine(where: string, error: { readonly message: string } | undefined): string {
   // A property's seed stands in the second line of its message.
-  return `FAIL ${line.replaceAll("\n", " ").slice(0, 600)}`;
+  return `FAIL ${where} — ${error?.message ?? "no error given"}`.replaceAll("\n", " ").slice(0, 600);
 }
 
-function recordedSkips(): string[] {
+function fileOf(module: TestModule): string {
+  return relative(process.cwd(), module.moduleId);
+}
+
+function recordedSkips(): readonly Skip[] {
   const file = process.env["SUBSTRATE_TEST_SKIPS"];
   if (file === undefined || !existsSync(file)) return [];
   const lines = readFileSync(file, "utf8").split("\n").filter(Boolean);
   rmSync(file, { force: true });
-  return lines.map((line) => JSON.parse(line) as Skip).map(({ what, why }) => `SKIP ${what} — ${why}`);
+  return lines.map((line) => JSON.parse(line) as Skip);
 }
 
 function distinct(lines: readonly string[]): string[] {
   return [...new Set(lines)];
-}
-
-function errorsOf(module: TestModule): number {
-  const suites = [...module.children.allSuites()];
-  return module.errors().length + suites.reduce((sum, suite) => sum + suite.errors().length, 0);
 }

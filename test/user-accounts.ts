@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
+import { startOf } from "./runs.ts";
 import type { TestUser } from "./users.ts";
 
 /** Accounts of this suite begin so, and their comment names the run they belong to. */
@@ -59,17 +60,6 @@ function accounts(): Account[] {
         ? []
         : [{ name, uid: Number(uid), gid: Number(gid), comment, home }],
     );
-}
-
-/** When a process started, in clock ticks since boot (proc_pid_stat(5), field 22); undefined when it is gone. */
-function startOf(pid: number): string | undefined {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name of the program stands in brackets and may hold spaces.
-    return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19];
-  } catch {
-    return undefined;
-  }
 }
 
 function endProcessesOf(uid: number): void {

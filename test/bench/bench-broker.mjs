@@ -20,7 +20,8 @@ export async function startBroker({ policies = {}, config, project: fill = () =>
   const home = join(folder, "home");
   const project = join(folder, "project");
   mkdirSync(join(home, "policies"), { recursive: true });
-  mkdirSync(project);
+  // A folder without a mark is no project in /tmp.
+  mkdirSync(join(project, ".git"), { recursive: true });
   fill(project);
   for (const [name, text] of Object.entries(policies))
     writeFileSync(join(home, "policies", `${name}.yaml`), text);

@@ -35,7 +35,8 @@ if (!Number.isInteger(rounds) || rounds < 10)
 const folder = mkdtempSync(join(tmpdir(), "substrate-bench-"));
 const home = join(folder, "home");
 const project = join(folder, "project");
-spawnSync("mkdir", [project]);
+// A folder without a mark is no project in /tmp.
+spawnSync("git", ["init", "-q", project]);
 const broker = spawn(process.execPath, [LAUNCHER, "broker", "start", "--foreground"], {
   env: { ...process.env, SUBSTRATE_HOME: home },
   stdio: ["ignore", "ignore", "inherit"],

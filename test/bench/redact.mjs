@@ -13,11 +13,13 @@ import { bundled } from "../corpus/bundle.mjs";
 const { values } = parseArgs({ options: { secretlint: { type: "string" } } });
 const module = await bundled(join(import.meta.dirname, "redact-entry.ts"), import.meta.dirname);
 /** @type {typeof import("./redact-entry.ts")} */
-const { redact, FAKE_SECRETS } = await import(pathToFileURL(module).href);
+const { redact, FAKE_SECRETS, TOOL_SECRETS } = await import(pathToFileURL(module).href);
 rmSync(module);
-const innocent = readFileSync(join(import.meta.dirname, "../corpus/innocent.txt"), "utf8")
-  .trimEnd()
-  .split("\n");
+const innocent = ["innocent.txt", "tool-innocent.txt"].flatMap((name) =>
+  readFileSync(join(import.meta.dirname, "../corpus", name), "utf8")
+    .trimEnd()
+    .split("\n"),
+);
 const daily = readFileSync(join(import.meta.dirname, "../corpus/daily.txt"), "utf8")
   .split("\n")
   .filter((line) => line !== "" && !line.startsWith("#"));
@@ -43,11 +45,12 @@ if (values.secretlint !== undefined) {
  */
 async function measure(name, count, plain) {
   const missed = [];
-  for (const { kind, command } of FAKE_SECRETS) if ((await count(command)) === 0) missed.push(kind);
+  const secrets = [...FAKE_SECRETS, ...TOOL_SECRETS];
+  for (const { kind, command } of secrets) if ((await count(command)) === 0) missed.push(kind);
   const wrong = [];
   for (const command of innocent) if ((await count(command)) > 0) wrong.push(command);
   process.stdout.write(
-    `${name}: finds ${FAKE_SECRETS.length - missed.length} of ${FAKE_SECRETS.length}, takes ${wrong.length} of ${innocent.length} innocent commands for some\n`,
+    `${name}: finds ${secrets.length - missed.length} of ${secrets.length}, takes ${wrong.length} of ${innocent.length} innocent commands for some\n`,
   );
   const run = plain ?? count;
   const usual = await timed(daily, 20, run);

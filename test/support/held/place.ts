@@ -1,6 +1,6 @@
 /** Real folders with real overlays over them, and a user's process that applies what they hold. */
 import { type ChildProcess, spawnSync } from "node:child_process";
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chownSync, mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -10,6 +10,7 @@ import type { ApplyEnding, HeldChange, Settled } from "../../../world/overlay/he
 import type { Actor } from "../../actors.ts";
 import { installationFor } from "../../installation.ts";
 import { runAs, spawnAs } from "../../users.ts";
+import { RenameKiller } from "./kill-at.ts";
 
 export type Deed = { readonly deed: string; readonly path: string } & Readonly<Record<string, unknown>>;
 
@@ -38,22 +39,25 @@ type Result = { readonly threw?: string };
 export class HeldPlace implements AsyncDisposable {
   readonly folder: string;
   readonly init: string;
+  /** Kills what applies or takes back at a chosen rename. */
+  readonly killer: RenameKiller;
   readonly #actor: Actor;
   readonly #node: string;
   readonly #calls = new Map<number, (result: unknown) => void>();
   #driver: ChildProcess;
   #count = 0;
 
-  private constructor(actor: Actor, folder: string, node: string, init: string) {
+  private constructor(actor: Actor, folder: string, node: string, init: string, closed: boolean) {
     this.#actor = actor;
     this.folder = folder;
     this.#node = node;
     this.init = init;
+    this.killer = new RenameKiller(folder, init, closed);
     this.#driver = this.#start();
   }
 
-  /** `parent` is where the folder is made: another file system, say. */
-  static async open(actor: Actor, parent = tmpdir()): Promise<HeldPlace> {
+  /** `parent` is where the folder is made: another file system, say. `closed`: no user namespace for what applies. */
+  static async open(actor: Actor, parent = tmpdir(), closed = false): Promise<HeldPlace> {
     const folder = mkdtempSync(join(parent, "sb-held-"));
     const { node, root } = await installationFor(actor);
     await build({
@@ -66,12 +70,11 @@ export class HeldPlace implements AsyncDisposable {
       target: "node20",
       logLevel: "error",
     });
-    chmodSync(folder, 0o755);
     for (const name of ["projects", "overlay"]) {
       mkdirSync(join(folder, name));
       chownSync(join(folder, name), actor.uid, actor.gid);
     }
-    return new HeldPlace(actor, folder, node, join(root, ".build/substrate-init"));
+    return new HeldPlace(actor, folder, node, join(root, ".build/substrate-init"), closed);
   }
 
   /** A project with what `deeds` make in it, and empty layers. */
@@ -155,6 +158,11 @@ export class HeldPlace implements AsyncDisposable {
     return children !== "";
   }
 
+  /** A new process that applies, where the last one was killed. */
+  restart(): void {
+    this.#driver = this.#start();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#driver.stdin?.end();
     await new Promise((resolve) => this.#driver.once("close", resolve));
@@ -163,13 +171,17 @@ export class HeldPlace implements AsyncDisposable {
   }
 
   #start(): ChildProcess {
-    const words = [this.#node, join(this.folder, "driver.mjs"), this.init];
+    const words = [this.#node, join(this.folder, "driver.mjs"), this.killer.program];
     const driver = spawnAs(this.#actor, words, { cwd: "/", stdio: ["pipe", "pipe", "inherit"] });
     if (driver.stdout === null) throw new Error("The driver has no output");
     createInterface({ input: driver.stdout }).on("line", (line) => {
       const { id, result } = JSON.parse(line) as { id: number; result: unknown };
       this.#calls.get(id)?.(result);
       this.#calls.delete(id);
+    });
+    driver.once("close", () => {
+      for (const answer of this.#calls.values()) answer({ threw: "The driver has ended" });
+      this.#calls.clear();
     });
     return driver;
   }

@@ -2,12 +2,12 @@
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { spawnSync } from "node:child_process";
 import { dirname, join } from "node:path";
-import { BUILD, CHECKOUT } from "../api/setup/checkout.mjs";
-import { journey } from "../api/setup/journey.mjs";
-import { lastLines, run } from "../api/setup/programs.mjs";
-import { SetUpError } from "../api/setup/say.mjs";
-import { EVERYTHING, setUp } from "../api/setup/set-up.mjs";
-import { VITEST } from "../api/setup/vitest.mjs";
+import { BUILD, CHECKOUT } from "../../api/setup/checkout.mjs";
+import { journey } from "../../api/setup/journey.mjs";
+import { lastLines, run } from "../../api/setup/programs.mjs";
+import { SetUpError } from "../../api/setup/say.mjs";
+import { EVERYTHING, setUp } from "../../api/setup/set-up.mjs";
+import { VITEST } from "../../api/setup/vitest.mjs";
 
 const VERSION = "24";
 /** Where another Node could differ: everything without a broker, and of the rest what stands on its sockets, streams and processes. */

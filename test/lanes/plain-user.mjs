@@ -1,0 +1,60 @@
+// npm run test:plain-user [FILE…]: the suite as a newcomer runs it, who is not root and has the checkout at home.
+import { execFileSync, spawnSync } from "node:child_process";
+import { dirname, join } from "node:path";
+import { findProgram } from "../../api/setup/programs.mjs";
+import { journey } from "../../api/setup/journey.mjs";
+import { EVERYTHING, setUp } from "../../api/setup/set-up.mjs";
+import { addUser, asUser, removeUser } from "./accounts.mjs";
+import { copyCheckout } from "./checkout.mjs";
+import { differences, furnish, lookAt } from "./home-of-a-person.mjs";
+
+/** Everything with a user in it. The other unit tests do the same for everybody. */
+const TESTS = ["test/integration", "test/security", "test/golden", "test/unit/users", "test/unit/homes"];
+/** In the home and not a person's: npm writes what it did. */
+const NOT_LOOKED_AT = ["substrate", ".npm"];
+
+const files = process.argv.slice(2);
+
+await journey(async () => {
+  const why = whyNot();
+  if (why !== undefined) {
+    console.log(`SKIP lane: a plain user — ${why}`);
+    return 0;
+  }
+  await setUp(EVERYTHING);
+  const account = addUser();
+  try {
+    return asNewcomer(account);
+  } finally {
+    removeUser(account);
+  }
+});
+
+/** @returns {string | undefined} */
+function whyNot() {
+  if (process.getuid?.() !== 0) return "only root can make a user; 'npm test' is that lane for you";
+  const missing = ["useradd", "userdel", "setpriv", "git"].find((name) => findProgram(name) === undefined);
+  return missing === undefined ? undefined : `${missing} is not installed`;
+}
+
+/**
+ * @param {import("./accounts.mjs").Account} account
+ * @returns {number} the exit code
+ */
+function asNewcomer(account) {
+  const { name, home } = account;
+  console.log(`lane: '${name}', with a checkout in '${home}'`);
+  const checkout = join(home, "substrate");
+  copyCheckout(checkout);
+  furnish(home);
+  execFileSync("chown", ["-Rh", `${name}:`, home]);
+  const before = lookAt(home, NOT_LOOKED_AT);
+  const path = `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`;
+  const [program, ...words] = [...asUser(account, { PATH: path }), "npm", "test", "--"];
+  const tests = files.length > 0 ? files : TESTS;
+  const { status } = spawnSync(program, [...words, ...tests], { cwd: checkout, stdio: "inherit" });
+  const changed = differences(before, lookAt(home, NOT_LOOKED_AT));
+  for (const line of changed) console.log(`FAIL lane: a plain user's home — ${line}`);
+  if (changed.length === 0) console.log(`lane: ${before.size} names in the home are as they were`);
+  return changed.length > 0 ? 1 : (status ?? 1);
+}
