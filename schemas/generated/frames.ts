@@ -57,6 +57,10 @@ export interface SetupFrame {
    */
   readonly project?: string;
   /**
+   * Sockets of the host that commands may connect to, each by its path in the world. Any other Unix socket is reached by path only where it was bound in the world's network namespace.
+   */
+  readonly socket?: readonly string[];
+  /**
    * Each NAME=value. cgroup: the name of the world's cgroup, whose folder is fd 4. memory: 1 when commands have a memory controller. pids: pids.max of one command. pid_max: kernel.pid_max of the pid namespace. nproc, nofile: rlimits of commands.
    */
   readonly limit?: readonly string[];
@@ -164,6 +168,10 @@ export interface ReadyFrame {
    * Folders in which a denied name could appear unnoticed: the host has no more inotify watches.
    */
   readonly unwatched?: number;
+  /**
+   * Veils below which a change of the host is seen late: the kernel lets nobody make them forget names.
+   */
+  readonly unrefreshed?: number;
   /**
    * Each NAME=value: those of SETUP that hold now.
    */
@@ -386,6 +394,15 @@ export interface ViolationFrame {
    */
   readonly refused: number;
 }
+/**
+ * A command named a Unix socket that was not bound in its world and is not shared with it, and was answered with ECONNREFUSED. The first sixteen of a command are told.
+ */
+export interface RefusedSocketFrame {
+  /**
+   * As the command gave it.
+   */
+  readonly path: string;
+}
 
 /** Bytes of a record in TOUCHED before its path. */
 export const TOUCHED_HEADER_SIZE = 40;
@@ -492,6 +509,8 @@ export const FRAME = {
   TELEMETRY: 79,
   /** init → broker, id command, fields: A call that the filter's table refuses by default, sent before the call is answered. Again when its count has grown a hundredfold, and with the final count before EXIT and CLOSED. */
   VIOLATION: 72,
+  /** init → broker, id command, fields: A command named a Unix socket that was not bound in its world and is not shared with it, and was answered with ECONNREFUSED. The first sixteen of a command are told. */
+  REFUSED_SOCKET: 80,
 } as const;
 
 /** A field's tag by its name. */
@@ -638,4 +657,8 @@ export const TAG = {
   TELEMETRY: 77,
   /** repeated text: Each NAME=number, of what was reported, whoever reported it; absent: nobody listened. exec, write, connect, unlink, rename: reports of that kind. untold: those whose text TELEMETRY did not tell. missed: messages that were none, and reports that their senders say were not taken. */
   HEARD: 78,
+  /** repeated text: Sockets of the host that commands may connect to, each by its path in the world. Any other Unix socket is reached by path only where it was bound in the world's network namespace. */
+  SOCKET: 79,
+  /** u64: Veils below which a change of the host is seen late: the kernel lets nobody make them forget names. */
+  UNREFRESHED: 90,
 } as const;

@@ -79,9 +79,13 @@ export type ReloadProblems = readonly string[];
  */
 export type PathScope = string;
 /**
- * A path or a glob, anchored at $PROJECT unless absolute.
+ * A path or a glob. `** /NAME` holds in every tree that a world shows; others are anchored at $PROJECT unless absolute.
  */
 export type PathGlob = string;
+/**
+ * path/**: a folder and everything below it. Starts with /, ~/, $HOME or $PROJECT; no other globs.
+ */
+export type FolderScope = string;
 /**
  * A host name (*. for any depth below), name:port, an address or a CIDR (with :port; IPv6 in brackets then), host.internal:port (the host's own localhost), or one of @npm @pip @cargo @go @gem @apt @git. Without a port: 80, 443 and 22.
  */
@@ -632,7 +636,7 @@ export interface Environment {
  */
 export interface ConfigDocument {
   /**
-   * Folders below which projects may lie: absolute, or beginning with ~/ or $HOME/. Default: anywhere.
+   * Folders below which projects may lie, each a project itself: absolute, or beginning with ~/ or $HOME/. Default: anywhere.
    *
    * @maxItems 1024
    */
@@ -653,7 +657,7 @@ export interface ConfigDocument {
    */
   readonly policies?: {
     /**
-     * Policy by project folder: absolute, or beginning with ~/ or $HOME/. The nearest folder above counts.
+     * Policy by project folder: absolute, or beginning with ~/ or $HOME/. The nearest folder above counts; one that a project's commands may write narrows.
      */
     readonly projects?: {
       readonly [k: string]: PolicyName;
@@ -959,6 +963,12 @@ export interface ExecuteReply {
    */
   readonly fs_diff: FsDiff | null;
   /**
+   * What happened inside the command: at most 20 different things, then one that says how many more.
+   *
+   * @maxItems 21
+   */
+  readonly notices: readonly Notice[];
+  /**
    * What to do next about changes that are held; absent when there is nothing to do.
    */
   readonly hint?: string;
@@ -1009,6 +1019,36 @@ export interface FsDiff {
    * sha256:… over all the changes, listed or not; null when nothing was hashed.
    */
   readonly tree_hash: string | null;
+}
+/**
+ * What happened inside a command; alike ones are one with a count.
+ */
+export interface Notice {
+  /**
+   * denied, approval_required: a program did not start. network: a name or connection was refused. budget: one cut something off. quarantined: a denied name that the command made was taken out. held: changes wait to be applied. world_only: writes that the host does not have.
+   */
+  readonly kind: "denied" | "approval_required" | "network" | "budget" | "quarantined" | "held" | "world_only";
+  /**
+   * What happened, for people and models; where a name lies that was taken out.
+   */
+  readonly message: string;
+  /**
+   * The rule that a program met, else null.
+   */
+  readonly rule: DecisionRule | null;
+  /**
+   * The name of the program that did not start, else null.
+   */
+  readonly program: string | null;
+  /**
+   * How many times.
+   */
+  readonly count: number;
+  /**
+   * The span of the first of them.
+   */
+  readonly span_id: string;
+  readonly approval_id?: ApprovalId;
 }
 /**
  * What the command's whole tree of processes used. What this host cannot measure is null, never 0.
@@ -1305,6 +1345,10 @@ export interface PolicyCaseDocument {
   readonly cwd?: WorkingDirectory;
   readonly env?: Environment;
   /**
+   * true: judged as if the policy had approval.require: true. Absent: as the policy is.
+   */
+  readonly require_approval?: boolean;
+  /**
    * allow, isolate, ask and deny hold whatever the policy's mode; a would_ one wants observe mode.
    */
   readonly verdict: Verdict;
@@ -1403,6 +1447,12 @@ export interface PolicyDocument {
      * @maxItems 4096
      */
     readonly deny_write?: readonly PathGlob[];
+    /**
+     * Where writes stay in the world: its commands see them, fs_diff lists them as world_only, the host never sees them, and they go with the world. Where write opens a place as well, write holds. Absent or empty: nowhere.
+     *
+     * @maxItems 4096
+     */
+    readonly scratch?: readonly FolderScope[];
   };
   /**
    * The network.
@@ -1548,6 +1598,12 @@ export interface PolicyDocument {
      * @maxItems 1024
      */
     readonly publish?: readonly number[];
+    /**
+     * Unix sockets of the host that commands may connect to: ssh-agent, gpg-agent, or a path. Of two policies, what both name.
+     *
+     * @maxItems 16
+     */
+    readonly sockets?: readonly string[];
   };
   /**
    * Asking a person.

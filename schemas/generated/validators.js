@@ -6702,11 +6702,11 @@ return validate10;
 
 export const validateExecuteReply = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"execute-reply.schema.json","title":"ExecuteReply","type":"object","additionalProperties":false,"required":["span_id","world_id","session_id","agent_id","policy_id","policy_hash","decision","exit","signal","timed_out","duration_ms","stdout_b64","stderr_b64","stdout_bytes","stderr_bytes","truncated","scopes_used","fs_diff","usage","isolation"],"properties":{"span_id":{"type":"string","pattern":"^spn_"},"world_id":{"type":"string","pattern":"^wld_"},"session_id":{"type":"string","pattern":"^ses_"},"agent_id":{"$ref":"shared.schema.json#/definitions/agent_id"},"policy_id":{"type":"string"},"policy_hash":{"type":"string","pattern":"^sha256:"},"decision":{"$ref":"shared.schema.json#/definitions/decision"},"exit":{"type":"integer"},"signal":{"type":["string","null"]},"timed_out":{"type":"boolean"},"duration_ms":{"type":"number","minimum":0},"stdout_b64":{"type":"string"},"stderr_b64":{"type":"string"},"stdout_bytes":{"type":"integer","minimum":0},"stderr_bytes":{"type":"integer","minimum":0},"truncated":{"type":"boolean"},"scopes_used":{"type":"array","items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"hint":{"type":"string","minLength":1},"usage":{"$ref":"shared.schema.json#/definitions/usage"},"isolation":{"$ref":"shared.schema.json#/definitions/isolation"}}};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"execute-reply.schema.json","title":"ExecuteReply","type":"object","additionalProperties":false,"required":["span_id","world_id","session_id","agent_id","policy_id","policy_hash","decision","exit","signal","timed_out","duration_ms","stdout_b64","stderr_b64","stdout_bytes","stderr_bytes","truncated","scopes_used","fs_diff","usage","notices","isolation"],"properties":{"span_id":{"type":"string","pattern":"^spn_"},"world_id":{"type":"string","pattern":"^wld_"},"session_id":{"type":"string","pattern":"^ses_"},"agent_id":{"$ref":"shared.schema.json#/definitions/agent_id"},"policy_id":{"type":"string"},"policy_hash":{"type":"string","pattern":"^sha256:"},"decision":{"$ref":"shared.schema.json#/definitions/decision"},"exit":{"type":"integer"},"signal":{"type":["string","null"]},"timed_out":{"type":"boolean"},"duration_ms":{"type":"number","minimum":0},"stdout_b64":{"type":"string"},"stderr_b64":{"type":"string"},"stdout_bytes":{"type":"integer","minimum":0},"stderr_bytes":{"type":"integer","minimum":0},"truncated":{"type":"boolean"},"scopes_used":{"type":"array","items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"notices":{"type":"array","maxItems":21,"items":{"$ref":"shared.schema.json#/definitions/notice"}},"hint":{"type":"string","minLength":1},"usage":{"$ref":"shared.schema.json#/definitions/usage"},"isolation":{"$ref":"shared.schema.json#/definitions/isolation"}}};
 const schema13 = {"title":"AgentId","type":"string","pattern":"^[A-Za-z0-9._:@-]{1,128}$","x-wanted":"1 to 128 letters, digits or . _ : @ -"};
 const schema18 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
-const schema19 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
-const schema20 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
+const schema22 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
+const schema23 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
 const func2 = Object.prototype.hasOwnProperty;
 const func4 = codePointLength;
 const pattern0 = new RegExp("^spn_", "u");
@@ -6980,6 +6980,350 @@ validate12.errors = vErrors;
 return errors === 0;
 }
 
+const schema19 = {"title":"Notice","type":"object","additionalProperties":false,"required":["kind","message","rule","program","count","span_id"],"properties":{"kind":{"enum":["denied","approval_required","network","budget","quarantined","held","world_only"]},"message":{"type":"string"},"rule":{"anyOf":[{"$ref":"#/definitions/decision_rule"},{"type":"null"}]},"program":{"type":["string","null"]},"count":{"type":"integer","minimum":1},"span_id":{"type":"string","pattern":"^spn_"},"approval_id":{"$ref":"#/definitions/approval_id"}}};
+const schema21 = {"title":"ApprovalId","type":"string","pattern":"^apr_","maxLength":128};
+const pattern6 = new RegExp("^apr_", "u");
+
+function validate14(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((((data.kind === undefined) && (missing0 = "kind")) || ((data.message === undefined) && (missing0 = "message"))) || ((data.rule === undefined) && (missing0 = "rule"))) || ((data.program === undefined) && (missing0 = "program"))) || ((data.count === undefined) && (missing0 = "count"))) || ((data.span_id === undefined) && (missing0 = "span_id"))){
+validate14.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema19.required,parentSchema:schema19,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((((key0 === "kind") || (key0 === "message")) || (key0 === "rule")) || (key0 === "program")) || (key0 === "count")) || (key0 === "span_id")) || (key0 === "approval_id"))){
+validate14.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema19,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.kind !== undefined){
+let data0 = data.kind;
+const _errs2 = errors;
+if(!(((((((data0 === "denied") || (data0 === "approval_required")) || (data0 === "network")) || (data0 === "budget")) || (data0 === "quarantined")) || (data0 === "held")) || (data0 === "world_only"))){
+validate14.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/enum",keyword:"enum",params:{allowedValues: schema19.properties.kind.enum},message:"must be equal to one of the allowed values",schema:schema19.properties.kind.enum,parentSchema:schema19.properties.kind,data:data0}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.message !== undefined){
+let data1 = data.message;
+const _errs3 = errors;
+if(typeof data1 !== "string"){
+validate14.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.message.type,parentSchema:schema19.properties.message,data:data1}];
+return false;
+}
+var valid0 = _errs3 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.rule !== undefined){
+let data2 = data.rule;
+const _errs5 = errors;
+const _errs6 = errors;
+let valid1 = false;
+const _errs7 = errors;
+const _errs8 = errors;
+if(errors === _errs8){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+let missing1;
+if(((((data2.list === undefined) && (missing1 = "list")) || ((data2.pattern === undefined) && (missing1 = "pattern"))) || ((data2.fragment === undefined) && (missing1 = "fragment"))) || ((data2.source === undefined) && (missing1 = "source"))){
+const err0 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema17.required,parentSchema:schema17,data:data2};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+else {
+const _errs10 = errors;
+for(const key1 in data2){
+if(!(((((key1 === "list") || (key1 === "pattern")) || (key1 === "fragment")) || (key1 === "source")) || (key1 === "reason"))){
+const err1 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema17,data:data2};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+break;
+}
+}
+if(_errs10 === errors){
+if(data2.list !== undefined){
+let data3 = data2.list;
+const _errs11 = errors;
+if(typeof data3 !== "string"){
+const err2 = {instancePath:instancePath+"/rule/list",schemaPath:"#/definitions/decision_rule/properties/list/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.list.type,parentSchema:schema17.properties.list,data:data3};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+var valid3 = _errs11 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data2.pattern !== undefined){
+let data4 = data2.pattern;
+const _errs13 = errors;
+if(typeof data4 !== "string"){
+const err3 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/definitions/decision_rule/properties/pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.pattern.type,parentSchema:schema17.properties.pattern,data:data4};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+var valid3 = _errs13 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data2.fragment !== undefined){
+let data5 = data2.fragment;
+const _errs15 = errors;
+if(typeof data5 !== "string"){
+const err4 = {instancePath:instancePath+"/rule/fragment",schemaPath:"#/definitions/decision_rule/properties/fragment/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.fragment.type,parentSchema:schema17.properties.fragment,data:data5};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+var valid3 = _errs15 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data2.source !== undefined){
+let data6 = data2.source;
+const _errs17 = errors;
+if(typeof data6 !== "string"){
+const err5 = {instancePath:instancePath+"/rule/source",schemaPath:"#/definitions/decision_rule/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.source.type,parentSchema:schema17.properties.source,data:data6};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+var valid3 = _errs17 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data2.reason !== undefined){
+let data7 = data2.reason;
+const _errs19 = errors;
+if(typeof data7 !== "string"){
+const err6 = {instancePath:instancePath+"/rule/reason",schemaPath:"#/definitions/decision_rule/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.properties.reason.type,parentSchema:schema17.properties.reason,data:data7};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+var valid3 = _errs19 === errors;
+}
+else {
+var valid3 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err7 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema17.type,parentSchema:schema17,data:data2};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+}
+var _valid0 = _errs7 === errors;
+valid1 = valid1 || _valid0;
+if(!valid1){
+const _errs21 = errors;
+if(data2 !== null){
+const err8 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema19.properties.rule.anyOf[1].type,parentSchema:schema19.properties.rule.anyOf[1],data:data2};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+var _valid0 = _errs21 === errors;
+valid1 = valid1 || _valid0;
+}
+if(!valid1){
+const err9 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema19.properties.rule.anyOf,parentSchema:schema19.properties.rule,data:data2};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+validate14.errors = vErrors;
+return false;
+}
+else {
+errors = _errs6;
+if(vErrors !== null){
+if(_errs6){
+vErrors.length = _errs6;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.program !== undefined){
+let data8 = data.program;
+const _errs23 = errors;
+if((typeof data8 !== "string") && (data8 !== null)){
+validate14.errors = [{instancePath:instancePath+"/program",schemaPath:"#/properties/program/type",keyword:"type",params:{type: schema19.properties.program.type},message:"must be string,null",schema:schema19.properties.program.type,parentSchema:schema19.properties.program,data:data8}];
+return false;
+}
+var valid0 = _errs23 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.count !== undefined){
+let data9 = data.count;
+const _errs25 = errors;
+if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
+validate14.errors = [{instancePath:instancePath+"/count",schemaPath:"#/properties/count/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.count.type,parentSchema:schema19.properties.count,data:data9}];
+return false;
+}
+if(errors === _errs25){
+if((typeof data9 == "number") && (isFinite(data9))){
+if(data9 < 1 || isNaN(data9)){
+validate14.errors = [{instancePath:instancePath+"/count",schemaPath:"#/properties/count/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema19.properties.count,data:data9}];
+return false;
+}
+}
+}
+var valid0 = _errs25 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.span_id !== undefined){
+let data10 = data.span_id;
+const _errs27 = errors;
+if(errors === _errs27){
+if(typeof data10 === "string"){
+if(!pattern0.test(data10)){
+validate14.errors = [{instancePath:instancePath+"/span_id",schemaPath:"#/properties/span_id/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema19.properties.span_id,data:data10}];
+return false;
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/span_id",schemaPath:"#/properties/span_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.span_id.type,parentSchema:schema19.properties.span_id,data:data10}];
+return false;
+}
+}
+var valid0 = _errs27 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.approval_id !== undefined){
+let data11 = data.approval_id;
+const _errs29 = errors;
+const _errs30 = errors;
+if(errors === _errs30){
+if(typeof data11 === "string"){
+if(func4(data11) > 128){
+validate14.errors = [{instancePath:instancePath+"/approval_id",schemaPath:"#/definitions/approval_id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema21,data:data11}];
+return false;
+}
+else {
+if(!pattern6.test(data11)){
+validate14.errors = [{instancePath:instancePath+"/approval_id",schemaPath:"#/definitions/approval_id/pattern",keyword:"pattern",params:{pattern: "^apr_"},message:"must match pattern \""+"^apr_"+"\"",schema:"^apr_",parentSchema:schema21,data:data11}];
+return false;
+}
+}
+}
+else {
+validate14.errors = [{instancePath:instancePath+"/approval_id",schemaPath:"#/definitions/approval_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.type,parentSchema:schema21,data:data11}];
+return false;
+}
+}
+var valid0 = _errs29 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate14.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema19.type,parentSchema:schema19,data}];
+return false;
+}
+}
+validate14.errors = vErrors;
+return errors === 0;
+}
+
 
 function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 /*# sourceURL="execute-reply.schema.json" */;
@@ -6988,7 +7332,7 @@ let errors = 0;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if(((((((((((((((((((((data.span_id === undefined) && (missing0 = "span_id")) || ((data.world_id === undefined) && (missing0 = "world_id"))) || ((data.session_id === undefined) && (missing0 = "session_id"))) || ((data.agent_id === undefined) && (missing0 = "agent_id"))) || ((data.policy_id === undefined) && (missing0 = "policy_id"))) || ((data.policy_hash === undefined) && (missing0 = "policy_hash"))) || ((data.decision === undefined) && (missing0 = "decision"))) || ((data.exit === undefined) && (missing0 = "exit"))) || ((data.signal === undefined) && (missing0 = "signal"))) || ((data.timed_out === undefined) && (missing0 = "timed_out"))) || ((data.duration_ms === undefined) && (missing0 = "duration_ms"))) || ((data.stdout_b64 === undefined) && (missing0 = "stdout_b64"))) || ((data.stderr_b64 === undefined) && (missing0 = "stderr_b64"))) || ((data.stdout_bytes === undefined) && (missing0 = "stdout_bytes"))) || ((data.stderr_bytes === undefined) && (missing0 = "stderr_bytes"))) || ((data.truncated === undefined) && (missing0 = "truncated"))) || ((data.scopes_used === undefined) && (missing0 = "scopes_used"))) || ((data.fs_diff === undefined) && (missing0 = "fs_diff"))) || ((data.usage === undefined) && (missing0 = "usage"))) || ((data.isolation === undefined) && (missing0 = "isolation"))){
+if((((((((((((((((((((((data.span_id === undefined) && (missing0 = "span_id")) || ((data.world_id === undefined) && (missing0 = "world_id"))) || ((data.session_id === undefined) && (missing0 = "session_id"))) || ((data.agent_id === undefined) && (missing0 = "agent_id"))) || ((data.policy_id === undefined) && (missing0 = "policy_id"))) || ((data.policy_hash === undefined) && (missing0 = "policy_hash"))) || ((data.decision === undefined) && (missing0 = "decision"))) || ((data.exit === undefined) && (missing0 = "exit"))) || ((data.signal === undefined) && (missing0 = "signal"))) || ((data.timed_out === undefined) && (missing0 = "timed_out"))) || ((data.duration_ms === undefined) && (missing0 = "duration_ms"))) || ((data.stdout_b64 === undefined) && (missing0 = "stdout_b64"))) || ((data.stderr_b64 === undefined) && (missing0 = "stderr_b64"))) || ((data.stdout_bytes === undefined) && (missing0 = "stdout_bytes"))) || ((data.stderr_bytes === undefined) && (missing0 = "stderr_bytes"))) || ((data.truncated === undefined) && (missing0 = "truncated"))) || ((data.scopes_used === undefined) && (missing0 = "scopes_used"))) || ((data.fs_diff === undefined) && (missing0 = "fs_diff"))) || ((data.usage === undefined) && (missing0 = "usage"))) || ((data.notices === undefined) && (missing0 = "notices"))) || ((data.isolation === undefined) && (missing0 = "isolation"))){
 validate10.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema11.required,parentSchema:schema11,data}];
 return false;
 }
@@ -7743,18 +8087,33 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.hint !== undefined){
-let data35 = data.hint;
+if(data.notices !== undefined){
+let data35 = data.notices;
 const _errs78 = errors;
 if(errors === _errs78){
-if(typeof data35 === "string"){
-if(func4(data35) < 1){
-validate10.errors = [{instancePath:instancePath+"/hint",schemaPath:"#/properties/hint/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.properties.hint,data:data35}];
+if(Array.isArray(data35)){
+if(data35.length > 21){
+validate10.errors = [{instancePath:instancePath+"/notices",schemaPath:"#/properties/notices/maxItems",keyword:"maxItems",params:{limit: 21},message:"must NOT have more than 21 items",schema:21,parentSchema:schema11.properties.notices,data:data35}];
 return false;
+}
+else {
+var valid12 = true;
+const len7 = data35.length;
+for(let i7=0; i7<len7; i7++){
+const _errs80 = errors;
+if(!(validate14(data35[i7], {instancePath:instancePath+"/notices/" + i7,parentData:data35,parentDataProperty:i7,rootData}))){
+vErrors = vErrors === null ? validate14.errors : vErrors.concat(validate14.errors);
+errors = vErrors.length;
+}
+var valid12 = _errs80 === errors;
+if(!valid12){
+break;
+}
+}
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/hint",schemaPath:"#/properties/hint/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.hint.type,parentSchema:schema11.properties.hint,data:data35}];
+validate10.errors = [{instancePath:instancePath+"/notices",schemaPath:"#/properties/notices/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.properties.notices.type,parentSchema:schema11.properties.notices,data:data35}];
 return false;
 }
 }
@@ -7764,466 +8123,488 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.usage !== undefined){
-let data36 = data.usage;
-const _errs80 = errors;
+if(data.hint !== undefined){
+let data37 = data.hint;
 const _errs81 = errors;
 if(errors === _errs81){
-if(data36 && typeof data36 == "object" && !Array.isArray(data36)){
+if(typeof data37 === "string"){
+if(func4(data37) < 1){
+validate10.errors = [{instancePath:instancePath+"/hint",schemaPath:"#/properties/hint/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.properties.hint,data:data37}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/hint",schemaPath:"#/properties/hint/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.hint.type,parentSchema:schema11.properties.hint,data:data37}];
+return false;
+}
+}
+var valid0 = _errs81 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.usage !== undefined){
+let data38 = data.usage;
+const _errs83 = errors;
+const _errs84 = errors;
+if(errors === _errs84){
+if(data38 && typeof data38 == "object" && !Array.isArray(data38)){
 let missing2;
-if((((((data36.cpu_ms === undefined) && (missing2 = "cpu_ms")) || ((data36.memory_peak_bytes === undefined) && (missing2 = "memory_peak_bytes"))) || ((data36.egress_bytes === undefined) && (missing2 = "egress_bytes"))) || ((data36.ingress_bytes === undefined) && (missing2 = "ingress_bytes"))) || ((data36.processes === undefined) && (missing2 = "processes"))){
-validate10.errors = [{instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema19.required,parentSchema:schema19,data:data36}];
+if((((((data38.cpu_ms === undefined) && (missing2 = "cpu_ms")) || ((data38.memory_peak_bytes === undefined) && (missing2 = "memory_peak_bytes"))) || ((data38.egress_bytes === undefined) && (missing2 = "egress_bytes"))) || ((data38.ingress_bytes === undefined) && (missing2 = "ingress_bytes"))) || ((data38.processes === undefined) && (missing2 = "processes"))){
+validate10.errors = [{instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema22.required,parentSchema:schema22,data:data38}];
 return false;
 }
 else {
-const _errs83 = errors;
-for(const key2 in data36){
+const _errs86 = errors;
+for(const key2 in data38){
 if(!(((((key2 === "cpu_ms") || (key2 === "memory_peak_bytes")) || (key2 === "egress_bytes")) || (key2 === "ingress_bytes")) || (key2 === "processes"))){
-validate10.errors = [{instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema19,data:data36}];
+validate10.errors = [{instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema22,data:data38}];
 return false;
 break;
 }
 }
-if(_errs83 === errors){
-if(data36.cpu_ms !== undefined){
-let data37 = data36.cpu_ms;
-const _errs84 = errors;
-if((!((typeof data37 == "number") && (isFinite(data37)))) && (data37 !== null)){
-validate10.errors = [{instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema19.properties.cpu_ms.type},message:"must be number,null",schema:schema19.properties.cpu_ms.type,parentSchema:schema19.properties.cpu_ms,data:data37}];
+if(_errs86 === errors){
+if(data38.cpu_ms !== undefined){
+let data39 = data38.cpu_ms;
+const _errs87 = errors;
+if((!((typeof data39 == "number") && (isFinite(data39)))) && (data39 !== null)){
+validate10.errors = [{instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema22.properties.cpu_ms.type},message:"must be number,null",schema:schema22.properties.cpu_ms.type,parentSchema:schema22.properties.cpu_ms,data:data39}];
 return false;
 }
-if(errors === _errs84){
-if((typeof data37 == "number") && (isFinite(data37))){
-if(data37 < 0 || isNaN(data37)){
-validate10.errors = [{instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.cpu_ms,data:data37}];
-return false;
-}
-}
-}
-var valid13 = _errs84 === errors;
-}
-else {
-var valid13 = true;
-}
-if(valid13){
-if(data36.memory_peak_bytes !== undefined){
-let data38 = data36.memory_peak_bytes;
-const _errs86 = errors;
-if((!(((typeof data38 == "number") && (!(data38 % 1) && !isNaN(data38))) && (isFinite(data38)))) && (data38 !== null)){
-validate10.errors = [{instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema19.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema19.properties.memory_peak_bytes.type,parentSchema:schema19.properties.memory_peak_bytes,data:data38}];
-return false;
-}
-if(errors === _errs86){
-if((typeof data38 == "number") && (isFinite(data38))){
-if(data38 < 0 || isNaN(data38)){
-validate10.errors = [{instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.memory_peak_bytes,data:data38}];
-return false;
-}
-}
-}
-var valid13 = _errs86 === errors;
-}
-else {
-var valid13 = true;
-}
-if(valid13){
-if(data36.egress_bytes !== undefined){
-let data39 = data36.egress_bytes;
-const _errs88 = errors;
-if((!(((typeof data39 == "number") && (!(data39 % 1) && !isNaN(data39))) && (isFinite(data39)))) && (data39 !== null)){
-validate10.errors = [{instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema19.properties.egress_bytes.type},message:"must be integer,null",schema:schema19.properties.egress_bytes.type,parentSchema:schema19.properties.egress_bytes,data:data39}];
-return false;
-}
-if(errors === _errs88){
+if(errors === _errs87){
 if((typeof data39 == "number") && (isFinite(data39))){
 if(data39 < 0 || isNaN(data39)){
-validate10.errors = [{instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.egress_bytes,data:data39}];
+validate10.errors = [{instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema22.properties.cpu_ms,data:data39}];
 return false;
 }
 }
 }
-var valid13 = _errs88 === errors;
+var valid14 = _errs87 === errors;
 }
 else {
-var valid13 = true;
+var valid14 = true;
 }
-if(valid13){
-if(data36.ingress_bytes !== undefined){
-let data40 = data36.ingress_bytes;
-const _errs90 = errors;
+if(valid14){
+if(data38.memory_peak_bytes !== undefined){
+let data40 = data38.memory_peak_bytes;
+const _errs89 = errors;
 if((!(((typeof data40 == "number") && (!(data40 % 1) && !isNaN(data40))) && (isFinite(data40)))) && (data40 !== null)){
-validate10.errors = [{instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema19.properties.ingress_bytes.type},message:"must be integer,null",schema:schema19.properties.ingress_bytes.type,parentSchema:schema19.properties.ingress_bytes,data:data40}];
+validate10.errors = [{instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema22.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema22.properties.memory_peak_bytes.type,parentSchema:schema22.properties.memory_peak_bytes,data:data40}];
 return false;
 }
-if(errors === _errs90){
+if(errors === _errs89){
 if((typeof data40 == "number") && (isFinite(data40))){
 if(data40 < 0 || isNaN(data40)){
-validate10.errors = [{instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.ingress_bytes,data:data40}];
+validate10.errors = [{instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema22.properties.memory_peak_bytes,data:data40}];
 return false;
 }
 }
 }
-var valid13 = _errs90 === errors;
+var valid14 = _errs89 === errors;
 }
 else {
-var valid13 = true;
+var valid14 = true;
 }
-if(valid13){
-if(data36.processes !== undefined){
-let data41 = data36.processes;
-const _errs92 = errors;
+if(valid14){
+if(data38.egress_bytes !== undefined){
+let data41 = data38.egress_bytes;
+const _errs91 = errors;
 if((!(((typeof data41 == "number") && (!(data41 % 1) && !isNaN(data41))) && (isFinite(data41)))) && (data41 !== null)){
-validate10.errors = [{instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema19.properties.processes.type},message:"must be integer,null",schema:schema19.properties.processes.type,parentSchema:schema19.properties.processes,data:data41}];
+validate10.errors = [{instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema22.properties.egress_bytes.type},message:"must be integer,null",schema:schema22.properties.egress_bytes.type,parentSchema:schema22.properties.egress_bytes,data:data41}];
 return false;
 }
-if(errors === _errs92){
+if(errors === _errs91){
 if((typeof data41 == "number") && (isFinite(data41))){
 if(data41 < 0 || isNaN(data41)){
-validate10.errors = [{instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.processes,data:data41}];
+validate10.errors = [{instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema22.properties.egress_bytes,data:data41}];
 return false;
 }
 }
 }
-var valid13 = _errs92 === errors;
+var valid14 = _errs91 === errors;
 }
 else {
-var valid13 = true;
+var valid14 = true;
 }
+if(valid14){
+if(data38.ingress_bytes !== undefined){
+let data42 = data38.ingress_bytes;
+const _errs93 = errors;
+if((!(((typeof data42 == "number") && (!(data42 % 1) && !isNaN(data42))) && (isFinite(data42)))) && (data42 !== null)){
+validate10.errors = [{instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema22.properties.ingress_bytes.type},message:"must be integer,null",schema:schema22.properties.ingress_bytes.type,parentSchema:schema22.properties.ingress_bytes,data:data42}];
+return false;
 }
-}
-}
-}
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema19.type,parentSchema:schema19,data:data36}];
+if(errors === _errs93){
+if((typeof data42 == "number") && (isFinite(data42))){
+if(data42 < 0 || isNaN(data42)){
+validate10.errors = [{instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema22.properties.ingress_bytes,data:data42}];
 return false;
 }
 }
-var valid0 = _errs80 === errors;
+}
+var valid14 = _errs93 === errors;
+}
+else {
+var valid14 = true;
+}
+if(valid14){
+if(data38.processes !== undefined){
+let data43 = data38.processes;
+const _errs95 = errors;
+if((!(((typeof data43 == "number") && (!(data43 % 1) && !isNaN(data43))) && (isFinite(data43)))) && (data43 !== null)){
+validate10.errors = [{instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema22.properties.processes.type},message:"must be integer,null",schema:schema22.properties.processes.type,parentSchema:schema22.properties.processes,data:data43}];
+return false;
+}
+if(errors === _errs95){
+if((typeof data43 == "number") && (isFinite(data43))){
+if(data43 < 0 || isNaN(data43)){
+validate10.errors = [{instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema22.properties.processes,data:data43}];
+return false;
+}
+}
+}
+var valid14 = _errs95 === errors;
+}
+else {
+var valid14 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema22.type,parentSchema:schema22,data:data38}];
+return false;
+}
+}
+var valid0 = _errs83 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.isolation !== undefined){
-let data42 = data.isolation;
-const _errs94 = errors;
-const _errs95 = errors;
-if(errors === _errs95){
-if(data42 && typeof data42 == "object" && !Array.isArray(data42)){
+let data44 = data.isolation;
+const _errs97 = errors;
+const _errs98 = errors;
+if(errors === _errs98){
+if(data44 && typeof data44 == "object" && !Array.isArray(data44)){
 let missing3;
-if((((((((((((((data42.backend === undefined) && (missing3 = "backend")) || ((data42.user === undefined) && (missing3 = "user"))) || ((data42.mount === undefined) && (missing3 = "mount"))) || ((data42.pid === undefined) && (missing3 = "pid"))) || ((data42.net === undefined) && (missing3 = "net"))) || ((data42.ipc === undefined) && (missing3 = "ipc"))) || ((data42.uts === undefined) && (missing3 = "uts"))) || ((data42.cgroup === undefined) && (missing3 = "cgroup"))) || ((data42.seccomp === undefined) && (missing3 = "seccomp"))) || ((data42.no_new_privs === undefined) && (missing3 = "no_new_privs"))) || ((data42.capabilities === undefined) && (missing3 = "capabilities"))) || ((data42.exec_gate === undefined) && (missing3 = "exec_gate"))) || ((data42.overlay === undefined) && (missing3 = "overlay"))){
-validate10.errors = [{instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'",schema:schema20.required,parentSchema:schema20,data:data42}];
+if((((((((((((((data44.backend === undefined) && (missing3 = "backend")) || ((data44.user === undefined) && (missing3 = "user"))) || ((data44.mount === undefined) && (missing3 = "mount"))) || ((data44.pid === undefined) && (missing3 = "pid"))) || ((data44.net === undefined) && (missing3 = "net"))) || ((data44.ipc === undefined) && (missing3 = "ipc"))) || ((data44.uts === undefined) && (missing3 = "uts"))) || ((data44.cgroup === undefined) && (missing3 = "cgroup"))) || ((data44.seccomp === undefined) && (missing3 = "seccomp"))) || ((data44.no_new_privs === undefined) && (missing3 = "no_new_privs"))) || ((data44.capabilities === undefined) && (missing3 = "capabilities"))) || ((data44.exec_gate === undefined) && (missing3 = "exec_gate"))) || ((data44.overlay === undefined) && (missing3 = "overlay"))){
+validate10.errors = [{instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'",schema:schema23.required,parentSchema:schema23,data:data44}];
 return false;
 }
 else {
-const _errs97 = errors;
-for(const key3 in data42){
-if(!(func2.call(schema20.properties, key3))){
-validate10.errors = [{instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema20,data:data42}];
+const _errs100 = errors;
+for(const key3 in data44){
+if(!(func2.call(schema23.properties, key3))){
+validate10.errors = [{instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema23,data:data44}];
 return false;
 break;
 }
 }
-if(_errs97 === errors){
-if(data42.backend !== undefined){
-let data43 = data42.backend;
-const _errs98 = errors;
-if(errors === _errs98){
-if(typeof data43 === "string"){
-if(func4(data43) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema20.properties.backend,data:data43}];
-return false;
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.backend.type,parentSchema:schema20.properties.backend,data:data43}];
-return false;
-}
-}
-var valid15 = _errs98 === errors;
-}
-else {
-var valid15 = true;
-}
-if(valid15){
-if(data42.user !== undefined){
-let data44 = data42.user;
-const _errs100 = errors;
-if(errors === _errs100){
-if(typeof data44 === "string"){
-if(func4(data44) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema20.properties.user,data:data44}];
-return false;
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.user.type,parentSchema:schema20.properties.user,data:data44}];
-return false;
-}
-}
-var valid15 = _errs100 === errors;
-}
-else {
-var valid15 = true;
-}
-if(valid15){
-if(data42.mount !== undefined){
-let data45 = data42.mount;
-const _errs102 = errors;
-if(errors === _errs102){
+if(_errs100 === errors){
+if(data44.backend !== undefined){
+let data45 = data44.backend;
+const _errs101 = errors;
+if(errors === _errs101){
 if(typeof data45 === "string"){
 if(func4(data45) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema20.properties.mount,data:data45}];
+validate10.errors = [{instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.backend,data:data45}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.mount.type,parentSchema:schema20.properties.mount,data:data45}];
+validate10.errors = [{instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.backend.type,parentSchema:schema23.properties.backend,data:data45}];
 return false;
 }
 }
-var valid15 = _errs102 === errors;
+var valid16 = _errs101 === errors;
 }
 else {
-var valid15 = true;
+var valid16 = true;
 }
-if(valid15){
-if(data42.pid !== undefined){
-let data46 = data42.pid;
-const _errs104 = errors;
-if(errors === _errs104){
+if(valid16){
+if(data44.user !== undefined){
+let data46 = data44.user;
+const _errs103 = errors;
+if(errors === _errs103){
 if(typeof data46 === "string"){
 if(func4(data46) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema20.properties.pid,data:data46}];
+validate10.errors = [{instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.user,data:data46}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.pid.type,parentSchema:schema20.properties.pid,data:data46}];
+validate10.errors = [{instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.user.type,parentSchema:schema23.properties.user,data:data46}];
 return false;
 }
 }
-var valid15 = _errs104 === errors;
+var valid16 = _errs103 === errors;
 }
 else {
-var valid15 = true;
+var valid16 = true;
 }
-if(valid15){
-if(data42.net !== undefined){
-let data47 = data42.net;
-const _errs106 = errors;
-if(errors === _errs106){
+if(valid16){
+if(data44.mount !== undefined){
+let data47 = data44.mount;
+const _errs105 = errors;
+if(errors === _errs105){
 if(typeof data47 === "string"){
 if(func4(data47) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema20.properties.net,data:data47}];
+validate10.errors = [{instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.mount,data:data47}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.net.type,parentSchema:schema20.properties.net,data:data47}];
+validate10.errors = [{instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.mount.type,parentSchema:schema23.properties.mount,data:data47}];
 return false;
 }
 }
-var valid15 = _errs106 === errors;
+var valid16 = _errs105 === errors;
 }
 else {
-var valid15 = true;
+var valid16 = true;
 }
-if(valid15){
-if(data42.ipc !== undefined){
-let data48 = data42.ipc;
-const _errs108 = errors;
-if(errors === _errs108){
+if(valid16){
+if(data44.pid !== undefined){
+let data48 = data44.pid;
+const _errs107 = errors;
+if(errors === _errs107){
 if(typeof data48 === "string"){
 if(func4(data48) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema20.properties.ipc,data:data48}];
+validate10.errors = [{instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.pid,data:data48}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.ipc.type,parentSchema:schema20.properties.ipc,data:data48}];
+validate10.errors = [{instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.pid.type,parentSchema:schema23.properties.pid,data:data48}];
 return false;
 }
 }
-var valid15 = _errs108 === errors;
+var valid16 = _errs107 === errors;
 }
 else {
-var valid15 = true;
+var valid16 = true;
 }
-if(valid15){
-if(data42.uts !== undefined){
-let data49 = data42.uts;
-const _errs110 = errors;
-if(errors === _errs110){
+if(valid16){
+if(data44.net !== undefined){
+let data49 = data44.net;
+const _errs109 = errors;
+if(errors === _errs109){
 if(typeof data49 === "string"){
 if(func4(data49) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema20.properties.uts,data:data49}];
+validate10.errors = [{instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.net,data:data49}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.uts.type,parentSchema:schema20.properties.uts,data:data49}];
+validate10.errors = [{instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.net.type,parentSchema:schema23.properties.net,data:data49}];
 return false;
 }
 }
-var valid15 = _errs110 === errors;
+var valid16 = _errs109 === errors;
 }
 else {
-var valid15 = true;
+var valid16 = true;
 }
-if(valid15){
-if(data42.cgroup !== undefined){
-let data50 = data42.cgroup;
-const _errs112 = errors;
-if(errors === _errs112){
+if(valid16){
+if(data44.ipc !== undefined){
+let data50 = data44.ipc;
+const _errs111 = errors;
+if(errors === _errs111){
 if(typeof data50 === "string"){
 if(func4(data50) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema20.properties.cgroup,data:data50}];
+validate10.errors = [{instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.ipc,data:data50}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.cgroup.type,parentSchema:schema20.properties.cgroup,data:data50}];
+validate10.errors = [{instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.ipc.type,parentSchema:schema23.properties.ipc,data:data50}];
 return false;
 }
 }
-var valid15 = _errs112 === errors;
+var valid16 = _errs111 === errors;
 }
 else {
-var valid15 = true;
+var valid16 = true;
 }
-if(valid15){
-if(data42.seccomp !== undefined){
-let data51 = data42.seccomp;
-const _errs114 = errors;
-if(errors === _errs114){
+if(valid16){
+if(data44.uts !== undefined){
+let data51 = data44.uts;
+const _errs113 = errors;
+if(errors === _errs113){
 if(typeof data51 === "string"){
 if(func4(data51) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema20.properties.seccomp,data:data51}];
+validate10.errors = [{instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.uts,data:data51}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.seccomp.type,parentSchema:schema20.properties.seccomp,data:data51}];
+validate10.errors = [{instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.uts.type,parentSchema:schema23.properties.uts,data:data51}];
 return false;
 }
 }
-var valid15 = _errs114 === errors;
+var valid16 = _errs113 === errors;
 }
 else {
-var valid15 = true;
+var valid16 = true;
 }
-if(valid15){
-if(data42.no_new_privs !== undefined){
-let data52 = data42.no_new_privs;
-const _errs116 = errors;
-if(errors === _errs116){
+if(valid16){
+if(data44.cgroup !== undefined){
+let data52 = data44.cgroup;
+const _errs115 = errors;
+if(errors === _errs115){
 if(typeof data52 === "string"){
 if(func4(data52) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema20.properties.no_new_privs,data:data52}];
+validate10.errors = [{instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.cgroup,data:data52}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.no_new_privs.type,parentSchema:schema20.properties.no_new_privs,data:data52}];
+validate10.errors = [{instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.cgroup.type,parentSchema:schema23.properties.cgroup,data:data52}];
 return false;
 }
 }
-var valid15 = _errs116 === errors;
+var valid16 = _errs115 === errors;
 }
 else {
-var valid15 = true;
+var valid16 = true;
 }
-if(valid15){
-if(data42.capabilities !== undefined){
-let data53 = data42.capabilities;
-const _errs118 = errors;
-if(errors === _errs118){
+if(valid16){
+if(data44.seccomp !== undefined){
+let data53 = data44.seccomp;
+const _errs117 = errors;
+if(errors === _errs117){
 if(typeof data53 === "string"){
 if(func4(data53) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema20.properties.capabilities,data:data53}];
+validate10.errors = [{instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.seccomp,data:data53}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.capabilities.type,parentSchema:schema20.properties.capabilities,data:data53}];
+validate10.errors = [{instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.seccomp.type,parentSchema:schema23.properties.seccomp,data:data53}];
 return false;
 }
 }
-var valid15 = _errs118 === errors;
+var valid16 = _errs117 === errors;
 }
 else {
-var valid15 = true;
+var valid16 = true;
 }
-if(valid15){
-if(data42.exec_gate !== undefined){
-let data54 = data42.exec_gate;
-const _errs120 = errors;
-if(errors === _errs120){
+if(valid16){
+if(data44.no_new_privs !== undefined){
+let data54 = data44.no_new_privs;
+const _errs119 = errors;
+if(errors === _errs119){
 if(typeof data54 === "string"){
 if(func4(data54) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema20.properties.exec_gate,data:data54}];
+validate10.errors = [{instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.no_new_privs,data:data54}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.exec_gate.type,parentSchema:schema20.properties.exec_gate,data:data54}];
+validate10.errors = [{instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.no_new_privs.type,parentSchema:schema23.properties.no_new_privs,data:data54}];
 return false;
 }
 }
-var valid15 = _errs120 === errors;
+var valid16 = _errs119 === errors;
 }
 else {
-var valid15 = true;
+var valid16 = true;
 }
-if(valid15){
-if(data42.overlay !== undefined){
-let data55 = data42.overlay;
-const _errs122 = errors;
-if(errors === _errs122){
+if(valid16){
+if(data44.capabilities !== undefined){
+let data55 = data44.capabilities;
+const _errs121 = errors;
+if(errors === _errs121){
 if(typeof data55 === "string"){
 if(func4(data55) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema20.properties.overlay,data:data55}];
+validate10.errors = [{instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.capabilities,data:data55}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.properties.overlay.type,parentSchema:schema20.properties.overlay,data:data55}];
+validate10.errors = [{instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.capabilities.type,parentSchema:schema23.properties.capabilities,data:data55}];
 return false;
 }
 }
-var valid15 = _errs122 === errors;
+var valid16 = _errs121 === errors;
 }
 else {
-var valid15 = true;
+var valid16 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema20.type,parentSchema:schema20,data:data42}];
+if(valid16){
+if(data44.exec_gate !== undefined){
+let data56 = data44.exec_gate;
+const _errs123 = errors;
+if(errors === _errs123){
+if(typeof data56 === "string"){
+if(func4(data56) < 1){
+validate10.errors = [{instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.exec_gate,data:data56}];
 return false;
 }
 }
-var valid0 = _errs94 === errors;
+else {
+validate10.errors = [{instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.exec_gate.type,parentSchema:schema23.properties.exec_gate,data:data56}];
+return false;
+}
+}
+var valid16 = _errs123 === errors;
+}
+else {
+var valid16 = true;
+}
+if(valid16){
+if(data44.overlay !== undefined){
+let data57 = data44.overlay;
+const _errs125 = errors;
+if(errors === _errs125){
+if(typeof data57 === "string"){
+if(func4(data57) < 1){
+validate10.errors = [{instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.overlay,data:data57}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.overlay.type,parentSchema:schema23.properties.overlay,data:data57}];
+return false;
+}
+}
+var valid16 = _errs125 === errors;
+}
+else {
+var valid16 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema23.type,parentSchema:schema23,data:data44}];
+return false;
+}
+}
+var valid0 = _errs97 === errors;
 }
 else {
 var valid0 = true;
+}
 }
 }
 }
@@ -10352,7 +10733,7 @@ return validate10;
 
 export const validatePolicyCaseDocument = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"policy-case.schema.json","title":"PolicyCaseDocument","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["verdict","rule"],"properties":{"why":{"type":"string","minLength":1,"maxLength":1024},"command":{"$ref":"shared.schema.json#/definitions/command_line"},"argv":{"$ref":"shared.schema.json#/definitions/argument_list"},"shell":{"type":"string","enum":["sh","bash"]},"cwd":{"anyOf":[{"$ref":"shared.schema.json#/definitions/working_directory"}]},"env":{"$ref":"shared.schema.json#/definitions/environment"},"verdict":{"anyOf":[{"$ref":"shared.schema.json#/definitions/verdict"}]},"rule":{"anyOf":[{"type":"object","additionalProperties":false,"required":["list"],"properties":{"list":{"type":"string","minLength":1},"pattern":{"type":"string","minLength":1},"fragment":{"type":"string"}}},{"type":"null"}]},"warns":{"type":"array","maxItems":256,"items":{"type":"string","minLength":1}}}},{"x-wanted":"exactly one of 'command' and 'argv'","oneOf":[{"required":["command"]},{"required":["argv"]}]}]};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"policy-case.schema.json","title":"PolicyCaseDocument","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["verdict","rule"],"properties":{"why":{"type":"string","minLength":1,"maxLength":1024},"command":{"$ref":"shared.schema.json#/definitions/command_line"},"argv":{"$ref":"shared.schema.json#/definitions/argument_list"},"shell":{"type":"string","enum":["sh","bash"]},"cwd":{"anyOf":[{"$ref":"shared.schema.json#/definitions/working_directory"}]},"env":{"$ref":"shared.schema.json#/definitions/environment"},"require_approval":{"type":"boolean"},"verdict":{"anyOf":[{"$ref":"shared.schema.json#/definitions/verdict"}]},"rule":{"anyOf":[{"type":"object","additionalProperties":false,"required":["list"],"properties":{"list":{"type":"string","minLength":1},"pattern":{"type":"string","minLength":1},"fragment":{"type":"string"}}},{"type":"null"}]},"warns":{"type":"array","maxItems":256,"items":{"type":"string","minLength":1}}}},{"x-wanted":"exactly one of 'command' and 'argv'","oneOf":[{"required":["command"]},{"required":["argv"]}]}]};
 const schema13 = {"title":"CommandLine","type":"string","minLength":1,"maxLength":10485760,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"};
 const schema14 = {"title":"ArgumentList","type":"array","minItems":1,"maxItems":65536,"items":{"type":"string","maxLength":10485760,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"}};
 const schema15 = {"title":"WorkingDirectory","type":"string","maxLength":4095,"pattern":"^/[^\\u0000]*$","x-wanted":"an absolute path (it starts with '/') without NUL"};
@@ -10742,13 +11123,10 @@ vErrors.push(err30);
 errors++;
 }
 }
-if(data.verdict !== undefined){
-let data8 = data.verdict;
-const _errs29 = errors;
-let valid11 = false;
-const _errs30 = errors;
-if(typeof data8 !== "string"){
-const err31 = {instancePath:instancePath+"/verdict",schemaPath:"shared.schema.json#/definitions/verdict/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.type,parentSchema:schema17,data:data8};
+if(data.require_approval !== undefined){
+let data8 = data.require_approval;
+if(typeof data8 !== "boolean"){
+const err31 = {instancePath:instancePath+"/require_approval",schemaPath:"#/allOf/0/properties/require_approval/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.require_approval.type,parentSchema:schema11.allOf[0].properties.require_approval,data:data8};
 if(vErrors === null){
 vErrors = [err31];
 }
@@ -10757,8 +11135,14 @@ vErrors.push(err31);
 }
 errors++;
 }
-if(!(((((((data8 === "allow") || (data8 === "isolate")) || (data8 === "ask")) || (data8 === "deny")) || (data8 === "would_deny")) || (data8 === "would_ask")) || (data8 === "would_isolate"))){
-const err32 = {instancePath:instancePath+"/verdict",schemaPath:"shared.schema.json#/definitions/verdict/enum",keyword:"enum",params:{allowedValues: schema17.enum},message:"must be equal to one of the allowed values",schema:schema17.enum,parentSchema:schema17,data:data8};
+}
+if(data.verdict !== undefined){
+let data9 = data.verdict;
+const _errs31 = errors;
+let valid11 = false;
+const _errs32 = errors;
+if(typeof data9 !== "string"){
+const err32 = {instancePath:instancePath+"/verdict",schemaPath:"shared.schema.json#/definitions/verdict/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.type,parentSchema:schema17,data:data9};
 if(vErrors === null){
 vErrors = [err32];
 }
@@ -10767,10 +11151,8 @@ vErrors.push(err32);
 }
 errors++;
 }
-var _valid1 = _errs30 === errors;
-valid11 = valid11 || _valid1;
-if(!valid11){
-const err33 = {instancePath:instancePath+"/verdict",schemaPath:"#/allOf/0/properties/verdict/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.allOf[0].properties.verdict.anyOf,parentSchema:schema11.allOf[0].properties.verdict,data:data8};
+if(!(((((((data9 === "allow") || (data9 === "isolate")) || (data9 === "ask")) || (data9 === "deny")) || (data9 === "would_deny")) || (data9 === "would_ask")) || (data9 === "would_isolate"))){
+const err33 = {instancePath:instancePath+"/verdict",schemaPath:"shared.schema.json#/definitions/verdict/enum",keyword:"enum",params:{allowedValues: schema17.enum},message:"must be equal to one of the allowed values",schema:schema17.enum,parentSchema:schema17,data:data9};
 if(vErrors === null){
 vErrors = [err33];
 }
@@ -10779,26 +11161,10 @@ vErrors.push(err33);
 }
 errors++;
 }
-else {
-errors = _errs29;
-if(vErrors !== null){
-if(_errs29){
-vErrors.length = _errs29;
-}
-else {
-vErrors = null;
-}
-}
-}
-}
-if(data.rule !== undefined){
-let data9 = data.rule;
-const _errs34 = errors;
-let valid13 = false;
-const _errs35 = errors;
-if(data9 && typeof data9 == "object" && !Array.isArray(data9)){
-if(data9.list === undefined){
-const err34 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf/0/required",keyword:"required",params:{missingProperty: "list"},message:"must have required property '"+"list"+"'",schema:schema11.allOf[0].properties.rule.anyOf[0].required,parentSchema:schema11.allOf[0].properties.rule.anyOf[0],data:data9};
+var _valid1 = _errs32 === errors;
+valid11 = valid11 || _valid1;
+if(!valid11){
+const err34 = {instancePath:instancePath+"/verdict",schemaPath:"#/allOf/0/properties/verdict/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.allOf[0].properties.verdict.anyOf,parentSchema:schema11.allOf[0].properties.verdict,data:data9};
 if(vErrors === null){
 vErrors = [err34];
 }
@@ -10807,9 +11173,26 @@ vErrors.push(err34);
 }
 errors++;
 }
-for(const key3 in data9){
-if(!(((key3 === "list") || (key3 === "pattern")) || (key3 === "fragment"))){
-const err35 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf/0/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.rule.anyOf[0],data:data9};
+else {
+errors = _errs31;
+if(vErrors !== null){
+if(_errs31){
+vErrors.length = _errs31;
+}
+else {
+vErrors = null;
+}
+}
+}
+}
+if(data.rule !== undefined){
+let data10 = data.rule;
+const _errs36 = errors;
+let valid13 = false;
+const _errs37 = errors;
+if(data10 && typeof data10 == "object" && !Array.isArray(data10)){
+if(data10.list === undefined){
+const err35 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf/0/required",keyword:"required",params:{missingProperty: "list"},message:"must have required property '"+"list"+"'",schema:schema11.allOf[0].properties.rule.anyOf[0].required,parentSchema:schema11.allOf[0].properties.rule.anyOf[0],data:data10};
 if(vErrors === null){
 vErrors = [err35];
 }
@@ -10818,12 +11201,9 @@ vErrors.push(err35);
 }
 errors++;
 }
-}
-if(data9.list !== undefined){
-let data10 = data9.list;
-if(typeof data10 === "string"){
-if(func3(data10) < 1){
-const err36 = {instancePath:instancePath+"/rule/list",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/list/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.list,data:data10};
+for(const key3 in data10){
+if(!(((key3 === "list") || (key3 === "pattern")) || (key3 === "fragment"))){
+const err36 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf/0/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.rule.anyOf[0],data:data10};
 if(vErrors === null){
 vErrors = [err36];
 }
@@ -10833,8 +11213,11 @@ vErrors.push(err36);
 errors++;
 }
 }
-else {
-const err37 = {instancePath:instancePath+"/rule/list",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/list/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.rule.anyOf[0].properties.list.type,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.list,data:data10};
+if(data10.list !== undefined){
+let data11 = data10.list;
+if(typeof data11 === "string"){
+if(func3(data11) < 1){
+const err37 = {instancePath:instancePath+"/rule/list",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/list/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.list,data:data11};
 if(vErrors === null){
 vErrors = [err37];
 }
@@ -10844,11 +11227,8 @@ vErrors.push(err37);
 errors++;
 }
 }
-if(data9.pattern !== undefined){
-let data11 = data9.pattern;
-if(typeof data11 === "string"){
-if(func3(data11) < 1){
-const err38 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/pattern/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.pattern,data:data11};
+else {
+const err38 = {instancePath:instancePath+"/rule/list",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/list/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.rule.anyOf[0].properties.list.type,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.list,data:data11};
 if(vErrors === null){
 vErrors = [err38];
 }
@@ -10858,8 +11238,11 @@ vErrors.push(err38);
 errors++;
 }
 }
-else {
-const err39 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.rule.anyOf[0].properties.pattern.type,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.pattern,data:data11};
+if(data10.pattern !== undefined){
+let data12 = data10.pattern;
+if(typeof data12 === "string"){
+if(func3(data12) < 1){
+const err39 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/pattern/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.pattern,data:data12};
 if(vErrors === null){
 vErrors = [err39];
 }
@@ -10869,10 +11252,8 @@ vErrors.push(err39);
 errors++;
 }
 }
-if(data9.fragment !== undefined){
-let data12 = data9.fragment;
-if(typeof data12 !== "string"){
-const err40 = {instancePath:instancePath+"/rule/fragment",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/fragment/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.rule.anyOf[0].properties.fragment.type,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.fragment,data:data12};
+else {
+const err40 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.rule.anyOf[0].properties.pattern.type,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.pattern,data:data12};
 if(vErrors === null){
 vErrors = [err40];
 }
@@ -10882,9 +11263,10 @@ vErrors.push(err40);
 errors++;
 }
 }
-}
-else {
-const err41 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.rule.anyOf[0].type,parentSchema:schema11.allOf[0].properties.rule.anyOf[0],data:data9};
+if(data10.fragment !== undefined){
+let data13 = data10.fragment;
+if(typeof data13 !== "string"){
+const err41 = {instancePath:instancePath+"/rule/fragment",schemaPath:"#/allOf/0/properties/rule/anyOf/0/properties/fragment/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.rule.anyOf[0].properties.fragment.type,parentSchema:schema11.allOf[0].properties.rule.anyOf[0].properties.fragment,data:data13};
 if(vErrors === null){
 vErrors = [err41];
 }
@@ -10893,12 +11275,10 @@ vErrors.push(err41);
 }
 errors++;
 }
-var _valid2 = _errs35 === errors;
-valid13 = valid13 || _valid2;
-if(!valid13){
-const _errs44 = errors;
-if(data9 !== null){
-const err42 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.allOf[0].properties.rule.anyOf[1].type,parentSchema:schema11.allOf[0].properties.rule.anyOf[1],data:data9};
+}
+}
+else {
+const err42 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.rule.anyOf[0].type,parentSchema:schema11.allOf[0].properties.rule.anyOf[0],data:data10};
 if(vErrors === null){
 vErrors = [err42];
 }
@@ -10907,11 +11287,12 @@ vErrors.push(err42);
 }
 errors++;
 }
-var _valid2 = _errs44 === errors;
+var _valid2 = _errs37 === errors;
 valid13 = valid13 || _valid2;
-}
 if(!valid13){
-const err43 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.allOf[0].properties.rule.anyOf,parentSchema:schema11.allOf[0].properties.rule,data:data9};
+const _errs46 = errors;
+if(data10 !== null){
+const err43 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.allOf[0].properties.rule.anyOf[1].type,parentSchema:schema11.allOf[0].properties.rule.anyOf[1],data:data10};
 if(vErrors === null){
 vErrors = [err43];
 }
@@ -10920,23 +11301,11 @@ vErrors.push(err43);
 }
 errors++;
 }
-else {
-errors = _errs34;
-if(vErrors !== null){
-if(_errs34){
-vErrors.length = _errs34;
+var _valid2 = _errs46 === errors;
+valid13 = valid13 || _valid2;
 }
-else {
-vErrors = null;
-}
-}
-}
-}
-if(data.warns !== undefined){
-let data13 = data.warns;
-if(Array.isArray(data13)){
-if(data13.length > 256){
-const err44 = {instancePath:instancePath+"/warns",schemaPath:"#/allOf/0/properties/warns/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items",schema:256,parentSchema:schema11.allOf[0].properties.warns,data:data13};
+if(!valid13){
+const err44 = {instancePath:instancePath+"/rule",schemaPath:"#/allOf/0/properties/rule/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.allOf[0].properties.rule.anyOf,parentSchema:schema11.allOf[0].properties.rule,data:data10};
 if(vErrors === null){
 vErrors = [err44];
 }
@@ -10945,12 +11314,23 @@ vErrors.push(err44);
 }
 errors++;
 }
-const len1 = data13.length;
-for(let i1=0; i1<len1; i1++){
-let data14 = data13[i1];
-if(typeof data14 === "string"){
-if(func3(data14) < 1){
-const err45 = {instancePath:instancePath+"/warns/" + i1,schemaPath:"#/allOf/0/properties/warns/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.warns.items,data:data14};
+else {
+errors = _errs36;
+if(vErrors !== null){
+if(_errs36){
+vErrors.length = _errs36;
+}
+else {
+vErrors = null;
+}
+}
+}
+}
+if(data.warns !== undefined){
+let data14 = data.warns;
+if(Array.isArray(data14)){
+if(data14.length > 256){
+const err45 = {instancePath:instancePath+"/warns",schemaPath:"#/allOf/0/properties/warns/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items",schema:256,parentSchema:schema11.allOf[0].properties.warns,data:data14};
 if(vErrors === null){
 vErrors = [err45];
 }
@@ -10959,9 +11339,12 @@ vErrors.push(err45);
 }
 errors++;
 }
-}
-else {
-const err46 = {instancePath:instancePath+"/warns/" + i1,schemaPath:"#/allOf/0/properties/warns/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.warns.items.type,parentSchema:schema11.allOf[0].properties.warns.items,data:data14};
+const len1 = data14.length;
+for(let i1=0; i1<len1; i1++){
+let data15 = data14[i1];
+if(typeof data15 === "string"){
+if(func3(data15) < 1){
+const err46 = {instancePath:instancePath+"/warns/" + i1,schemaPath:"#/allOf/0/properties/warns/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.warns.items,data:data15};
 if(vErrors === null){
 vErrors = [err46];
 }
@@ -10971,9 +11354,8 @@ vErrors.push(err46);
 errors++;
 }
 }
-}
 else {
-const err47 = {instancePath:instancePath+"/warns",schemaPath:"#/allOf/0/properties/warns/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.warns.type,parentSchema:schema11.allOf[0].properties.warns,data:data13};
+const err47 = {instancePath:instancePath+"/warns/" + i1,schemaPath:"#/allOf/0/properties/warns/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.warns.items.type,parentSchema:schema11.allOf[0].properties.warns.items,data:data15};
 if(vErrors === null){
 vErrors = [err47];
 }
@@ -10985,7 +11367,7 @@ errors++;
 }
 }
 else {
-const err48 = {instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].type,parentSchema:schema11.allOf[0],data};
+const err48 = {instancePath:instancePath+"/warns",schemaPath:"#/allOf/0/properties/warns/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.warns.type,parentSchema:schema11.allOf[0].properties.warns,data:data14};
 if(vErrors === null){
 vErrors = [err48];
 }
@@ -10994,13 +11376,10 @@ vErrors.push(err48);
 }
 errors++;
 }
-const _errs51 = errors;
-let valid17 = false;
-let passing0 = null;
-const _errs52 = errors;
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.command === undefined){
-const err49 = {instancePath,schemaPath:"#/allOf/1/oneOf/0/required",keyword:"required",params:{missingProperty: "command"},message:"must have required property '"+"command"+"'",schema:schema11.allOf[1].oneOf[0].required,parentSchema:schema11.allOf[1].oneOf[0],data};
+}
+}
+else {
+const err49 = {instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].type,parentSchema:schema11.allOf[0],data};
 if(vErrors === null){
 vErrors = [err49];
 }
@@ -11009,16 +11388,13 @@ vErrors.push(err49);
 }
 errors++;
 }
-}
-var _valid3 = _errs52 === errors;
-if(_valid3){
-valid17 = true;
-passing0 = 0;
-}
 const _errs53 = errors;
+let valid17 = false;
+let passing0 = null;
+const _errs54 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.argv === undefined){
-const err50 = {instancePath,schemaPath:"#/allOf/1/oneOf/1/required",keyword:"required",params:{missingProperty: "argv"},message:"must have required property '"+"argv"+"'",schema:schema11.allOf[1].oneOf[1].required,parentSchema:schema11.allOf[1].oneOf[1],data};
+if(data.command === undefined){
+const err50 = {instancePath,schemaPath:"#/allOf/1/oneOf/0/required",keyword:"required",params:{missingProperty: "command"},message:"must have required property '"+"command"+"'",schema:schema11.allOf[1].oneOf[0].required,parentSchema:schema11.allOf[1].oneOf[0],data};
 if(vErrors === null){
 vErrors = [err50];
 }
@@ -11028,7 +11404,25 @@ vErrors.push(err50);
 errors++;
 }
 }
-var _valid3 = _errs53 === errors;
+var _valid3 = _errs54 === errors;
+if(_valid3){
+valid17 = true;
+passing0 = 0;
+}
+const _errs55 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.argv === undefined){
+const err51 = {instancePath,schemaPath:"#/allOf/1/oneOf/1/required",keyword:"required",params:{missingProperty: "argv"},message:"must have required property '"+"argv"+"'",schema:schema11.allOf[1].oneOf[1].required,parentSchema:schema11.allOf[1].oneOf[1],data};
+if(vErrors === null){
+vErrors = [err51];
+}
+else {
+vErrors.push(err51);
+}
+errors++;
+}
+}
+var _valid3 = _errs55 === errors;
 if(_valid3 && valid17){
 valid17 = false;
 passing0 = [passing0, 1];
@@ -11040,20 +11434,20 @@ passing0 = 1;
 }
 }
 if(!valid17){
-const err51 = {instancePath,schemaPath:"#/allOf/1/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf",schema:schema11.allOf[1].oneOf,parentSchema:schema11.allOf[1],data};
+const err52 = {instancePath,schemaPath:"#/allOf/1/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf",schema:schema11.allOf[1].oneOf,parentSchema:schema11.allOf[1],data};
 if(vErrors === null){
-vErrors = [err51];
+vErrors = [err52];
 }
 else {
-vErrors.push(err51);
+vErrors.push(err52);
 }
 errors++;
 }
 else {
-errors = _errs51;
+errors = _errs53;
 if(vErrors !== null){
-if(_errs51){
-vErrors.length = _errs51;
+if(_errs53){
+vErrors.length = _errs53;
 }
 else {
 vErrors = null;
@@ -11300,29 +11694,32 @@ return validate10;
 
 export const validatePolicyDocument = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"policy.schema.json","title":"PolicyDocument","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["id","name"],"properties":{"id":{"$ref":"shared.schema.json#/definitions/policy_name"},"name":{"type":"string","minLength":1,"maxLength":256},"mode":{"$ref":"shared.schema.json#/definitions/policy_mode"},"selectable":{"type":"boolean"},"fs":{"type":"object","additionalProperties":false,"properties":{"read":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_scope"}},"deny_read":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"write":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_scope"}},"deny_write":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}}}},"net":{"type":"object","additionalProperties":false,"properties":{"allowed":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/net_name"}},"dns":{"type":"object","additionalProperties":false,"properties":{"pinned":{"type":"boolean"},"refresh_secs":{"type":"integer","minimum":1,"maximum":86400},"servers":{"type":"array","minItems":1,"maxItems":16,"items":{"type":"string","maxLength":64,"pattern":"^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$","x-wanted":"an address with a port, such as 127.0.0.1:5353"}}}},"egress_budget":{"type":"object","additionalProperties":false,"properties":{"bytes_per_sec":{"type":"integer","minimum":1,"maximum":9007199254740991},"total_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}}}},"commands":{"type":"object","additionalProperties":false,"properties":{"allowed":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"denied":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"isolated":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"ask":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"warn":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"opaque":{"type":"string","enum":["deny","ask","isolate","allow"]},"memory_programs":{"type":"string","enum":["allow","deny"]},"shell_operators":{"type":"boolean"}}},"world":{"type":"object","additionalProperties":false,"properties":{"reuse_session":{"type":"boolean"},"isolate_network":{"type":"boolean"},"enable_preload":{"type":"boolean"},"seccomp":{"type":"string","enum":["enforce","log"]},"require":{"type":"array","maxItems":12,"items":{"$ref":"shared.schema.json#/definitions/isolation_part"}},"limits":{"type":"object","additionalProperties":false,"properties":{"cpu":{"type":"string","maxLength":16,"pattern":"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$","x-wanted":"CPUs such as \"2\", \"0.5\" or \"500m\", in quotes"},"memory":{"$ref":"#/definitions/size"},"pids":{"type":"integer","minimum":1,"maximum":4194304},"disk":{"$ref":"#/definitions/size"}}},"env":{"type":"array","maxItems":1024,"items":{"type":"string","maxLength":1024,"pattern":"^[^=\\s\\u0000]+$","x-wanted":"the name of a variable"}},"publish":{"type":"array","maxItems":1024,"items":{"type":"integer","minimum":1,"maximum":65535}}}},"approval":{"type":"object","additionalProperties":false,"properties":{"interactive":{"type":"boolean"},"require":{"type":"boolean"},"auto_approve":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_pattern"}},"preview":{"type":"string","enum":["auto","off"]},"timeout_secs":{"type":"integer","minimum":1,"maximum":86400}}},"budgets":{"type":"object","additionalProperties":false,"properties":{"window":{"type":"string","maxLength":16,"pattern":"^[1-9][0-9]*[smhd]$","x-wanted":"a duration such as 30m, 24h or 7d"},"default":{"$ref":"shared.schema.json#/definitions/budget_limits"},"shared":{"$ref":"shared.schema.json#/definitions/budget_limits"}}},"changes":{"type":"object","additionalProperties":false,"properties":{"apply":{"type":"string","enum":["operator","agent"]},"auto_apply":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}}}},"shims":{"type":"object","additionalProperties":false,"properties":{"offline":{"type":"string","enum":["pass","deny"]}}},"privacy":{"type":"object","additionalProperties":false,"properties":{"ignore_paths":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"hash_code_only":{"type":"boolean"},"index_user_docs":{"type":"boolean"}}}}},{"if":{"required":["world"],"properties":{"world":{"type":"object","required":["isolate_network"],"properties":{"isolate_network":{"const":false}}}}},"then":{"properties":{"net":{"type":"object","properties":{"allowed":{"not":{},"x-wanted":"absent while world.isolate_network is false (the host's network has no list)"}}}}}}],"definitions":{"path_scope":{"title":"PathScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$","x-wanted":"a path or path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"},"path_glob":{"title":"PathGlob","type":"string","minLength":1,"maxLength":4095,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"},"net_name":{"title":"NetName","type":"string","maxLength":261,"pattern":"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$","x-wanted":"a host name, *.name, name:port, a CIDR or one of @npm @pip @cargo @go @gem @apt @git"},"command_pattern":{"title":"CommandPattern","type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},"command_rule":{"title":"CommandRule","anyOf":[{"type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{"pattern":{"$ref":"#/definitions/command_pattern"},"match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"not_match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"reason":{"type":"string","maxLength":1024}}}]},"size":{"title":"Size","type":"string","maxLength":24,"pattern":"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$","x-wanted":"a size such as \"2Gi\" or \"512Mi\", in quotes"}}};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"policy.schema.json","title":"PolicyDocument","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["id","name"],"properties":{"id":{"$ref":"shared.schema.json#/definitions/policy_name"},"name":{"type":"string","minLength":1,"maxLength":256},"mode":{"$ref":"shared.schema.json#/definitions/policy_mode"},"selectable":{"type":"boolean"},"fs":{"type":"object","additionalProperties":false,"properties":{"read":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_scope"}},"deny_read":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"write":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_scope"}},"deny_write":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"scratch":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/folder_scope"}}}},"net":{"type":"object","additionalProperties":false,"properties":{"allowed":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/net_name"}},"dns":{"type":"object","additionalProperties":false,"properties":{"pinned":{"type":"boolean"},"refresh_secs":{"type":"integer","minimum":1,"maximum":86400},"servers":{"type":"array","minItems":1,"maxItems":16,"items":{"type":"string","maxLength":64,"pattern":"^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$","x-wanted":"an address with a port, such as 127.0.0.1:5353"}}}},"egress_budget":{"type":"object","additionalProperties":false,"properties":{"bytes_per_sec":{"type":"integer","minimum":1,"maximum":9007199254740991},"total_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}}}},"commands":{"type":"object","additionalProperties":false,"properties":{"allowed":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"denied":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"isolated":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"ask":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"warn":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"opaque":{"type":"string","enum":["deny","ask","isolate","allow"]},"memory_programs":{"type":"string","enum":["allow","deny"]},"shell_operators":{"type":"boolean"}}},"world":{"type":"object","additionalProperties":false,"properties":{"reuse_session":{"type":"boolean"},"isolate_network":{"type":"boolean"},"enable_preload":{"type":"boolean"},"seccomp":{"type":"string","enum":["enforce","log"]},"require":{"type":"array","maxItems":12,"items":{"$ref":"shared.schema.json#/definitions/isolation_part"}},"limits":{"type":"object","additionalProperties":false,"properties":{"cpu":{"type":"string","maxLength":16,"pattern":"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$","x-wanted":"CPUs such as \"2\", \"0.5\" or \"500m\", in quotes"},"memory":{"$ref":"#/definitions/size"},"pids":{"type":"integer","minimum":1,"maximum":4194304},"disk":{"$ref":"#/definitions/size"}}},"env":{"type":"array","maxItems":1024,"items":{"type":"string","maxLength":1024,"pattern":"^[^=\\s\\u0000]+$","x-wanted":"the name of a variable"}},"publish":{"type":"array","maxItems":1024,"items":{"type":"integer","minimum":1,"maximum":65535}},"sockets":{"type":"array","maxItems":16,"items":{"type":"string","maxLength":1024,"pattern":"^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$","x-wanted":"ssh-agent, gpg-agent, or an absolute path"}}}},"approval":{"type":"object","additionalProperties":false,"properties":{"interactive":{"type":"boolean"},"require":{"type":"boolean"},"auto_approve":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_pattern"}},"preview":{"type":"string","enum":["auto","off"]},"timeout_secs":{"type":"integer","minimum":1,"maximum":86400}}},"budgets":{"type":"object","additionalProperties":false,"properties":{"window":{"type":"string","maxLength":16,"pattern":"^[1-9][0-9]*[smhd]$","x-wanted":"a duration such as 30m, 24h or 7d"},"default":{"$ref":"shared.schema.json#/definitions/budget_limits"},"shared":{"$ref":"shared.schema.json#/definitions/budget_limits"}}},"changes":{"type":"object","additionalProperties":false,"properties":{"apply":{"type":"string","enum":["operator","agent"]},"auto_apply":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}}}},"shims":{"type":"object","additionalProperties":false,"properties":{"offline":{"type":"string","enum":["pass","deny"]}}},"privacy":{"type":"object","additionalProperties":false,"properties":{"ignore_paths":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"hash_code_only":{"type":"boolean"},"index_user_docs":{"type":"boolean"}}}}},{"if":{"required":["world"],"properties":{"world":{"type":"object","required":["isolate_network"],"properties":{"isolate_network":{"const":false}}}}},"then":{"properties":{"net":{"type":"object","properties":{"allowed":{"not":{},"x-wanted":"absent while world.isolate_network is false (the host's network has no list)"}}}}}}],"definitions":{"path_scope":{"title":"PathScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$","x-wanted":"a path or path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"},"folder_scope":{"title":"FolderScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$","x-wanted":"path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"},"path_glob":{"title":"PathGlob","type":"string","minLength":1,"maxLength":4095,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"},"net_name":{"title":"NetName","type":"string","maxLength":261,"pattern":"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$","x-wanted":"a host name, *.name, name:port, a CIDR or one of @npm @pip @cargo @go @gem @apt @git"},"command_pattern":{"title":"CommandPattern","type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},"command_rule":{"title":"CommandRule","anyOf":[{"type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{"pattern":{"$ref":"#/definitions/command_pattern"},"match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"not_match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"reason":{"type":"string","maxLength":1024}}}]},"size":{"title":"Size","type":"string","maxLength":24,"pattern":"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$","x-wanted":"a size such as \"2Gi\" or \"512Mi\", in quotes"}}};
 const schema13 = {"title":"PolicyName","type":"string","maxLength":128,"pattern":"^[a-z0-9-]+$","x-wanted":"lower-case letters, digits and '-'"};
 const schema14 = {"title":"PolicyMode","type":"string","enum":["observe","enforce"]};
 const schema15 = {"title":"PathScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$","x-wanted":"a path or path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"};
 const schema16 = {"title":"PathGlob","type":"string","minLength":1,"maxLength":4095,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"};
-const schema19 = {"title":"NetName","type":"string","maxLength":261,"pattern":"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$","x-wanted":"a host name, *.name, name:port, a CIDR or one of @npm @pip @cargo @go @gem @apt @git"};
-const schema22 = {"title":"IsolationPart","type":"string","enum":["user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"]};
-const schema23 = {"title":"Size","type":"string","maxLength":24,"pattern":"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$","x-wanted":"a size such as \"2Gi\" or \"512Mi\", in quotes"};
-const schema21 = {"title":"CommandPattern","type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"};
-const schema26 = {"title":"BudgetLimits","type":"object","additionalProperties":false,"properties":{"max_execs":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_runtime_ms":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_egress_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}};
+const schema19 = {"title":"FolderScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$","x-wanted":"path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"};
+const schema20 = {"title":"NetName","type":"string","maxLength":261,"pattern":"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$","x-wanted":"a host name, *.name, name:port, a CIDR or one of @npm @pip @cargo @go @gem @apt @git"};
+const schema23 = {"title":"IsolationPart","type":"string","enum":["user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"]};
+const schema24 = {"title":"Size","type":"string","maxLength":24,"pattern":"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$","x-wanted":"a size such as \"2Gi\" or \"512Mi\", in quotes"};
+const schema22 = {"title":"CommandPattern","type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"};
+const schema27 = {"title":"BudgetLimits","type":"object","additionalProperties":false,"properties":{"max_execs":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_runtime_ms":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_egress_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}};
 const func2 = Object.prototype.hasOwnProperty;
 const func3 = codePointLength;
 const pattern0 = new RegExp("^[a-z0-9-]+$", "u");
 const pattern1 = new RegExp("^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$", "u");
 const pattern2 = new RegExp("^[^\\u0000]*$", "u");
-const pattern5 = new RegExp("^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$", "u");
-const pattern6 = new RegExp("^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$", "u");
-const pattern9 = new RegExp("^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$", "u");
-const pattern10 = new RegExp("^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$", "u");
-const pattern12 = new RegExp("^[^=\\s\\u0000]+$", "u");
-const pattern7 = new RegExp("^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$", "u");
-const pattern14 = new RegExp("^[1-9][0-9]*[smhd]$", "u");
-const schema20 = {"title":"CommandRule","anyOf":[{"type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{"pattern":{"$ref":"#/definitions/command_pattern"},"match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"not_match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"reason":{"type":"string","maxLength":1024}}}]};
+const pattern5 = new RegExp("^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$", "u");
+const pattern6 = new RegExp("^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$", "u");
+const pattern7 = new RegExp("^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$", "u");
+const pattern10 = new RegExp("^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$", "u");
+const pattern11 = new RegExp("^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$", "u");
+const pattern13 = new RegExp("^[^=\\s\\u0000]+$", "u");
+const pattern14 = new RegExp("^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$", "u");
+const pattern8 = new RegExp("^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$", "u");
+const pattern16 = new RegExp("^[1-9][0-9]*[smhd]$", "u");
+const schema21 = {"title":"CommandRule","anyOf":[{"type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{"pattern":{"$ref":"#/definitions/command_pattern"},"match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"not_match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"reason":{"type":"string","maxLength":1024}}}]};
 
 function validate12(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -11332,7 +11729,7 @@ let valid0 = false;
 const _errs1 = errors;
 if(typeof data === "string"){
 if(func3(data) > 4096){
-const err0 = {instancePath,schemaPath:"#/anyOf/0/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema20.anyOf[0],data};
+const err0 = {instancePath,schemaPath:"#/anyOf/0/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema21.anyOf[0],data};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -11341,8 +11738,8 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(!pattern7.test(data)){
-const err1 = {instancePath,schemaPath:"#/anyOf/0/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"+"\"",schema:"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$",parentSchema:schema20.anyOf[0],data};
+if(!pattern8.test(data)){
+const err1 = {instancePath,schemaPath:"#/anyOf/0/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"+"\"",schema:"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$",parentSchema:schema21.anyOf[0],data};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -11353,7 +11750,7 @@ errors++;
 }
 }
 else {
-const err2 = {instancePath,schemaPath:"#/anyOf/0/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.anyOf[0].type,parentSchema:schema20.anyOf[0],data};
+const err2 = {instancePath,schemaPath:"#/anyOf/0/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.anyOf[0].type,parentSchema:schema21.anyOf[0],data};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -11368,7 +11765,7 @@ if(!valid0){
 const _errs3 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
 if(data.pattern === undefined){
-const err3 = {instancePath,schemaPath:"#/anyOf/1/required",keyword:"required",params:{missingProperty: "pattern"},message:"must have required property '"+"pattern"+"'",schema:schema20.anyOf[1].required,parentSchema:schema20.anyOf[1],data};
+const err3 = {instancePath,schemaPath:"#/anyOf/1/required",keyword:"required",params:{missingProperty: "pattern"},message:"must have required property '"+"pattern"+"'",schema:schema21.anyOf[1].required,parentSchema:schema21.anyOf[1],data};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -11379,7 +11776,7 @@ errors++;
 }
 for(const key0 in data){
 if(!((((key0 === "pattern") || (key0 === "match")) || (key0 === "not_match")) || (key0 === "reason"))){
-const err4 = {instancePath,schemaPath:"#/anyOf/1/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema20.anyOf[1],data};
+const err4 = {instancePath,schemaPath:"#/anyOf/1/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema21.anyOf[1],data};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -11393,7 +11790,7 @@ if(data.pattern !== undefined){
 let data0 = data.pattern;
 if(typeof data0 === "string"){
 if(func3(data0) > 4096){
-const err5 = {instancePath:instancePath+"/pattern",schemaPath:"#/definitions/command_pattern/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema21,data:data0};
+const err5 = {instancePath:instancePath+"/pattern",schemaPath:"#/definitions/command_pattern/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema22,data:data0};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -11402,8 +11799,8 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(!pattern7.test(data0)){
-const err6 = {instancePath:instancePath+"/pattern",schemaPath:"#/definitions/command_pattern/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"+"\"",schema:"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$",parentSchema:schema21,data:data0};
+if(!pattern8.test(data0)){
+const err6 = {instancePath:instancePath+"/pattern",schemaPath:"#/definitions/command_pattern/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"+"\"",schema:"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$",parentSchema:schema22,data:data0};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -11414,7 +11811,7 @@ errors++;
 }
 }
 else {
-const err7 = {instancePath:instancePath+"/pattern",schemaPath:"#/definitions/command_pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.type,parentSchema:schema21,data:data0};
+const err7 = {instancePath:instancePath+"/pattern",schemaPath:"#/definitions/command_pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.type,parentSchema:schema22,data:data0};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -11428,7 +11825,7 @@ if(data.match !== undefined){
 let data1 = data.match;
 if(Array.isArray(data1)){
 if(data1.length > 256){
-const err8 = {instancePath:instancePath+"/match",schemaPath:"#/anyOf/1/properties/match/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items",schema:256,parentSchema:schema20.anyOf[1].properties.match,data:data1};
+const err8 = {instancePath:instancePath+"/match",schemaPath:"#/anyOf/1/properties/match/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items",schema:256,parentSchema:schema21.anyOf[1].properties.match,data:data1};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -11442,7 +11839,7 @@ for(let i0=0; i0<len0; i0++){
 let data2 = data1[i0];
 if(typeof data2 === "string"){
 if(func3(data2) > 4096){
-const err9 = {instancePath:instancePath+"/match/" + i0,schemaPath:"#/anyOf/1/properties/match/items/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema20.anyOf[1].properties.match.items,data:data2};
+const err9 = {instancePath:instancePath+"/match/" + i0,schemaPath:"#/anyOf/1/properties/match/items/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema21.anyOf[1].properties.match.items,data:data2};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -11453,7 +11850,7 @@ errors++;
 }
 }
 else {
-const err10 = {instancePath:instancePath+"/match/" + i0,schemaPath:"#/anyOf/1/properties/match/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.anyOf[1].properties.match.items.type,parentSchema:schema20.anyOf[1].properties.match.items,data:data2};
+const err10 = {instancePath:instancePath+"/match/" + i0,schemaPath:"#/anyOf/1/properties/match/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.anyOf[1].properties.match.items.type,parentSchema:schema21.anyOf[1].properties.match.items,data:data2};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -11465,7 +11862,7 @@ errors++;
 }
 }
 else {
-const err11 = {instancePath:instancePath+"/match",schemaPath:"#/anyOf/1/properties/match/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema20.anyOf[1].properties.match.type,parentSchema:schema20.anyOf[1].properties.match,data:data1};
+const err11 = {instancePath:instancePath+"/match",schemaPath:"#/anyOf/1/properties/match/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema21.anyOf[1].properties.match.type,parentSchema:schema21.anyOf[1].properties.match,data:data1};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -11479,7 +11876,7 @@ if(data.not_match !== undefined){
 let data3 = data.not_match;
 if(Array.isArray(data3)){
 if(data3.length > 256){
-const err12 = {instancePath:instancePath+"/not_match",schemaPath:"#/anyOf/1/properties/not_match/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items",schema:256,parentSchema:schema20.anyOf[1].properties.not_match,data:data3};
+const err12 = {instancePath:instancePath+"/not_match",schemaPath:"#/anyOf/1/properties/not_match/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items",schema:256,parentSchema:schema21.anyOf[1].properties.not_match,data:data3};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -11493,7 +11890,7 @@ for(let i1=0; i1<len1; i1++){
 let data4 = data3[i1];
 if(typeof data4 === "string"){
 if(func3(data4) > 4096){
-const err13 = {instancePath:instancePath+"/not_match/" + i1,schemaPath:"#/anyOf/1/properties/not_match/items/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema20.anyOf[1].properties.not_match.items,data:data4};
+const err13 = {instancePath:instancePath+"/not_match/" + i1,schemaPath:"#/anyOf/1/properties/not_match/items/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema21.anyOf[1].properties.not_match.items,data:data4};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -11504,7 +11901,7 @@ errors++;
 }
 }
 else {
-const err14 = {instancePath:instancePath+"/not_match/" + i1,schemaPath:"#/anyOf/1/properties/not_match/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.anyOf[1].properties.not_match.items.type,parentSchema:schema20.anyOf[1].properties.not_match.items,data:data4};
+const err14 = {instancePath:instancePath+"/not_match/" + i1,schemaPath:"#/anyOf/1/properties/not_match/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.anyOf[1].properties.not_match.items.type,parentSchema:schema21.anyOf[1].properties.not_match.items,data:data4};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -11516,7 +11913,7 @@ errors++;
 }
 }
 else {
-const err15 = {instancePath:instancePath+"/not_match",schemaPath:"#/anyOf/1/properties/not_match/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema20.anyOf[1].properties.not_match.type,parentSchema:schema20.anyOf[1].properties.not_match,data:data3};
+const err15 = {instancePath:instancePath+"/not_match",schemaPath:"#/anyOf/1/properties/not_match/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema21.anyOf[1].properties.not_match.type,parentSchema:schema21.anyOf[1].properties.not_match,data:data3};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -11530,7 +11927,7 @@ if(data.reason !== undefined){
 let data5 = data.reason;
 if(typeof data5 === "string"){
 if(func3(data5) > 1024){
-const err16 = {instancePath:instancePath+"/reason",schemaPath:"#/anyOf/1/properties/reason/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema20.anyOf[1].properties.reason,data:data5};
+const err16 = {instancePath:instancePath+"/reason",schemaPath:"#/anyOf/1/properties/reason/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema21.anyOf[1].properties.reason,data:data5};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -11541,7 +11938,7 @@ errors++;
 }
 }
 else {
-const err17 = {instancePath:instancePath+"/reason",schemaPath:"#/anyOf/1/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.anyOf[1].properties.reason.type,parentSchema:schema20.anyOf[1].properties.reason,data:data5};
+const err17 = {instancePath:instancePath+"/reason",schemaPath:"#/anyOf/1/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.anyOf[1].properties.reason.type,parentSchema:schema21.anyOf[1].properties.reason,data:data5};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -11553,7 +11950,7 @@ errors++;
 }
 }
 else {
-const err18 = {instancePath,schemaPath:"#/anyOf/1/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema20.anyOf[1].type,parentSchema:schema20.anyOf[1],data};
+const err18 = {instancePath,schemaPath:"#/anyOf/1/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema21.anyOf[1].type,parentSchema:schema21.anyOf[1],data};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -11566,7 +11963,7 @@ var _valid0 = _errs3 === errors;
 valid0 = valid0 || _valid0;
 }
 if(!valid0){
-const err19 = {instancePath,schemaPath:"#/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema20.anyOf,parentSchema:schema20,data};
+const err19 = {instancePath,schemaPath:"#/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema21.anyOf,parentSchema:schema21,data};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -11748,7 +12145,7 @@ if(data.fs !== undefined){
 let data4 = data.fs;
 if(data4 && typeof data4 == "object" && !Array.isArray(data4)){
 for(const key1 in data4){
-if(!((((key1 === "read") || (key1 === "deny_read")) || (key1 === "write")) || (key1 === "deny_write"))){
+if(!(((((key1 === "read") || (key1 === "deny_read")) || (key1 === "write")) || (key1 === "deny_write")) || (key1 === "scratch"))){
 const err13 = {instancePath:instancePath+"/fs",schemaPath:"#/allOf/0/properties/fs/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.fs,data:data4};
 if(vErrors === null){
 vErrors = [err13];
@@ -12043,9 +12440,11 @@ vErrors.push(err37);
 errors++;
 }
 }
-}
-else {
-const err38 = {instancePath:instancePath+"/fs",schemaPath:"#/allOf/0/properties/fs/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.fs.type,parentSchema:schema11.allOf[0].properties.fs,data:data4};
+if(data4.scratch !== undefined){
+let data13 = data4.scratch;
+if(Array.isArray(data13)){
+if(data13.length > 4096){
+const err38 = {instancePath:instancePath+"/fs/scratch",schemaPath:"#/allOf/0/properties/fs/properties/scratch/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.fs.properties.scratch,data:data13};
 if(vErrors === null){
 vErrors = [err38];
 }
@@ -12054,13 +12453,12 @@ vErrors.push(err38);
 }
 errors++;
 }
-}
-if(data.net !== undefined){
-let data13 = data.net;
-if(data13 && typeof data13 == "object" && !Array.isArray(data13)){
-for(const key2 in data13){
-if(!(((key2 === "allowed") || (key2 === "dns")) || (key2 === "egress_budget"))){
-const err39 = {instancePath:instancePath+"/net",schemaPath:"#/allOf/0/properties/net/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.net,data:data13};
+const len4 = data13.length;
+for(let i4=0; i4<len4; i4++){
+let data14 = data13[i4];
+if(typeof data14 === "string"){
+if(func3(data14) > 4095){
+const err39 = {instancePath:instancePath+"/fs/scratch/" + i4,schemaPath:"#/definitions/folder_scope/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema19,data:data14};
 if(vErrors === null){
 vErrors = [err39];
 }
@@ -12069,12 +12467,8 @@ vErrors.push(err39);
 }
 errors++;
 }
-}
-if(data13.allowed !== undefined){
-let data14 = data13.allowed;
-if(Array.isArray(data14)){
-if(data14.length > 4096){
-const err40 = {instancePath:instancePath+"/net/allowed",schemaPath:"#/allOf/0/properties/net/properties/allowed/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.net.properties.allowed,data:data14};
+if(func3(data14) < 1){
+const err40 = {instancePath:instancePath+"/fs/scratch/" + i4,schemaPath:"#/definitions/folder_scope/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19,data:data14};
 if(vErrors === null){
 vErrors = [err40];
 }
@@ -12083,12 +12477,8 @@ vErrors.push(err40);
 }
 errors++;
 }
-const len4 = data14.length;
-for(let i4=0; i4<len4; i4++){
-let data15 = data14[i4];
-if(typeof data15 === "string"){
-if(func3(data15) > 261){
-const err41 = {instancePath:instancePath+"/net/allowed/" + i4,schemaPath:"#/definitions/net_name/maxLength",keyword:"maxLength",params:{limit: 261},message:"must NOT have more than 261 characters",schema:261,parentSchema:schema19,data:data15};
+if(!pattern5.test(data14)){
+const err41 = {instancePath:instancePath+"/fs/scratch/" + i4,schemaPath:"#/definitions/folder_scope/pattern",keyword:"pattern",params:{pattern: "^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$"},message:"must match pattern \""+"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$"+"\"",schema:"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$",parentSchema:schema19,data:data14};
 if(vErrors === null){
 vErrors = [err41];
 }
@@ -12097,8 +12487,9 @@ vErrors.push(err41);
 }
 errors++;
 }
-if(!pattern5.test(data15)){
-const err42 = {instancePath:instancePath+"/net/allowed/" + i4,schemaPath:"#/definitions/net_name/pattern",keyword:"pattern",params:{pattern: "^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$"},message:"must match pattern \""+"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$"+"\"",schema:"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$",parentSchema:schema19,data:data15};
+}
+else {
+const err42 = {instancePath:instancePath+"/fs/scratch/" + i4,schemaPath:"#/definitions/folder_scope/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.type,parentSchema:schema19,data:data14};
 if(vErrors === null){
 vErrors = [err42];
 }
@@ -12108,8 +12499,9 @@ vErrors.push(err42);
 errors++;
 }
 }
+}
 else {
-const err43 = {instancePath:instancePath+"/net/allowed/" + i4,schemaPath:"#/definitions/net_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.type,parentSchema:schema19,data:data15};
+const err43 = {instancePath:instancePath+"/fs/scratch",schemaPath:"#/allOf/0/properties/fs/properties/scratch/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.fs.properties.scratch.type,parentSchema:schema11.allOf[0].properties.fs.properties.scratch,data:data13};
 if(vErrors === null){
 vErrors = [err43];
 }
@@ -12121,7 +12513,7 @@ errors++;
 }
 }
 else {
-const err44 = {instancePath:instancePath+"/net/allowed",schemaPath:"#/allOf/0/properties/net/properties/allowed/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.net.properties.allowed.type,parentSchema:schema11.allOf[0].properties.net.properties.allowed,data:data14};
+const err44 = {instancePath:instancePath+"/fs",schemaPath:"#/allOf/0/properties/fs/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.fs.type,parentSchema:schema11.allOf[0].properties.fs,data:data4};
 if(vErrors === null){
 vErrors = [err44];
 }
@@ -12131,12 +12523,12 @@ vErrors.push(err44);
 errors++;
 }
 }
-if(data13.dns !== undefined){
-let data16 = data13.dns;
-if(data16 && typeof data16 == "object" && !Array.isArray(data16)){
-for(const key3 in data16){
-if(!(((key3 === "pinned") || (key3 === "refresh_secs")) || (key3 === "servers"))){
-const err45 = {instancePath:instancePath+"/net/dns",schemaPath:"#/allOf/0/properties/net/properties/dns/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.net.properties.dns,data:data16};
+if(data.net !== undefined){
+let data15 = data.net;
+if(data15 && typeof data15 == "object" && !Array.isArray(data15)){
+for(const key2 in data15){
+if(!(((key2 === "allowed") || (key2 === "dns")) || (key2 === "egress_budget"))){
+const err45 = {instancePath:instancePath+"/net",schemaPath:"#/allOf/0/properties/net/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.net,data:data15};
 if(vErrors === null){
 vErrors = [err45];
 }
@@ -12146,10 +12538,11 @@ vErrors.push(err45);
 errors++;
 }
 }
-if(data16.pinned !== undefined){
-let data17 = data16.pinned;
-if(typeof data17 !== "boolean"){
-const err46 = {instancePath:instancePath+"/net/dns/pinned",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/pinned/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.net.properties.dns.properties.pinned.type,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.pinned,data:data17};
+if(data15.allowed !== undefined){
+let data16 = data15.allowed;
+if(Array.isArray(data16)){
+if(data16.length > 4096){
+const err46 = {instancePath:instancePath+"/net/allowed",schemaPath:"#/allOf/0/properties/net/properties/allowed/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.net.properties.allowed,data:data16};
 if(vErrors === null){
 vErrors = [err46];
 }
@@ -12158,11 +12551,12 @@ vErrors.push(err46);
 }
 errors++;
 }
-}
-if(data16.refresh_secs !== undefined){
-let data18 = data16.refresh_secs;
-if(!(((typeof data18 == "number") && (!(data18 % 1) && !isNaN(data18))) && (isFinite(data18)))){
-const err47 = {instancePath:instancePath+"/net/dns/refresh_secs",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/refresh_secs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.net.properties.dns.properties.refresh_secs.type,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.refresh_secs,data:data18};
+const len5 = data16.length;
+for(let i5=0; i5<len5; i5++){
+let data17 = data16[i5];
+if(typeof data17 === "string"){
+if(func3(data17) > 261){
+const err47 = {instancePath:instancePath+"/net/allowed/" + i5,schemaPath:"#/definitions/net_name/maxLength",keyword:"maxLength",params:{limit: 261},message:"must NOT have more than 261 characters",schema:261,parentSchema:schema20,data:data17};
 if(vErrors === null){
 vErrors = [err47];
 }
@@ -12171,9 +12565,8 @@ vErrors.push(err47);
 }
 errors++;
 }
-if((typeof data18 == "number") && (isFinite(data18))){
-if(data18 > 86400 || isNaN(data18)){
-const err48 = {instancePath:instancePath+"/net/dns/refresh_secs",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/refresh_secs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 86400},message:"must be <= 86400",schema:86400,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.refresh_secs,data:data18};
+if(!pattern6.test(data17)){
+const err48 = {instancePath:instancePath+"/net/allowed/" + i5,schemaPath:"#/definitions/net_name/pattern",keyword:"pattern",params:{pattern: "^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$"},message:"must match pattern \""+"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$"+"\"",schema:"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$",parentSchema:schema20,data:data17};
 if(vErrors === null){
 vErrors = [err48];
 }
@@ -12182,8 +12575,9 @@ vErrors.push(err48);
 }
 errors++;
 }
-if(data18 < 1 || isNaN(data18)){
-const err49 = {instancePath:instancePath+"/net/dns/refresh_secs",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/refresh_secs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.refresh_secs,data:data18};
+}
+else {
+const err49 = {instancePath:instancePath+"/net/allowed/" + i5,schemaPath:"#/definitions/net_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.type,parentSchema:schema20,data:data17};
 if(vErrors === null){
 vErrors = [err49];
 }
@@ -12194,11 +12588,8 @@ errors++;
 }
 }
 }
-if(data16.servers !== undefined){
-let data19 = data16.servers;
-if(Array.isArray(data19)){
-if(data19.length > 16){
-const err50 = {instancePath:instancePath+"/net/dns/servers",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/maxItems",keyword:"maxItems",params:{limit: 16},message:"must NOT have more than 16 items",schema:16,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers,data:data19};
+else {
+const err50 = {instancePath:instancePath+"/net/allowed",schemaPath:"#/allOf/0/properties/net/properties/allowed/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.net.properties.allowed.type,parentSchema:schema11.allOf[0].properties.net.properties.allowed,data:data16};
 if(vErrors === null){
 vErrors = [err50];
 }
@@ -12207,8 +12598,13 @@ vErrors.push(err50);
 }
 errors++;
 }
-if(data19.length < 1){
-const err51 = {instancePath:instancePath+"/net/dns/servers",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers,data:data19};
+}
+if(data15.dns !== undefined){
+let data18 = data15.dns;
+if(data18 && typeof data18 == "object" && !Array.isArray(data18)){
+for(const key3 in data18){
+if(!(((key3 === "pinned") || (key3 === "refresh_secs")) || (key3 === "servers"))){
+const err51 = {instancePath:instancePath+"/net/dns",schemaPath:"#/allOf/0/properties/net/properties/dns/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.net.properties.dns,data:data18};
 if(vErrors === null){
 vErrors = [err51];
 }
@@ -12217,12 +12613,11 @@ vErrors.push(err51);
 }
 errors++;
 }
-const len5 = data19.length;
-for(let i5=0; i5<len5; i5++){
-let data20 = data19[i5];
-if(typeof data20 === "string"){
-if(func3(data20) > 64){
-const err52 = {instancePath:instancePath+"/net/dns/servers/" + i5,schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters",schema:64,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers.items,data:data20};
+}
+if(data18.pinned !== undefined){
+let data19 = data18.pinned;
+if(typeof data19 !== "boolean"){
+const err52 = {instancePath:instancePath+"/net/dns/pinned",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/pinned/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.net.properties.dns.properties.pinned.type,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.pinned,data:data19};
 if(vErrors === null){
 vErrors = [err52];
 }
@@ -12231,8 +12626,11 @@ vErrors.push(err52);
 }
 errors++;
 }
-if(!pattern6.test(data20)){
-const err53 = {instancePath:instancePath+"/net/dns/servers/" + i5,schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/items/pattern",keyword:"pattern",params:{pattern: "^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$"},message:"must match pattern \""+"^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$"+"\"",schema:"^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$",parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers.items,data:data20};
+}
+if(data18.refresh_secs !== undefined){
+let data20 = data18.refresh_secs;
+if(!(((typeof data20 == "number") && (!(data20 % 1) && !isNaN(data20))) && (isFinite(data20)))){
+const err53 = {instancePath:instancePath+"/net/dns/refresh_secs",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/refresh_secs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.net.properties.dns.properties.refresh_secs.type,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.refresh_secs,data:data20};
 if(vErrors === null){
 vErrors = [err53];
 }
@@ -12241,9 +12639,9 @@ vErrors.push(err53);
 }
 errors++;
 }
-}
-else {
-const err54 = {instancePath:instancePath+"/net/dns/servers/" + i5,schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.net.properties.dns.properties.servers.items.type,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers.items,data:data20};
+if((typeof data20 == "number") && (isFinite(data20))){
+if(data20 > 86400 || isNaN(data20)){
+const err54 = {instancePath:instancePath+"/net/dns/refresh_secs",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/refresh_secs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 86400},message:"must be <= 86400",schema:86400,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.refresh_secs,data:data20};
 if(vErrors === null){
 vErrors = [err54];
 }
@@ -12252,10 +12650,8 @@ vErrors.push(err54);
 }
 errors++;
 }
-}
-}
-else {
-const err55 = {instancePath:instancePath+"/net/dns/servers",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.net.properties.dns.properties.servers.type,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers,data:data19};
+if(data20 < 1 || isNaN(data20)){
+const err55 = {instancePath:instancePath+"/net/dns/refresh_secs",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/refresh_secs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.refresh_secs,data:data20};
 if(vErrors === null){
 vErrors = [err55];
 }
@@ -12266,8 +12662,11 @@ errors++;
 }
 }
 }
-else {
-const err56 = {instancePath:instancePath+"/net/dns",schemaPath:"#/allOf/0/properties/net/properties/dns/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.net.properties.dns.type,parentSchema:schema11.allOf[0].properties.net.properties.dns,data:data16};
+if(data18.servers !== undefined){
+let data21 = data18.servers;
+if(Array.isArray(data21)){
+if(data21.length > 16){
+const err56 = {instancePath:instancePath+"/net/dns/servers",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/maxItems",keyword:"maxItems",params:{limit: 16},message:"must NOT have more than 16 items",schema:16,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers,data:data21};
 if(vErrors === null){
 vErrors = [err56];
 }
@@ -12276,13 +12675,8 @@ vErrors.push(err56);
 }
 errors++;
 }
-}
-if(data13.egress_budget !== undefined){
-let data21 = data13.egress_budget;
-if(data21 && typeof data21 == "object" && !Array.isArray(data21)){
-for(const key4 in data21){
-if(!((key4 === "bytes_per_sec") || (key4 === "total_bytes"))){
-const err57 = {instancePath:instancePath+"/net/egress_budget",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget,data:data21};
+if(data21.length < 1){
+const err57 = {instancePath:instancePath+"/net/dns/servers",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers,data:data21};
 if(vErrors === null){
 vErrors = [err57];
 }
@@ -12291,11 +12685,12 @@ vErrors.push(err57);
 }
 errors++;
 }
-}
-if(data21.bytes_per_sec !== undefined){
-let data22 = data21.bytes_per_sec;
-if(!(((typeof data22 == "number") && (!(data22 % 1) && !isNaN(data22))) && (isFinite(data22)))){
-const err58 = {instancePath:instancePath+"/net/egress_budget/bytes_per_sec",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/bytes_per_sec/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.net.properties.egress_budget.properties.bytes_per_sec.type,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.bytes_per_sec,data:data22};
+const len6 = data21.length;
+for(let i6=0; i6<len6; i6++){
+let data22 = data21[i6];
+if(typeof data22 === "string"){
+if(func3(data22) > 64){
+const err58 = {instancePath:instancePath+"/net/dns/servers/" + i6,schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters",schema:64,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers.items,data:data22};
 if(vErrors === null){
 vErrors = [err58];
 }
@@ -12304,9 +12699,8 @@ vErrors.push(err58);
 }
 errors++;
 }
-if((typeof data22 == "number") && (isFinite(data22))){
-if(data22 > 9007199254740991 || isNaN(data22)){
-const err59 = {instancePath:instancePath+"/net/egress_budget/bytes_per_sec",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/bytes_per_sec/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.bytes_per_sec,data:data22};
+if(!pattern7.test(data22)){
+const err59 = {instancePath:instancePath+"/net/dns/servers/" + i6,schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/items/pattern",keyword:"pattern",params:{pattern: "^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$"},message:"must match pattern \""+"^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$"+"\"",schema:"^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$",parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers.items,data:data22};
 if(vErrors === null){
 vErrors = [err59];
 }
@@ -12315,8 +12709,9 @@ vErrors.push(err59);
 }
 errors++;
 }
-if(data22 < 1 || isNaN(data22)){
-const err60 = {instancePath:instancePath+"/net/egress_budget/bytes_per_sec",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/bytes_per_sec/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.bytes_per_sec,data:data22};
+}
+else {
+const err60 = {instancePath:instancePath+"/net/dns/servers/" + i6,schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.net.properties.dns.properties.servers.items.type,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers.items,data:data22};
 if(vErrors === null){
 vErrors = [err60];
 }
@@ -12327,10 +12722,8 @@ errors++;
 }
 }
 }
-if(data21.total_bytes !== undefined){
-let data23 = data21.total_bytes;
-if(!(((typeof data23 == "number") && (!(data23 % 1) && !isNaN(data23))) && (isFinite(data23)))){
-const err61 = {instancePath:instancePath+"/net/egress_budget/total_bytes",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/total_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.net.properties.egress_budget.properties.total_bytes.type,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.total_bytes,data:data23};
+else {
+const err61 = {instancePath:instancePath+"/net/dns/servers",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.net.properties.dns.properties.servers.type,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers,data:data21};
 if(vErrors === null){
 vErrors = [err61];
 }
@@ -12339,9 +12732,10 @@ vErrors.push(err61);
 }
 errors++;
 }
-if((typeof data23 == "number") && (isFinite(data23))){
-if(data23 > 9007199254740991 || isNaN(data23)){
-const err62 = {instancePath:instancePath+"/net/egress_budget/total_bytes",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/total_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.total_bytes,data:data23};
+}
+}
+else {
+const err62 = {instancePath:instancePath+"/net/dns",schemaPath:"#/allOf/0/properties/net/properties/dns/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.net.properties.dns.type,parentSchema:schema11.allOf[0].properties.net.properties.dns,data:data18};
 if(vErrors === null){
 vErrors = [err62];
 }
@@ -12350,8 +12744,13 @@ vErrors.push(err62);
 }
 errors++;
 }
-if(data23 < 0 || isNaN(data23)){
-const err63 = {instancePath:instancePath+"/net/egress_budget/total_bytes",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/total_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.total_bytes,data:data23};
+}
+if(data15.egress_budget !== undefined){
+let data23 = data15.egress_budget;
+if(data23 && typeof data23 == "object" && !Array.isArray(data23)){
+for(const key4 in data23){
+if(!((key4 === "bytes_per_sec") || (key4 === "total_bytes"))){
+const err63 = {instancePath:instancePath+"/net/egress_budget",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget,data:data23};
 if(vErrors === null){
 vErrors = [err63];
 }
@@ -12361,10 +12760,10 @@ vErrors.push(err63);
 errors++;
 }
 }
-}
-}
-else {
-const err64 = {instancePath:instancePath+"/net/egress_budget",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.net.properties.egress_budget.type,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget,data:data21};
+if(data23.bytes_per_sec !== undefined){
+let data24 = data23.bytes_per_sec;
+if(!(((typeof data24 == "number") && (!(data24 % 1) && !isNaN(data24))) && (isFinite(data24)))){
+const err64 = {instancePath:instancePath+"/net/egress_budget/bytes_per_sec",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/bytes_per_sec/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.net.properties.egress_budget.properties.bytes_per_sec.type,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.bytes_per_sec,data:data24};
 if(vErrors === null){
 vErrors = [err64];
 }
@@ -12373,10 +12772,9 @@ vErrors.push(err64);
 }
 errors++;
 }
-}
-}
-else {
-const err65 = {instancePath:instancePath+"/net",schemaPath:"#/allOf/0/properties/net/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.net.type,parentSchema:schema11.allOf[0].properties.net,data:data13};
+if((typeof data24 == "number") && (isFinite(data24))){
+if(data24 > 9007199254740991 || isNaN(data24)){
+const err65 = {instancePath:instancePath+"/net/egress_budget/bytes_per_sec",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/bytes_per_sec/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.bytes_per_sec,data:data24};
 if(vErrors === null){
 vErrors = [err65];
 }
@@ -12385,13 +12783,8 @@ vErrors.push(err65);
 }
 errors++;
 }
-}
-if(data.commands !== undefined){
-let data24 = data.commands;
-if(data24 && typeof data24 == "object" && !Array.isArray(data24)){
-for(const key5 in data24){
-if(!((((((((key5 === "allowed") || (key5 === "denied")) || (key5 === "isolated")) || (key5 === "ask")) || (key5 === "warn")) || (key5 === "opaque")) || (key5 === "memory_programs")) || (key5 === "shell_operators"))){
-const err66 = {instancePath:instancePath+"/commands",schemaPath:"#/allOf/0/properties/commands/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key5},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.commands,data:data24};
+if(data24 < 1 || isNaN(data24)){
+const err66 = {instancePath:instancePath+"/net/egress_budget/bytes_per_sec",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/bytes_per_sec/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.bytes_per_sec,data:data24};
 if(vErrors === null){
 vErrors = [err66];
 }
@@ -12401,11 +12794,11 @@ vErrors.push(err66);
 errors++;
 }
 }
-if(data24.allowed !== undefined){
-let data25 = data24.allowed;
-if(Array.isArray(data25)){
-if(data25.length > 4096){
-const err67 = {instancePath:instancePath+"/commands/allowed",schemaPath:"#/allOf/0/properties/commands/properties/allowed/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.commands.properties.allowed,data:data25};
+}
+if(data23.total_bytes !== undefined){
+let data25 = data23.total_bytes;
+if(!(((typeof data25 == "number") && (!(data25 % 1) && !isNaN(data25))) && (isFinite(data25)))){
+const err67 = {instancePath:instancePath+"/net/egress_budget/total_bytes",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/total_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.net.properties.egress_budget.properties.total_bytes.type,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.total_bytes,data:data25};
 if(vErrors === null){
 vErrors = [err67];
 }
@@ -12414,16 +12807,9 @@ vErrors.push(err67);
 }
 errors++;
 }
-const len6 = data25.length;
-for(let i6=0; i6<len6; i6++){
-if(!(validate12(data25[i6], {instancePath:instancePath+"/commands/allowed/" + i6,parentData:data25,parentDataProperty:i6,rootData}))){
-vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
-errors = vErrors.length;
-}
-}
-}
-else {
-const err68 = {instancePath:instancePath+"/commands/allowed",schemaPath:"#/allOf/0/properties/commands/properties/allowed/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.commands.properties.allowed.type,parentSchema:schema11.allOf[0].properties.commands.properties.allowed,data:data25};
+if((typeof data25 == "number") && (isFinite(data25))){
+if(data25 > 9007199254740991 || isNaN(data25)){
+const err68 = {instancePath:instancePath+"/net/egress_budget/total_bytes",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/total_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.total_bytes,data:data25};
 if(vErrors === null){
 vErrors = [err68];
 }
@@ -12432,12 +12818,8 @@ vErrors.push(err68);
 }
 errors++;
 }
-}
-if(data24.denied !== undefined){
-let data27 = data24.denied;
-if(Array.isArray(data27)){
-if(data27.length > 4096){
-const err69 = {instancePath:instancePath+"/commands/denied",schemaPath:"#/allOf/0/properties/commands/properties/denied/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.commands.properties.denied,data:data27};
+if(data25 < 0 || isNaN(data25)){
+const err69 = {instancePath:instancePath+"/net/egress_budget/total_bytes",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/total_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.total_bytes,data:data25};
 if(vErrors === null){
 vErrors = [err69];
 }
@@ -12446,16 +12828,11 @@ vErrors.push(err69);
 }
 errors++;
 }
-const len7 = data27.length;
-for(let i7=0; i7<len7; i7++){
-if(!(validate12(data27[i7], {instancePath:instancePath+"/commands/denied/" + i7,parentData:data27,parentDataProperty:i7,rootData}))){
-vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
-errors = vErrors.length;
 }
 }
 }
 else {
-const err70 = {instancePath:instancePath+"/commands/denied",schemaPath:"#/allOf/0/properties/commands/properties/denied/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.commands.properties.denied.type,parentSchema:schema11.allOf[0].properties.commands.properties.denied,data:data27};
+const err70 = {instancePath:instancePath+"/net/egress_budget",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.net.properties.egress_budget.type,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget,data:data23};
 if(vErrors === null){
 vErrors = [err70];
 }
@@ -12465,11 +12842,9 @@ vErrors.push(err70);
 errors++;
 }
 }
-if(data24.isolated !== undefined){
-let data29 = data24.isolated;
-if(Array.isArray(data29)){
-if(data29.length > 4096){
-const err71 = {instancePath:instancePath+"/commands/isolated",schemaPath:"#/allOf/0/properties/commands/properties/isolated/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.commands.properties.isolated,data:data29};
+}
+else {
+const err71 = {instancePath:instancePath+"/net",schemaPath:"#/allOf/0/properties/net/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.net.type,parentSchema:schema11.allOf[0].properties.net,data:data15};
 if(vErrors === null){
 vErrors = [err71];
 }
@@ -12478,16 +12853,13 @@ vErrors.push(err71);
 }
 errors++;
 }
-const len8 = data29.length;
-for(let i8=0; i8<len8; i8++){
-if(!(validate12(data29[i8], {instancePath:instancePath+"/commands/isolated/" + i8,parentData:data29,parentDataProperty:i8,rootData}))){
-vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
-errors = vErrors.length;
 }
-}
-}
-else {
-const err72 = {instancePath:instancePath+"/commands/isolated",schemaPath:"#/allOf/0/properties/commands/properties/isolated/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.commands.properties.isolated.type,parentSchema:schema11.allOf[0].properties.commands.properties.isolated,data:data29};
+if(data.commands !== undefined){
+let data26 = data.commands;
+if(data26 && typeof data26 == "object" && !Array.isArray(data26)){
+for(const key5 in data26){
+if(!((((((((key5 === "allowed") || (key5 === "denied")) || (key5 === "isolated")) || (key5 === "ask")) || (key5 === "warn")) || (key5 === "opaque")) || (key5 === "memory_programs")) || (key5 === "shell_operators"))){
+const err72 = {instancePath:instancePath+"/commands",schemaPath:"#/allOf/0/properties/commands/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key5},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.commands,data:data26};
 if(vErrors === null){
 vErrors = [err72];
 }
@@ -12497,11 +12869,11 @@ vErrors.push(err72);
 errors++;
 }
 }
-if(data24.ask !== undefined){
-let data31 = data24.ask;
-if(Array.isArray(data31)){
-if(data31.length > 4096){
-const err73 = {instancePath:instancePath+"/commands/ask",schemaPath:"#/allOf/0/properties/commands/properties/ask/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.commands.properties.ask,data:data31};
+if(data26.allowed !== undefined){
+let data27 = data26.allowed;
+if(Array.isArray(data27)){
+if(data27.length > 4096){
+const err73 = {instancePath:instancePath+"/commands/allowed",schemaPath:"#/allOf/0/properties/commands/properties/allowed/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.commands.properties.allowed,data:data27};
 if(vErrors === null){
 vErrors = [err73];
 }
@@ -12510,16 +12882,16 @@ vErrors.push(err73);
 }
 errors++;
 }
-const len9 = data31.length;
-for(let i9=0; i9<len9; i9++){
-if(!(validate12(data31[i9], {instancePath:instancePath+"/commands/ask/" + i9,parentData:data31,parentDataProperty:i9,rootData}))){
+const len7 = data27.length;
+for(let i7=0; i7<len7; i7++){
+if(!(validate12(data27[i7], {instancePath:instancePath+"/commands/allowed/" + i7,parentData:data27,parentDataProperty:i7,rootData}))){
 vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
 errors = vErrors.length;
 }
 }
 }
 else {
-const err74 = {instancePath:instancePath+"/commands/ask",schemaPath:"#/allOf/0/properties/commands/properties/ask/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.commands.properties.ask.type,parentSchema:schema11.allOf[0].properties.commands.properties.ask,data:data31};
+const err74 = {instancePath:instancePath+"/commands/allowed",schemaPath:"#/allOf/0/properties/commands/properties/allowed/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.commands.properties.allowed.type,parentSchema:schema11.allOf[0].properties.commands.properties.allowed,data:data27};
 if(vErrors === null){
 vErrors = [err74];
 }
@@ -12529,11 +12901,11 @@ vErrors.push(err74);
 errors++;
 }
 }
-if(data24.warn !== undefined){
-let data33 = data24.warn;
-if(Array.isArray(data33)){
-if(data33.length > 4096){
-const err75 = {instancePath:instancePath+"/commands/warn",schemaPath:"#/allOf/0/properties/commands/properties/warn/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.commands.properties.warn,data:data33};
+if(data26.denied !== undefined){
+let data29 = data26.denied;
+if(Array.isArray(data29)){
+if(data29.length > 4096){
+const err75 = {instancePath:instancePath+"/commands/denied",schemaPath:"#/allOf/0/properties/commands/properties/denied/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.commands.properties.denied,data:data29};
 if(vErrors === null){
 vErrors = [err75];
 }
@@ -12542,16 +12914,16 @@ vErrors.push(err75);
 }
 errors++;
 }
-const len10 = data33.length;
-for(let i10=0; i10<len10; i10++){
-if(!(validate12(data33[i10], {instancePath:instancePath+"/commands/warn/" + i10,parentData:data33,parentDataProperty:i10,rootData}))){
+const len8 = data29.length;
+for(let i8=0; i8<len8; i8++){
+if(!(validate12(data29[i8], {instancePath:instancePath+"/commands/denied/" + i8,parentData:data29,parentDataProperty:i8,rootData}))){
 vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
 errors = vErrors.length;
 }
 }
 }
 else {
-const err76 = {instancePath:instancePath+"/commands/warn",schemaPath:"#/allOf/0/properties/commands/properties/warn/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.commands.properties.warn.type,parentSchema:schema11.allOf[0].properties.commands.properties.warn,data:data33};
+const err76 = {instancePath:instancePath+"/commands/denied",schemaPath:"#/allOf/0/properties/commands/properties/denied/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.commands.properties.denied.type,parentSchema:schema11.allOf[0].properties.commands.properties.denied,data:data29};
 if(vErrors === null){
 vErrors = [err76];
 }
@@ -12561,10 +12933,11 @@ vErrors.push(err76);
 errors++;
 }
 }
-if(data24.opaque !== undefined){
-let data35 = data24.opaque;
-if(typeof data35 !== "string"){
-const err77 = {instancePath:instancePath+"/commands/opaque",schemaPath:"#/allOf/0/properties/commands/properties/opaque/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.commands.properties.opaque.type,parentSchema:schema11.allOf[0].properties.commands.properties.opaque,data:data35};
+if(data26.isolated !== undefined){
+let data31 = data26.isolated;
+if(Array.isArray(data31)){
+if(data31.length > 4096){
+const err77 = {instancePath:instancePath+"/commands/isolated",schemaPath:"#/allOf/0/properties/commands/properties/isolated/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.commands.properties.isolated,data:data31};
 if(vErrors === null){
 vErrors = [err77];
 }
@@ -12573,8 +12946,16 @@ vErrors.push(err77);
 }
 errors++;
 }
-if(!((((data35 === "deny") || (data35 === "ask")) || (data35 === "isolate")) || (data35 === "allow"))){
-const err78 = {instancePath:instancePath+"/commands/opaque",schemaPath:"#/allOf/0/properties/commands/properties/opaque/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.commands.properties.opaque.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.commands.properties.opaque.enum,parentSchema:schema11.allOf[0].properties.commands.properties.opaque,data:data35};
+const len9 = data31.length;
+for(let i9=0; i9<len9; i9++){
+if(!(validate12(data31[i9], {instancePath:instancePath+"/commands/isolated/" + i9,parentData:data31,parentDataProperty:i9,rootData}))){
+vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err78 = {instancePath:instancePath+"/commands/isolated",schemaPath:"#/allOf/0/properties/commands/properties/isolated/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.commands.properties.isolated.type,parentSchema:schema11.allOf[0].properties.commands.properties.isolated,data:data31};
 if(vErrors === null){
 vErrors = [err78];
 }
@@ -12584,10 +12965,11 @@ vErrors.push(err78);
 errors++;
 }
 }
-if(data24.memory_programs !== undefined){
-let data36 = data24.memory_programs;
-if(typeof data36 !== "string"){
-const err79 = {instancePath:instancePath+"/commands/memory_programs",schemaPath:"#/allOf/0/properties/commands/properties/memory_programs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.commands.properties.memory_programs.type,parentSchema:schema11.allOf[0].properties.commands.properties.memory_programs,data:data36};
+if(data26.ask !== undefined){
+let data33 = data26.ask;
+if(Array.isArray(data33)){
+if(data33.length > 4096){
+const err79 = {instancePath:instancePath+"/commands/ask",schemaPath:"#/allOf/0/properties/commands/properties/ask/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.commands.properties.ask,data:data33};
 if(vErrors === null){
 vErrors = [err79];
 }
@@ -12596,8 +12978,16 @@ vErrors.push(err79);
 }
 errors++;
 }
-if(!((data36 === "allow") || (data36 === "deny"))){
-const err80 = {instancePath:instancePath+"/commands/memory_programs",schemaPath:"#/allOf/0/properties/commands/properties/memory_programs/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.commands.properties.memory_programs.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.commands.properties.memory_programs.enum,parentSchema:schema11.allOf[0].properties.commands.properties.memory_programs,data:data36};
+const len10 = data33.length;
+for(let i10=0; i10<len10; i10++){
+if(!(validate12(data33[i10], {instancePath:instancePath+"/commands/ask/" + i10,parentData:data33,parentDataProperty:i10,rootData}))){
+vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
+errors = vErrors.length;
+}
+}
+}
+else {
+const err80 = {instancePath:instancePath+"/commands/ask",schemaPath:"#/allOf/0/properties/commands/properties/ask/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.commands.properties.ask.type,parentSchema:schema11.allOf[0].properties.commands.properties.ask,data:data33};
 if(vErrors === null){
 vErrors = [err80];
 }
@@ -12607,10 +12997,11 @@ vErrors.push(err80);
 errors++;
 }
 }
-if(data24.shell_operators !== undefined){
-let data37 = data24.shell_operators;
-if(typeof data37 !== "boolean"){
-const err81 = {instancePath:instancePath+"/commands/shell_operators",schemaPath:"#/allOf/0/properties/commands/properties/shell_operators/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.commands.properties.shell_operators.type,parentSchema:schema11.allOf[0].properties.commands.properties.shell_operators,data:data37};
+if(data26.warn !== undefined){
+let data35 = data26.warn;
+if(Array.isArray(data35)){
+if(data35.length > 4096){
+const err81 = {instancePath:instancePath+"/commands/warn",schemaPath:"#/allOf/0/properties/commands/properties/warn/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.commands.properties.warn,data:data35};
 if(vErrors === null){
 vErrors = [err81];
 }
@@ -12619,10 +13010,16 @@ vErrors.push(err81);
 }
 errors++;
 }
+const len11 = data35.length;
+for(let i11=0; i11<len11; i11++){
+if(!(validate12(data35[i11], {instancePath:instancePath+"/commands/warn/" + i11,parentData:data35,parentDataProperty:i11,rootData}))){
+vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
+errors = vErrors.length;
+}
 }
 }
 else {
-const err82 = {instancePath:instancePath+"/commands",schemaPath:"#/allOf/0/properties/commands/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.commands.type,parentSchema:schema11.allOf[0].properties.commands,data:data24};
+const err82 = {instancePath:instancePath+"/commands/warn",schemaPath:"#/allOf/0/properties/commands/properties/warn/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.commands.properties.warn.type,parentSchema:schema11.allOf[0].properties.commands.properties.warn,data:data35};
 if(vErrors === null){
 vErrors = [err82];
 }
@@ -12632,12 +13029,10 @@ vErrors.push(err82);
 errors++;
 }
 }
-if(data.world !== undefined){
-let data38 = data.world;
-if(data38 && typeof data38 == "object" && !Array.isArray(data38)){
-for(const key6 in data38){
-if(!((((((((key6 === "reuse_session") || (key6 === "isolate_network")) || (key6 === "enable_preload")) || (key6 === "seccomp")) || (key6 === "require")) || (key6 === "limits")) || (key6 === "env")) || (key6 === "publish"))){
-const err83 = {instancePath:instancePath+"/world",schemaPath:"#/allOf/0/properties/world/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.world,data:data38};
+if(data26.opaque !== undefined){
+let data37 = data26.opaque;
+if(typeof data37 !== "string"){
+const err83 = {instancePath:instancePath+"/commands/opaque",schemaPath:"#/allOf/0/properties/commands/properties/opaque/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.commands.properties.opaque.type,parentSchema:schema11.allOf[0].properties.commands.properties.opaque,data:data37};
 if(vErrors === null){
 vErrors = [err83];
 }
@@ -12646,11 +13041,8 @@ vErrors.push(err83);
 }
 errors++;
 }
-}
-if(data38.reuse_session !== undefined){
-let data39 = data38.reuse_session;
-if(typeof data39 !== "boolean"){
-const err84 = {instancePath:instancePath+"/world/reuse_session",schemaPath:"#/allOf/0/properties/world/properties/reuse_session/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.world.properties.reuse_session.type,parentSchema:schema11.allOf[0].properties.world.properties.reuse_session,data:data39};
+if(!((((data37 === "deny") || (data37 === "ask")) || (data37 === "isolate")) || (data37 === "allow"))){
+const err84 = {instancePath:instancePath+"/commands/opaque",schemaPath:"#/allOf/0/properties/commands/properties/opaque/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.commands.properties.opaque.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.commands.properties.opaque.enum,parentSchema:schema11.allOf[0].properties.commands.properties.opaque,data:data37};
 if(vErrors === null){
 vErrors = [err84];
 }
@@ -12660,10 +13052,10 @@ vErrors.push(err84);
 errors++;
 }
 }
-if(data38.isolate_network !== undefined){
-let data40 = data38.isolate_network;
-if(typeof data40 !== "boolean"){
-const err85 = {instancePath:instancePath+"/world/isolate_network",schemaPath:"#/allOf/0/properties/world/properties/isolate_network/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.world.properties.isolate_network.type,parentSchema:schema11.allOf[0].properties.world.properties.isolate_network,data:data40};
+if(data26.memory_programs !== undefined){
+let data38 = data26.memory_programs;
+if(typeof data38 !== "string"){
+const err85 = {instancePath:instancePath+"/commands/memory_programs",schemaPath:"#/allOf/0/properties/commands/properties/memory_programs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.commands.properties.memory_programs.type,parentSchema:schema11.allOf[0].properties.commands.properties.memory_programs,data:data38};
 if(vErrors === null){
 vErrors = [err85];
 }
@@ -12672,11 +13064,8 @@ vErrors.push(err85);
 }
 errors++;
 }
-}
-if(data38.enable_preload !== undefined){
-let data41 = data38.enable_preload;
-if(typeof data41 !== "boolean"){
-const err86 = {instancePath:instancePath+"/world/enable_preload",schemaPath:"#/allOf/0/properties/world/properties/enable_preload/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.world.properties.enable_preload.type,parentSchema:schema11.allOf[0].properties.world.properties.enable_preload,data:data41};
+if(!((data38 === "allow") || (data38 === "deny"))){
+const err86 = {instancePath:instancePath+"/commands/memory_programs",schemaPath:"#/allOf/0/properties/commands/properties/memory_programs/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.commands.properties.memory_programs.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.commands.properties.memory_programs.enum,parentSchema:schema11.allOf[0].properties.commands.properties.memory_programs,data:data38};
 if(vErrors === null){
 vErrors = [err86];
 }
@@ -12686,10 +13075,10 @@ vErrors.push(err86);
 errors++;
 }
 }
-if(data38.seccomp !== undefined){
-let data42 = data38.seccomp;
-if(typeof data42 !== "string"){
-const err87 = {instancePath:instancePath+"/world/seccomp",schemaPath:"#/allOf/0/properties/world/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.seccomp.type,parentSchema:schema11.allOf[0].properties.world.properties.seccomp,data:data42};
+if(data26.shell_operators !== undefined){
+let data39 = data26.shell_operators;
+if(typeof data39 !== "boolean"){
+const err87 = {instancePath:instancePath+"/commands/shell_operators",schemaPath:"#/allOf/0/properties/commands/properties/shell_operators/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.commands.properties.shell_operators.type,parentSchema:schema11.allOf[0].properties.commands.properties.shell_operators,data:data39};
 if(vErrors === null){
 vErrors = [err87];
 }
@@ -12698,8 +13087,10 @@ vErrors.push(err87);
 }
 errors++;
 }
-if(!((data42 === "enforce") || (data42 === "log"))){
-const err88 = {instancePath:instancePath+"/world/seccomp",schemaPath:"#/allOf/0/properties/world/properties/seccomp/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.world.properties.seccomp.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.world.properties.seccomp.enum,parentSchema:schema11.allOf[0].properties.world.properties.seccomp,data:data42};
+}
+}
+else {
+const err88 = {instancePath:instancePath+"/commands",schemaPath:"#/allOf/0/properties/commands/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.commands.type,parentSchema:schema11.allOf[0].properties.commands,data:data26};
 if(vErrors === null){
 vErrors = [err88];
 }
@@ -12709,11 +13100,12 @@ vErrors.push(err88);
 errors++;
 }
 }
-if(data38.require !== undefined){
-let data43 = data38.require;
-if(Array.isArray(data43)){
-if(data43.length > 12){
-const err89 = {instancePath:instancePath+"/world/require",schemaPath:"#/allOf/0/properties/world/properties/require/maxItems",keyword:"maxItems",params:{limit: 12},message:"must NOT have more than 12 items",schema:12,parentSchema:schema11.allOf[0].properties.world.properties.require,data:data43};
+if(data.world !== undefined){
+let data40 = data.world;
+if(data40 && typeof data40 == "object" && !Array.isArray(data40)){
+for(const key6 in data40){
+if(!(func2.call(schema11.allOf[0].properties.world.properties, key6))){
+const err89 = {instancePath:instancePath+"/world",schemaPath:"#/allOf/0/properties/world/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.world,data:data40};
 if(vErrors === null){
 vErrors = [err89];
 }
@@ -12722,11 +13114,11 @@ vErrors.push(err89);
 }
 errors++;
 }
-const len11 = data43.length;
-for(let i11=0; i11<len11; i11++){
-let data44 = data43[i11];
-if(typeof data44 !== "string"){
-const err90 = {instancePath:instancePath+"/world/require/" + i11,schemaPath:"shared.schema.json#/definitions/isolation_part/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.type,parentSchema:schema22,data:data44};
+}
+if(data40.reuse_session !== undefined){
+let data41 = data40.reuse_session;
+if(typeof data41 !== "boolean"){
+const err90 = {instancePath:instancePath+"/world/reuse_session",schemaPath:"#/allOf/0/properties/world/properties/reuse_session/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.world.properties.reuse_session.type,parentSchema:schema11.allOf[0].properties.world.properties.reuse_session,data:data41};
 if(vErrors === null){
 vErrors = [err90];
 }
@@ -12735,8 +13127,11 @@ vErrors.push(err90);
 }
 errors++;
 }
-if(!((((((((((((data44 === "user") || (data44 === "mount")) || (data44 === "pid")) || (data44 === "net")) || (data44 === "ipc")) || (data44 === "uts")) || (data44 === "cgroup")) || (data44 === "seccomp")) || (data44 === "no_new_privs")) || (data44 === "capabilities")) || (data44 === "exec_gate")) || (data44 === "overlay"))){
-const err91 = {instancePath:instancePath+"/world/require/" + i11,schemaPath:"shared.schema.json#/definitions/isolation_part/enum",keyword:"enum",params:{allowedValues: schema22.enum},message:"must be equal to one of the allowed values",schema:schema22.enum,parentSchema:schema22,data:data44};
+}
+if(data40.isolate_network !== undefined){
+let data42 = data40.isolate_network;
+if(typeof data42 !== "boolean"){
+const err91 = {instancePath:instancePath+"/world/isolate_network",schemaPath:"#/allOf/0/properties/world/properties/isolate_network/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.world.properties.isolate_network.type,parentSchema:schema11.allOf[0].properties.world.properties.isolate_network,data:data42};
 if(vErrors === null){
 vErrors = [err91];
 }
@@ -12746,9 +13141,10 @@ vErrors.push(err91);
 errors++;
 }
 }
-}
-else {
-const err92 = {instancePath:instancePath+"/world/require",schemaPath:"#/allOf/0/properties/world/properties/require/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.require.type,parentSchema:schema11.allOf[0].properties.world.properties.require,data:data43};
+if(data40.enable_preload !== undefined){
+let data43 = data40.enable_preload;
+if(typeof data43 !== "boolean"){
+const err92 = {instancePath:instancePath+"/world/enable_preload",schemaPath:"#/allOf/0/properties/world/properties/enable_preload/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.world.properties.enable_preload.type,parentSchema:schema11.allOf[0].properties.world.properties.enable_preload,data:data43};
 if(vErrors === null){
 vErrors = [err92];
 }
@@ -12758,12 +13154,10 @@ vErrors.push(err92);
 errors++;
 }
 }
-if(data38.limits !== undefined){
-let data45 = data38.limits;
-if(data45 && typeof data45 == "object" && !Array.isArray(data45)){
-for(const key7 in data45){
-if(!((((key7 === "cpu") || (key7 === "memory")) || (key7 === "pids")) || (key7 === "disk"))){
-const err93 = {instancePath:instancePath+"/world/limits",schemaPath:"#/allOf/0/properties/world/properties/limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key7},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.world.properties.limits,data:data45};
+if(data40.seccomp !== undefined){
+let data44 = data40.seccomp;
+if(typeof data44 !== "string"){
+const err93 = {instancePath:instancePath+"/world/seccomp",schemaPath:"#/allOf/0/properties/world/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.seccomp.type,parentSchema:schema11.allOf[0].properties.world.properties.seccomp,data:data44};
 if(vErrors === null){
 vErrors = [err93];
 }
@@ -12772,12 +13166,8 @@ vErrors.push(err93);
 }
 errors++;
 }
-}
-if(data45.cpu !== undefined){
-let data46 = data45.cpu;
-if(typeof data46 === "string"){
-if(func3(data46) > 16){
-const err94 = {instancePath:instancePath+"/world/limits/cpu",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/cpu/maxLength",keyword:"maxLength",params:{limit: 16},message:"must NOT have more than 16 characters",schema:16,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.cpu,data:data46};
+if(!((data44 === "enforce") || (data44 === "log"))){
+const err94 = {instancePath:instancePath+"/world/seccomp",schemaPath:"#/allOf/0/properties/world/properties/seccomp/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.world.properties.seccomp.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.world.properties.seccomp.enum,parentSchema:schema11.allOf[0].properties.world.properties.seccomp,data:data44};
 if(vErrors === null){
 vErrors = [err94];
 }
@@ -12786,8 +13176,12 @@ vErrors.push(err94);
 }
 errors++;
 }
-if(!pattern9.test(data46)){
-const err95 = {instancePath:instancePath+"/world/limits/cpu",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/cpu/pattern",keyword:"pattern",params:{pattern: "^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$"},message:"must match pattern \""+"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$"+"\"",schema:"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$",parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.cpu,data:data46};
+}
+if(data40.require !== undefined){
+let data45 = data40.require;
+if(Array.isArray(data45)){
+if(data45.length > 12){
+const err95 = {instancePath:instancePath+"/world/require",schemaPath:"#/allOf/0/properties/world/properties/require/maxItems",keyword:"maxItems",params:{limit: 12},message:"must NOT have more than 12 items",schema:12,parentSchema:schema11.allOf[0].properties.world.properties.require,data:data45};
 if(vErrors === null){
 vErrors = [err95];
 }
@@ -12796,9 +13190,11 @@ vErrors.push(err95);
 }
 errors++;
 }
-}
-else {
-const err96 = {instancePath:instancePath+"/world/limits/cpu",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/cpu/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.limits.properties.cpu.type,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.cpu,data:data46};
+const len12 = data45.length;
+for(let i12=0; i12<len12; i12++){
+let data46 = data45[i12];
+if(typeof data46 !== "string"){
+const err96 = {instancePath:instancePath+"/world/require/" + i12,schemaPath:"shared.schema.json#/definitions/isolation_part/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.type,parentSchema:schema23,data:data46};
 if(vErrors === null){
 vErrors = [err96];
 }
@@ -12807,12 +13203,8 @@ vErrors.push(err96);
 }
 errors++;
 }
-}
-if(data45.memory !== undefined){
-let data47 = data45.memory;
-if(typeof data47 === "string"){
-if(func3(data47) > 24){
-const err97 = {instancePath:instancePath+"/world/limits/memory",schemaPath:"#/definitions/size/maxLength",keyword:"maxLength",params:{limit: 24},message:"must NOT have more than 24 characters",schema:24,parentSchema:schema23,data:data47};
+if(!((((((((((((data46 === "user") || (data46 === "mount")) || (data46 === "pid")) || (data46 === "net")) || (data46 === "ipc")) || (data46 === "uts")) || (data46 === "cgroup")) || (data46 === "seccomp")) || (data46 === "no_new_privs")) || (data46 === "capabilities")) || (data46 === "exec_gate")) || (data46 === "overlay"))){
+const err97 = {instancePath:instancePath+"/world/require/" + i12,schemaPath:"shared.schema.json#/definitions/isolation_part/enum",keyword:"enum",params:{allowedValues: schema23.enum},message:"must be equal to one of the allowed values",schema:schema23.enum,parentSchema:schema23,data:data46};
 if(vErrors === null){
 vErrors = [err97];
 }
@@ -12821,8 +13213,10 @@ vErrors.push(err97);
 }
 errors++;
 }
-if(!pattern10.test(data47)){
-const err98 = {instancePath:instancePath+"/world/limits/memory",schemaPath:"#/definitions/size/pattern",keyword:"pattern",params:{pattern: "^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"},message:"must match pattern \""+"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"+"\"",schema:"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$",parentSchema:schema23,data:data47};
+}
+}
+else {
+const err98 = {instancePath:instancePath+"/world/require",schemaPath:"#/allOf/0/properties/world/properties/require/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.require.type,parentSchema:schema11.allOf[0].properties.world.properties.require,data:data45};
 if(vErrors === null){
 vErrors = [err98];
 }
@@ -12832,8 +13226,12 @@ vErrors.push(err98);
 errors++;
 }
 }
-else {
-const err99 = {instancePath:instancePath+"/world/limits/memory",schemaPath:"#/definitions/size/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.type,parentSchema:schema23,data:data47};
+if(data40.limits !== undefined){
+let data47 = data40.limits;
+if(data47 && typeof data47 == "object" && !Array.isArray(data47)){
+for(const key7 in data47){
+if(!((((key7 === "cpu") || (key7 === "memory")) || (key7 === "pids")) || (key7 === "disk"))){
+const err99 = {instancePath:instancePath+"/world/limits",schemaPath:"#/allOf/0/properties/world/properties/limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key7},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.world.properties.limits,data:data47};
 if(vErrors === null){
 vErrors = [err99];
 }
@@ -12843,10 +13241,11 @@ vErrors.push(err99);
 errors++;
 }
 }
-if(data45.pids !== undefined){
-let data48 = data45.pids;
-if(!(((typeof data48 == "number") && (!(data48 % 1) && !isNaN(data48))) && (isFinite(data48)))){
-const err100 = {instancePath:instancePath+"/world/limits/pids",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/pids/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.world.properties.limits.properties.pids.type,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.pids,data:data48};
+if(data47.cpu !== undefined){
+let data48 = data47.cpu;
+if(typeof data48 === "string"){
+if(func3(data48) > 16){
+const err100 = {instancePath:instancePath+"/world/limits/cpu",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/cpu/maxLength",keyword:"maxLength",params:{limit: 16},message:"must NOT have more than 16 characters",schema:16,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.cpu,data:data48};
 if(vErrors === null){
 vErrors = [err100];
 }
@@ -12855,9 +13254,8 @@ vErrors.push(err100);
 }
 errors++;
 }
-if((typeof data48 == "number") && (isFinite(data48))){
-if(data48 > 4194304 || isNaN(data48)){
-const err101 = {instancePath:instancePath+"/world/limits/pids",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/pids/maximum",keyword:"maximum",params:{comparison: "<=", limit: 4194304},message:"must be <= 4194304",schema:4194304,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.pids,data:data48};
+if(!pattern10.test(data48)){
+const err101 = {instancePath:instancePath+"/world/limits/cpu",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/cpu/pattern",keyword:"pattern",params:{pattern: "^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$"},message:"must match pattern \""+"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$"+"\"",schema:"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$",parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.cpu,data:data48};
 if(vErrors === null){
 vErrors = [err101];
 }
@@ -12866,8 +13264,9 @@ vErrors.push(err101);
 }
 errors++;
 }
-if(data48 < 1 || isNaN(data48)){
-const err102 = {instancePath:instancePath+"/world/limits/pids",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/pids/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.pids,data:data48};
+}
+else {
+const err102 = {instancePath:instancePath+"/world/limits/cpu",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/cpu/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.limits.properties.cpu.type,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.cpu,data:data48};
 if(vErrors === null){
 vErrors = [err102];
 }
@@ -12877,12 +13276,11 @@ vErrors.push(err102);
 errors++;
 }
 }
-}
-if(data45.disk !== undefined){
-let data49 = data45.disk;
+if(data47.memory !== undefined){
+let data49 = data47.memory;
 if(typeof data49 === "string"){
 if(func3(data49) > 24){
-const err103 = {instancePath:instancePath+"/world/limits/disk",schemaPath:"#/definitions/size/maxLength",keyword:"maxLength",params:{limit: 24},message:"must NOT have more than 24 characters",schema:24,parentSchema:schema23,data:data49};
+const err103 = {instancePath:instancePath+"/world/limits/memory",schemaPath:"#/definitions/size/maxLength",keyword:"maxLength",params:{limit: 24},message:"must NOT have more than 24 characters",schema:24,parentSchema:schema24,data:data49};
 if(vErrors === null){
 vErrors = [err103];
 }
@@ -12891,8 +13289,8 @@ vErrors.push(err103);
 }
 errors++;
 }
-if(!pattern10.test(data49)){
-const err104 = {instancePath:instancePath+"/world/limits/disk",schemaPath:"#/definitions/size/pattern",keyword:"pattern",params:{pattern: "^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"},message:"must match pattern \""+"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"+"\"",schema:"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$",parentSchema:schema23,data:data49};
+if(!pattern11.test(data49)){
+const err104 = {instancePath:instancePath+"/world/limits/memory",schemaPath:"#/definitions/size/pattern",keyword:"pattern",params:{pattern: "^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"},message:"must match pattern \""+"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"+"\"",schema:"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$",parentSchema:schema24,data:data49};
 if(vErrors === null){
 vErrors = [err104];
 }
@@ -12903,7 +13301,7 @@ errors++;
 }
 }
 else {
-const err105 = {instancePath:instancePath+"/world/limits/disk",schemaPath:"#/definitions/size/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.type,parentSchema:schema23,data:data49};
+const err105 = {instancePath:instancePath+"/world/limits/memory",schemaPath:"#/definitions/size/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema24.type,parentSchema:schema24,data:data49};
 if(vErrors === null){
 vErrors = [err105];
 }
@@ -12913,9 +13311,10 @@ vErrors.push(err105);
 errors++;
 }
 }
-}
-else {
-const err106 = {instancePath:instancePath+"/world/limits",schemaPath:"#/allOf/0/properties/world/properties/limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.world.properties.limits.type,parentSchema:schema11.allOf[0].properties.world.properties.limits,data:data45};
+if(data47.pids !== undefined){
+let data50 = data47.pids;
+if(!(((typeof data50 == "number") && (!(data50 % 1) && !isNaN(data50))) && (isFinite(data50)))){
+const err106 = {instancePath:instancePath+"/world/limits/pids",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/pids/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.world.properties.limits.properties.pids.type,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.pids,data:data50};
 if(vErrors === null){
 vErrors = [err106];
 }
@@ -12924,12 +13323,9 @@ vErrors.push(err106);
 }
 errors++;
 }
-}
-if(data38.env !== undefined){
-let data50 = data38.env;
-if(Array.isArray(data50)){
-if(data50.length > 1024){
-const err107 = {instancePath:instancePath+"/world/env",schemaPath:"#/allOf/0/properties/world/properties/env/maxItems",keyword:"maxItems",params:{limit: 1024},message:"must NOT have more than 1024 items",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.env,data:data50};
+if((typeof data50 == "number") && (isFinite(data50))){
+if(data50 > 4194304 || isNaN(data50)){
+const err107 = {instancePath:instancePath+"/world/limits/pids",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/pids/maximum",keyword:"maximum",params:{comparison: "<=", limit: 4194304},message:"must be <= 4194304",schema:4194304,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.pids,data:data50};
 if(vErrors === null){
 vErrors = [err107];
 }
@@ -12938,12 +13334,8 @@ vErrors.push(err107);
 }
 errors++;
 }
-const len12 = data50.length;
-for(let i12=0; i12<len12; i12++){
-let data51 = data50[i12];
-if(typeof data51 === "string"){
-if(func3(data51) > 1024){
-const err108 = {instancePath:instancePath+"/world/env/" + i12,schemaPath:"#/allOf/0/properties/world/properties/env/items/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.env.items,data:data51};
+if(data50 < 1 || isNaN(data50)){
+const err108 = {instancePath:instancePath+"/world/limits/pids",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/pids/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.pids,data:data50};
 if(vErrors === null){
 vErrors = [err108];
 }
@@ -12952,8 +13344,13 @@ vErrors.push(err108);
 }
 errors++;
 }
-if(!pattern12.test(data51)){
-const err109 = {instancePath:instancePath+"/world/env/" + i12,schemaPath:"#/allOf/0/properties/world/properties/env/items/pattern",keyword:"pattern",params:{pattern: "^[^=\\s\\u0000]+$"},message:"must match pattern \""+"^[^=\\s\\u0000]+$"+"\"",schema:"^[^=\\s\\u0000]+$",parentSchema:schema11.allOf[0].properties.world.properties.env.items,data:data51};
+}
+}
+if(data47.disk !== undefined){
+let data51 = data47.disk;
+if(typeof data51 === "string"){
+if(func3(data51) > 24){
+const err109 = {instancePath:instancePath+"/world/limits/disk",schemaPath:"#/definitions/size/maxLength",keyword:"maxLength",params:{limit: 24},message:"must NOT have more than 24 characters",schema:24,parentSchema:schema24,data:data51};
 if(vErrors === null){
 vErrors = [err109];
 }
@@ -12962,9 +13359,8 @@ vErrors.push(err109);
 }
 errors++;
 }
-}
-else {
-const err110 = {instancePath:instancePath+"/world/env/" + i12,schemaPath:"#/allOf/0/properties/world/properties/env/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.env.items.type,parentSchema:schema11.allOf[0].properties.world.properties.env.items,data:data51};
+if(!pattern11.test(data51)){
+const err110 = {instancePath:instancePath+"/world/limits/disk",schemaPath:"#/definitions/size/pattern",keyword:"pattern",params:{pattern: "^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"},message:"must match pattern \""+"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"+"\"",schema:"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$",parentSchema:schema24,data:data51};
 if(vErrors === null){
 vErrors = [err110];
 }
@@ -12974,9 +13370,8 @@ vErrors.push(err110);
 errors++;
 }
 }
-}
 else {
-const err111 = {instancePath:instancePath+"/world/env",schemaPath:"#/allOf/0/properties/world/properties/env/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.env.type,parentSchema:schema11.allOf[0].properties.world.properties.env,data:data50};
+const err111 = {instancePath:instancePath+"/world/limits/disk",schemaPath:"#/definitions/size/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema24.type,parentSchema:schema24,data:data51};
 if(vErrors === null){
 vErrors = [err111];
 }
@@ -12986,11 +13381,9 @@ vErrors.push(err111);
 errors++;
 }
 }
-if(data38.publish !== undefined){
-let data52 = data38.publish;
-if(Array.isArray(data52)){
-if(data52.length > 1024){
-const err112 = {instancePath:instancePath+"/world/publish",schemaPath:"#/allOf/0/properties/world/properties/publish/maxItems",keyword:"maxItems",params:{limit: 1024},message:"must NOT have more than 1024 items",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.publish,data:data52};
+}
+else {
+const err112 = {instancePath:instancePath+"/world/limits",schemaPath:"#/allOf/0/properties/world/properties/limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.world.properties.limits.type,parentSchema:schema11.allOf[0].properties.world.properties.limits,data:data47};
 if(vErrors === null){
 vErrors = [err112];
 }
@@ -12999,11 +13392,12 @@ vErrors.push(err112);
 }
 errors++;
 }
-const len13 = data52.length;
-for(let i13=0; i13<len13; i13++){
-let data53 = data52[i13];
-if(!(((typeof data53 == "number") && (!(data53 % 1) && !isNaN(data53))) && (isFinite(data53)))){
-const err113 = {instancePath:instancePath+"/world/publish/" + i13,schemaPath:"#/allOf/0/properties/world/properties/publish/items/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.world.properties.publish.items.type,parentSchema:schema11.allOf[0].properties.world.properties.publish.items,data:data53};
+}
+if(data40.env !== undefined){
+let data52 = data40.env;
+if(Array.isArray(data52)){
+if(data52.length > 1024){
+const err113 = {instancePath:instancePath+"/world/env",schemaPath:"#/allOf/0/properties/world/properties/env/maxItems",keyword:"maxItems",params:{limit: 1024},message:"must NOT have more than 1024 items",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.env,data:data52};
 if(vErrors === null){
 vErrors = [err113];
 }
@@ -13012,9 +13406,12 @@ vErrors.push(err113);
 }
 errors++;
 }
-if((typeof data53 == "number") && (isFinite(data53))){
-if(data53 > 65535 || isNaN(data53)){
-const err114 = {instancePath:instancePath+"/world/publish/" + i13,schemaPath:"#/allOf/0/properties/world/properties/publish/items/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema11.allOf[0].properties.world.properties.publish.items,data:data53};
+const len13 = data52.length;
+for(let i13=0; i13<len13; i13++){
+let data53 = data52[i13];
+if(typeof data53 === "string"){
+if(func3(data53) > 1024){
+const err114 = {instancePath:instancePath+"/world/env/" + i13,schemaPath:"#/allOf/0/properties/world/properties/env/items/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.env.items,data:data53};
 if(vErrors === null){
 vErrors = [err114];
 }
@@ -13023,8 +13420,8 @@ vErrors.push(err114);
 }
 errors++;
 }
-if(data53 < 1 || isNaN(data53)){
-const err115 = {instancePath:instancePath+"/world/publish/" + i13,schemaPath:"#/allOf/0/properties/world/properties/publish/items/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.world.properties.publish.items,data:data53};
+if(!pattern13.test(data53)){
+const err115 = {instancePath:instancePath+"/world/env/" + i13,schemaPath:"#/allOf/0/properties/world/properties/env/items/pattern",keyword:"pattern",params:{pattern: "^[^=\\s\\u0000]+$"},message:"must match pattern \""+"^[^=\\s\\u0000]+$"+"\"",schema:"^[^=\\s\\u0000]+$",parentSchema:schema11.allOf[0].properties.world.properties.env.items,data:data53};
 if(vErrors === null){
 vErrors = [err115];
 }
@@ -13034,10 +13431,8 @@ vErrors.push(err115);
 errors++;
 }
 }
-}
-}
 else {
-const err116 = {instancePath:instancePath+"/world/publish",schemaPath:"#/allOf/0/properties/world/properties/publish/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.publish.type,parentSchema:schema11.allOf[0].properties.world.properties.publish,data:data52};
+const err116 = {instancePath:instancePath+"/world/env/" + i13,schemaPath:"#/allOf/0/properties/world/properties/env/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.env.items.type,parentSchema:schema11.allOf[0].properties.world.properties.env.items,data:data53};
 if(vErrors === null){
 vErrors = [err116];
 }
@@ -13049,7 +13444,7 @@ errors++;
 }
 }
 else {
-const err117 = {instancePath:instancePath+"/world",schemaPath:"#/allOf/0/properties/world/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.world.type,parentSchema:schema11.allOf[0].properties.world,data:data38};
+const err117 = {instancePath:instancePath+"/world/env",schemaPath:"#/allOf/0/properties/world/properties/env/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.env.type,parentSchema:schema11.allOf[0].properties.world.properties.env,data:data52};
 if(vErrors === null){
 vErrors = [err117];
 }
@@ -13059,12 +13454,11 @@ vErrors.push(err117);
 errors++;
 }
 }
-if(data.approval !== undefined){
-let data54 = data.approval;
-if(data54 && typeof data54 == "object" && !Array.isArray(data54)){
-for(const key8 in data54){
-if(!(((((key8 === "interactive") || (key8 === "require")) || (key8 === "auto_approve")) || (key8 === "preview")) || (key8 === "timeout_secs"))){
-const err118 = {instancePath:instancePath+"/approval",schemaPath:"#/allOf/0/properties/approval/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key8},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.approval,data:data54};
+if(data40.publish !== undefined){
+let data54 = data40.publish;
+if(Array.isArray(data54)){
+if(data54.length > 1024){
+const err118 = {instancePath:instancePath+"/world/publish",schemaPath:"#/allOf/0/properties/world/properties/publish/maxItems",keyword:"maxItems",params:{limit: 1024},message:"must NOT have more than 1024 items",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.publish,data:data54};
 if(vErrors === null){
 vErrors = [err118];
 }
@@ -13073,11 +13467,11 @@ vErrors.push(err118);
 }
 errors++;
 }
-}
-if(data54.interactive !== undefined){
-let data55 = data54.interactive;
-if(typeof data55 !== "boolean"){
-const err119 = {instancePath:instancePath+"/approval/interactive",schemaPath:"#/allOf/0/properties/approval/properties/interactive/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.approval.properties.interactive.type,parentSchema:schema11.allOf[0].properties.approval.properties.interactive,data:data55};
+const len14 = data54.length;
+for(let i14=0; i14<len14; i14++){
+let data55 = data54[i14];
+if(!(((typeof data55 == "number") && (!(data55 % 1) && !isNaN(data55))) && (isFinite(data55)))){
+const err119 = {instancePath:instancePath+"/world/publish/" + i14,schemaPath:"#/allOf/0/properties/world/properties/publish/items/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.world.properties.publish.items.type,parentSchema:schema11.allOf[0].properties.world.properties.publish.items,data:data55};
 if(vErrors === null){
 vErrors = [err119];
 }
@@ -13086,11 +13480,9 @@ vErrors.push(err119);
 }
 errors++;
 }
-}
-if(data54.require !== undefined){
-let data56 = data54.require;
-if(typeof data56 !== "boolean"){
-const err120 = {instancePath:instancePath+"/approval/require",schemaPath:"#/allOf/0/properties/approval/properties/require/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.approval.properties.require.type,parentSchema:schema11.allOf[0].properties.approval.properties.require,data:data56};
+if((typeof data55 == "number") && (isFinite(data55))){
+if(data55 > 65535 || isNaN(data55)){
+const err120 = {instancePath:instancePath+"/world/publish/" + i14,schemaPath:"#/allOf/0/properties/world/properties/publish/items/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema11.allOf[0].properties.world.properties.publish.items,data:data55};
 if(vErrors === null){
 vErrors = [err120];
 }
@@ -13099,12 +13491,8 @@ vErrors.push(err120);
 }
 errors++;
 }
-}
-if(data54.auto_approve !== undefined){
-let data57 = data54.auto_approve;
-if(Array.isArray(data57)){
-if(data57.length > 4096){
-const err121 = {instancePath:instancePath+"/approval/auto_approve",schemaPath:"#/allOf/0/properties/approval/properties/auto_approve/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.approval.properties.auto_approve,data:data57};
+if(data55 < 1 || isNaN(data55)){
+const err121 = {instancePath:instancePath+"/world/publish/" + i14,schemaPath:"#/allOf/0/properties/world/properties/publish/items/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.world.properties.publish.items,data:data55};
 if(vErrors === null){
 vErrors = [err121];
 }
@@ -13113,12 +13501,11 @@ vErrors.push(err121);
 }
 errors++;
 }
-const len14 = data57.length;
-for(let i14=0; i14<len14; i14++){
-let data58 = data57[i14];
-if(typeof data58 === "string"){
-if(func3(data58) > 4096){
-const err122 = {instancePath:instancePath+"/approval/auto_approve/" + i14,schemaPath:"#/definitions/command_pattern/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema21,data:data58};
+}
+}
+}
+else {
+const err122 = {instancePath:instancePath+"/world/publish",schemaPath:"#/allOf/0/properties/world/properties/publish/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.publish.type,parentSchema:schema11.allOf[0].properties.world.properties.publish,data:data54};
 if(vErrors === null){
 vErrors = [err122];
 }
@@ -13127,8 +13514,12 @@ vErrors.push(err122);
 }
 errors++;
 }
-if(!pattern7.test(data58)){
-const err123 = {instancePath:instancePath+"/approval/auto_approve/" + i14,schemaPath:"#/definitions/command_pattern/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"+"\"",schema:"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$",parentSchema:schema21,data:data58};
+}
+if(data40.sockets !== undefined){
+let data56 = data40.sockets;
+if(Array.isArray(data56)){
+if(data56.length > 16){
+const err123 = {instancePath:instancePath+"/world/sockets",schemaPath:"#/allOf/0/properties/world/properties/sockets/maxItems",keyword:"maxItems",params:{limit: 16},message:"must NOT have more than 16 items",schema:16,parentSchema:schema11.allOf[0].properties.world.properties.sockets,data:data56};
 if(vErrors === null){
 vErrors = [err123];
 }
@@ -13137,9 +13528,12 @@ vErrors.push(err123);
 }
 errors++;
 }
-}
-else {
-const err124 = {instancePath:instancePath+"/approval/auto_approve/" + i14,schemaPath:"#/definitions/command_pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.type,parentSchema:schema21,data:data58};
+const len15 = data56.length;
+for(let i15=0; i15<len15; i15++){
+let data57 = data56[i15];
+if(typeof data57 === "string"){
+if(func3(data57) > 1024){
+const err124 = {instancePath:instancePath+"/world/sockets/" + i15,schemaPath:"#/allOf/0/properties/world/properties/sockets/items/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.sockets.items,data:data57};
 if(vErrors === null){
 vErrors = [err124];
 }
@@ -13148,10 +13542,8 @@ vErrors.push(err124);
 }
 errors++;
 }
-}
-}
-else {
-const err125 = {instancePath:instancePath+"/approval/auto_approve",schemaPath:"#/allOf/0/properties/approval/properties/auto_approve/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.approval.properties.auto_approve.type,parentSchema:schema11.allOf[0].properties.approval.properties.auto_approve,data:data57};
+if(!pattern14.test(data57)){
+const err125 = {instancePath:instancePath+"/world/sockets/" + i15,schemaPath:"#/allOf/0/properties/world/properties/sockets/items/pattern",keyword:"pattern",params:{pattern: "^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$"},message:"must match pattern \""+"^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$"+"\"",schema:"^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$",parentSchema:schema11.allOf[0].properties.world.properties.sockets.items,data:data57};
 if(vErrors === null){
 vErrors = [err125];
 }
@@ -13161,10 +13553,8 @@ vErrors.push(err125);
 errors++;
 }
 }
-if(data54.preview !== undefined){
-let data59 = data54.preview;
-if(typeof data59 !== "string"){
-const err126 = {instancePath:instancePath+"/approval/preview",schemaPath:"#/allOf/0/properties/approval/properties/preview/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.approval.properties.preview.type,parentSchema:schema11.allOf[0].properties.approval.properties.preview,data:data59};
+else {
+const err126 = {instancePath:instancePath+"/world/sockets/" + i15,schemaPath:"#/allOf/0/properties/world/properties/sockets/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.sockets.items.type,parentSchema:schema11.allOf[0].properties.world.properties.sockets.items,data:data57};
 if(vErrors === null){
 vErrors = [err126];
 }
@@ -13173,8 +13563,10 @@ vErrors.push(err126);
 }
 errors++;
 }
-if(!((data59 === "auto") || (data59 === "off"))){
-const err127 = {instancePath:instancePath+"/approval/preview",schemaPath:"#/allOf/0/properties/approval/properties/preview/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.approval.properties.preview.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.approval.properties.preview.enum,parentSchema:schema11.allOf[0].properties.approval.properties.preview,data:data59};
+}
+}
+else {
+const err127 = {instancePath:instancePath+"/world/sockets",schemaPath:"#/allOf/0/properties/world/properties/sockets/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.sockets.type,parentSchema:schema11.allOf[0].properties.world.properties.sockets,data:data56};
 if(vErrors === null){
 vErrors = [err127];
 }
@@ -13184,10 +13576,9 @@ vErrors.push(err127);
 errors++;
 }
 }
-if(data54.timeout_secs !== undefined){
-let data60 = data54.timeout_secs;
-if(!(((typeof data60 == "number") && (!(data60 % 1) && !isNaN(data60))) && (isFinite(data60)))){
-const err128 = {instancePath:instancePath+"/approval/timeout_secs",schemaPath:"#/allOf/0/properties/approval/properties/timeout_secs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.approval.properties.timeout_secs.type,parentSchema:schema11.allOf[0].properties.approval.properties.timeout_secs,data:data60};
+}
+else {
+const err128 = {instancePath:instancePath+"/world",schemaPath:"#/allOf/0/properties/world/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.world.type,parentSchema:schema11.allOf[0].properties.world,data:data40};
 if(vErrors === null){
 vErrors = [err128];
 }
@@ -13196,9 +13587,13 @@ vErrors.push(err128);
 }
 errors++;
 }
-if((typeof data60 == "number") && (isFinite(data60))){
-if(data60 > 86400 || isNaN(data60)){
-const err129 = {instancePath:instancePath+"/approval/timeout_secs",schemaPath:"#/allOf/0/properties/approval/properties/timeout_secs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 86400},message:"must be <= 86400",schema:86400,parentSchema:schema11.allOf[0].properties.approval.properties.timeout_secs,data:data60};
+}
+if(data.approval !== undefined){
+let data58 = data.approval;
+if(data58 && typeof data58 == "object" && !Array.isArray(data58)){
+for(const key8 in data58){
+if(!(((((key8 === "interactive") || (key8 === "require")) || (key8 === "auto_approve")) || (key8 === "preview")) || (key8 === "timeout_secs"))){
+const err129 = {instancePath:instancePath+"/approval",schemaPath:"#/allOf/0/properties/approval/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key8},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.approval,data:data58};
 if(vErrors === null){
 vErrors = [err129];
 }
@@ -13207,8 +13602,11 @@ vErrors.push(err129);
 }
 errors++;
 }
-if(data60 < 1 || isNaN(data60)){
-const err130 = {instancePath:instancePath+"/approval/timeout_secs",schemaPath:"#/allOf/0/properties/approval/properties/timeout_secs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.approval.properties.timeout_secs,data:data60};
+}
+if(data58.interactive !== undefined){
+let data59 = data58.interactive;
+if(typeof data59 !== "boolean"){
+const err130 = {instancePath:instancePath+"/approval/interactive",schemaPath:"#/allOf/0/properties/approval/properties/interactive/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.approval.properties.interactive.type,parentSchema:schema11.allOf[0].properties.approval.properties.interactive,data:data59};
 if(vErrors === null){
 vErrors = [err130];
 }
@@ -13218,10 +13616,10 @@ vErrors.push(err130);
 errors++;
 }
 }
-}
-}
-else {
-const err131 = {instancePath:instancePath+"/approval",schemaPath:"#/allOf/0/properties/approval/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.approval.type,parentSchema:schema11.allOf[0].properties.approval,data:data54};
+if(data58.require !== undefined){
+let data60 = data58.require;
+if(typeof data60 !== "boolean"){
+const err131 = {instancePath:instancePath+"/approval/require",schemaPath:"#/allOf/0/properties/approval/properties/require/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.approval.properties.require.type,parentSchema:schema11.allOf[0].properties.approval.properties.require,data:data60};
 if(vErrors === null){
 vErrors = [err131];
 }
@@ -13231,12 +13629,11 @@ vErrors.push(err131);
 errors++;
 }
 }
-if(data.budgets !== undefined){
-let data61 = data.budgets;
-if(data61 && typeof data61 == "object" && !Array.isArray(data61)){
-for(const key9 in data61){
-if(!(((key9 === "window") || (key9 === "default")) || (key9 === "shared"))){
-const err132 = {instancePath:instancePath+"/budgets",schemaPath:"#/allOf/0/properties/budgets/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.budgets,data:data61};
+if(data58.auto_approve !== undefined){
+let data61 = data58.auto_approve;
+if(Array.isArray(data61)){
+if(data61.length > 4096){
+const err132 = {instancePath:instancePath+"/approval/auto_approve",schemaPath:"#/allOf/0/properties/approval/properties/auto_approve/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.approval.properties.auto_approve,data:data61};
 if(vErrors === null){
 vErrors = [err132];
 }
@@ -13245,12 +13642,12 @@ vErrors.push(err132);
 }
 errors++;
 }
-}
-if(data61.window !== undefined){
-let data62 = data61.window;
+const len16 = data61.length;
+for(let i16=0; i16<len16; i16++){
+let data62 = data61[i16];
 if(typeof data62 === "string"){
-if(func3(data62) > 16){
-const err133 = {instancePath:instancePath+"/budgets/window",schemaPath:"#/allOf/0/properties/budgets/properties/window/maxLength",keyword:"maxLength",params:{limit: 16},message:"must NOT have more than 16 characters",schema:16,parentSchema:schema11.allOf[0].properties.budgets.properties.window,data:data62};
+if(func3(data62) > 4096){
+const err133 = {instancePath:instancePath+"/approval/auto_approve/" + i16,schemaPath:"#/definitions/command_pattern/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema22,data:data62};
 if(vErrors === null){
 vErrors = [err133];
 }
@@ -13259,8 +13656,8 @@ vErrors.push(err133);
 }
 errors++;
 }
-if(!pattern14.test(data62)){
-const err134 = {instancePath:instancePath+"/budgets/window",schemaPath:"#/allOf/0/properties/budgets/properties/window/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]*[smhd]$"},message:"must match pattern \""+"^[1-9][0-9]*[smhd]$"+"\"",schema:"^[1-9][0-9]*[smhd]$",parentSchema:schema11.allOf[0].properties.budgets.properties.window,data:data62};
+if(!pattern8.test(data62)){
+const err134 = {instancePath:instancePath+"/approval/auto_approve/" + i16,schemaPath:"#/definitions/command_pattern/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"+"\"",schema:"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$",parentSchema:schema22,data:data62};
 if(vErrors === null){
 vErrors = [err134];
 }
@@ -13271,7 +13668,7 @@ errors++;
 }
 }
 else {
-const err135 = {instancePath:instancePath+"/budgets/window",schemaPath:"#/allOf/0/properties/budgets/properties/window/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.budgets.properties.window.type,parentSchema:schema11.allOf[0].properties.budgets.properties.window,data:data62};
+const err135 = {instancePath:instancePath+"/approval/auto_approve/" + i16,schemaPath:"#/definitions/command_pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.type,parentSchema:schema22,data:data62};
 if(vErrors === null){
 vErrors = [err135];
 }
@@ -13281,12 +13678,9 @@ vErrors.push(err135);
 errors++;
 }
 }
-if(data61.default !== undefined){
-let data63 = data61.default;
-if(data63 && typeof data63 == "object" && !Array.isArray(data63)){
-for(const key10 in data63){
-if(!(((key10 === "max_execs") || (key10 === "max_runtime_ms")) || (key10 === "max_egress_bytes"))){
-const err136 = {instancePath:instancePath+"/budgets/default",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema26,data:data63};
+}
+else {
+const err136 = {instancePath:instancePath+"/approval/auto_approve",schemaPath:"#/allOf/0/properties/approval/properties/auto_approve/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.approval.properties.auto_approve.type,parentSchema:schema11.allOf[0].properties.approval.properties.auto_approve,data:data61};
 if(vErrors === null){
 vErrors = [err136];
 }
@@ -13296,10 +13690,10 @@ vErrors.push(err136);
 errors++;
 }
 }
-if(data63.max_execs !== undefined){
-let data64 = data63.max_execs;
-if(!(((typeof data64 == "number") && (!(data64 % 1) && !isNaN(data64))) && (isFinite(data64)))){
-const err137 = {instancePath:instancePath+"/budgets/default/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema26.properties.max_execs.type,parentSchema:schema26.properties.max_execs,data:data64};
+if(data58.preview !== undefined){
+let data63 = data58.preview;
+if(typeof data63 !== "string"){
+const err137 = {instancePath:instancePath+"/approval/preview",schemaPath:"#/allOf/0/properties/approval/properties/preview/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.approval.properties.preview.type,parentSchema:schema11.allOf[0].properties.approval.properties.preview,data:data63};
 if(vErrors === null){
 vErrors = [err137];
 }
@@ -13308,9 +13702,8 @@ vErrors.push(err137);
 }
 errors++;
 }
-if((typeof data64 == "number") && (isFinite(data64))){
-if(data64 > 9007199254740991 || isNaN(data64)){
-const err138 = {instancePath:instancePath+"/budgets/default/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema26.properties.max_execs,data:data64};
+if(!((data63 === "auto") || (data63 === "off"))){
+const err138 = {instancePath:instancePath+"/approval/preview",schemaPath:"#/allOf/0/properties/approval/properties/preview/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.approval.properties.preview.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.approval.properties.preview.enum,parentSchema:schema11.allOf[0].properties.approval.properties.preview,data:data63};
 if(vErrors === null){
 vErrors = [err138];
 }
@@ -13319,8 +13712,11 @@ vErrors.push(err138);
 }
 errors++;
 }
-if(data64 < 0 || isNaN(data64)){
-const err139 = {instancePath:instancePath+"/budgets/default/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema26.properties.max_execs,data:data64};
+}
+if(data58.timeout_secs !== undefined){
+let data64 = data58.timeout_secs;
+if(!(((typeof data64 == "number") && (!(data64 % 1) && !isNaN(data64))) && (isFinite(data64)))){
+const err139 = {instancePath:instancePath+"/approval/timeout_secs",schemaPath:"#/allOf/0/properties/approval/properties/timeout_secs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.approval.properties.timeout_secs.type,parentSchema:schema11.allOf[0].properties.approval.properties.timeout_secs,data:data64};
 if(vErrors === null){
 vErrors = [err139];
 }
@@ -13329,12 +13725,9 @@ vErrors.push(err139);
 }
 errors++;
 }
-}
-}
-if(data63.max_runtime_ms !== undefined){
-let data65 = data63.max_runtime_ms;
-if(!(((typeof data65 == "number") && (!(data65 % 1) && !isNaN(data65))) && (isFinite(data65)))){
-const err140 = {instancePath:instancePath+"/budgets/default/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema26.properties.max_runtime_ms.type,parentSchema:schema26.properties.max_runtime_ms,data:data65};
+if((typeof data64 == "number") && (isFinite(data64))){
+if(data64 > 86400 || isNaN(data64)){
+const err140 = {instancePath:instancePath+"/approval/timeout_secs",schemaPath:"#/allOf/0/properties/approval/properties/timeout_secs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 86400},message:"must be <= 86400",schema:86400,parentSchema:schema11.allOf[0].properties.approval.properties.timeout_secs,data:data64};
 if(vErrors === null){
 vErrors = [err140];
 }
@@ -13343,9 +13736,8 @@ vErrors.push(err140);
 }
 errors++;
 }
-if((typeof data65 == "number") && (isFinite(data65))){
-if(data65 > 9007199254740991 || isNaN(data65)){
-const err141 = {instancePath:instancePath+"/budgets/default/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema26.properties.max_runtime_ms,data:data65};
+if(data64 < 1 || isNaN(data64)){
+const err141 = {instancePath:instancePath+"/approval/timeout_secs",schemaPath:"#/allOf/0/properties/approval/properties/timeout_secs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.approval.properties.timeout_secs,data:data64};
 if(vErrors === null){
 vErrors = [err141];
 }
@@ -13354,8 +13746,11 @@ vErrors.push(err141);
 }
 errors++;
 }
-if(data65 < 0 || isNaN(data65)){
-const err142 = {instancePath:instancePath+"/budgets/default/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema26.properties.max_runtime_ms,data:data65};
+}
+}
+}
+else {
+const err142 = {instancePath:instancePath+"/approval",schemaPath:"#/allOf/0/properties/approval/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.approval.type,parentSchema:schema11.allOf[0].properties.approval,data:data58};
 if(vErrors === null){
 vErrors = [err142];
 }
@@ -13365,11 +13760,12 @@ vErrors.push(err142);
 errors++;
 }
 }
-}
-if(data63.max_egress_bytes !== undefined){
-let data66 = data63.max_egress_bytes;
-if(!(((typeof data66 == "number") && (!(data66 % 1) && !isNaN(data66))) && (isFinite(data66)))){
-const err143 = {instancePath:instancePath+"/budgets/default/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema26.properties.max_egress_bytes.type,parentSchema:schema26.properties.max_egress_bytes,data:data66};
+if(data.budgets !== undefined){
+let data65 = data.budgets;
+if(data65 && typeof data65 == "object" && !Array.isArray(data65)){
+for(const key9 in data65){
+if(!(((key9 === "window") || (key9 === "default")) || (key9 === "shared"))){
+const err143 = {instancePath:instancePath+"/budgets",schemaPath:"#/allOf/0/properties/budgets/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.budgets,data:data65};
 if(vErrors === null){
 vErrors = [err143];
 }
@@ -13378,9 +13774,12 @@ vErrors.push(err143);
 }
 errors++;
 }
-if((typeof data66 == "number") && (isFinite(data66))){
-if(data66 > 9007199254740991 || isNaN(data66)){
-const err144 = {instancePath:instancePath+"/budgets/default/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema26.properties.max_egress_bytes,data:data66};
+}
+if(data65.window !== undefined){
+let data66 = data65.window;
+if(typeof data66 === "string"){
+if(func3(data66) > 16){
+const err144 = {instancePath:instancePath+"/budgets/window",schemaPath:"#/allOf/0/properties/budgets/properties/window/maxLength",keyword:"maxLength",params:{limit: 16},message:"must NOT have more than 16 characters",schema:16,parentSchema:schema11.allOf[0].properties.budgets.properties.window,data:data66};
 if(vErrors === null){
 vErrors = [err144];
 }
@@ -13389,8 +13788,8 @@ vErrors.push(err144);
 }
 errors++;
 }
-if(data66 < 0 || isNaN(data66)){
-const err145 = {instancePath:instancePath+"/budgets/default/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema26.properties.max_egress_bytes,data:data66};
+if(!pattern16.test(data66)){
+const err145 = {instancePath:instancePath+"/budgets/window",schemaPath:"#/allOf/0/properties/budgets/properties/window/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]*[smhd]$"},message:"must match pattern \""+"^[1-9][0-9]*[smhd]$"+"\"",schema:"^[1-9][0-9]*[smhd]$",parentSchema:schema11.allOf[0].properties.budgets.properties.window,data:data66};
 if(vErrors === null){
 vErrors = [err145];
 }
@@ -13400,10 +13799,8 @@ vErrors.push(err145);
 errors++;
 }
 }
-}
-}
 else {
-const err146 = {instancePath:instancePath+"/budgets/default",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema26.type,parentSchema:schema26,data:data63};
+const err146 = {instancePath:instancePath+"/budgets/window",schemaPath:"#/allOf/0/properties/budgets/properties/window/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.budgets.properties.window.type,parentSchema:schema11.allOf[0].properties.budgets.properties.window,data:data66};
 if(vErrors === null){
 vErrors = [err146];
 }
@@ -13413,12 +13810,12 @@ vErrors.push(err146);
 errors++;
 }
 }
-if(data61.shared !== undefined){
-let data67 = data61.shared;
+if(data65.default !== undefined){
+let data67 = data65.default;
 if(data67 && typeof data67 == "object" && !Array.isArray(data67)){
-for(const key11 in data67){
-if(!(((key11 === "max_execs") || (key11 === "max_runtime_ms")) || (key11 === "max_egress_bytes"))){
-const err147 = {instancePath:instancePath+"/budgets/shared",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema26,data:data67};
+for(const key10 in data67){
+if(!(((key10 === "max_execs") || (key10 === "max_runtime_ms")) || (key10 === "max_egress_bytes"))){
+const err147 = {instancePath:instancePath+"/budgets/default",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema27,data:data67};
 if(vErrors === null){
 vErrors = [err147];
 }
@@ -13431,7 +13828,7 @@ errors++;
 if(data67.max_execs !== undefined){
 let data68 = data67.max_execs;
 if(!(((typeof data68 == "number") && (!(data68 % 1) && !isNaN(data68))) && (isFinite(data68)))){
-const err148 = {instancePath:instancePath+"/budgets/shared/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema26.properties.max_execs.type,parentSchema:schema26.properties.max_execs,data:data68};
+const err148 = {instancePath:instancePath+"/budgets/default/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_execs.type,parentSchema:schema27.properties.max_execs,data:data68};
 if(vErrors === null){
 vErrors = [err148];
 }
@@ -13442,7 +13839,7 @@ errors++;
 }
 if((typeof data68 == "number") && (isFinite(data68))){
 if(data68 > 9007199254740991 || isNaN(data68)){
-const err149 = {instancePath:instancePath+"/budgets/shared/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema26.properties.max_execs,data:data68};
+const err149 = {instancePath:instancePath+"/budgets/default/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_execs,data:data68};
 if(vErrors === null){
 vErrors = [err149];
 }
@@ -13452,7 +13849,7 @@ vErrors.push(err149);
 errors++;
 }
 if(data68 < 0 || isNaN(data68)){
-const err150 = {instancePath:instancePath+"/budgets/shared/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema26.properties.max_execs,data:data68};
+const err150 = {instancePath:instancePath+"/budgets/default/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_execs,data:data68};
 if(vErrors === null){
 vErrors = [err150];
 }
@@ -13466,7 +13863,7 @@ errors++;
 if(data67.max_runtime_ms !== undefined){
 let data69 = data67.max_runtime_ms;
 if(!(((typeof data69 == "number") && (!(data69 % 1) && !isNaN(data69))) && (isFinite(data69)))){
-const err151 = {instancePath:instancePath+"/budgets/shared/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema26.properties.max_runtime_ms.type,parentSchema:schema26.properties.max_runtime_ms,data:data69};
+const err151 = {instancePath:instancePath+"/budgets/default/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_runtime_ms.type,parentSchema:schema27.properties.max_runtime_ms,data:data69};
 if(vErrors === null){
 vErrors = [err151];
 }
@@ -13477,7 +13874,7 @@ errors++;
 }
 if((typeof data69 == "number") && (isFinite(data69))){
 if(data69 > 9007199254740991 || isNaN(data69)){
-const err152 = {instancePath:instancePath+"/budgets/shared/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema26.properties.max_runtime_ms,data:data69};
+const err152 = {instancePath:instancePath+"/budgets/default/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_runtime_ms,data:data69};
 if(vErrors === null){
 vErrors = [err152];
 }
@@ -13487,7 +13884,7 @@ vErrors.push(err152);
 errors++;
 }
 if(data69 < 0 || isNaN(data69)){
-const err153 = {instancePath:instancePath+"/budgets/shared/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema26.properties.max_runtime_ms,data:data69};
+const err153 = {instancePath:instancePath+"/budgets/default/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_runtime_ms,data:data69};
 if(vErrors === null){
 vErrors = [err153];
 }
@@ -13501,7 +13898,7 @@ errors++;
 if(data67.max_egress_bytes !== undefined){
 let data70 = data67.max_egress_bytes;
 if(!(((typeof data70 == "number") && (!(data70 % 1) && !isNaN(data70))) && (isFinite(data70)))){
-const err154 = {instancePath:instancePath+"/budgets/shared/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema26.properties.max_egress_bytes.type,parentSchema:schema26.properties.max_egress_bytes,data:data70};
+const err154 = {instancePath:instancePath+"/budgets/default/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_egress_bytes.type,parentSchema:schema27.properties.max_egress_bytes,data:data70};
 if(vErrors === null){
 vErrors = [err154];
 }
@@ -13512,7 +13909,7 @@ errors++;
 }
 if((typeof data70 == "number") && (isFinite(data70))){
 if(data70 > 9007199254740991 || isNaN(data70)){
-const err155 = {instancePath:instancePath+"/budgets/shared/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema26.properties.max_egress_bytes,data:data70};
+const err155 = {instancePath:instancePath+"/budgets/default/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_egress_bytes,data:data70};
 if(vErrors === null){
 vErrors = [err155];
 }
@@ -13522,7 +13919,7 @@ vErrors.push(err155);
 errors++;
 }
 if(data70 < 0 || isNaN(data70)){
-const err156 = {instancePath:instancePath+"/budgets/shared/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema26.properties.max_egress_bytes,data:data70};
+const err156 = {instancePath:instancePath+"/budgets/default/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_egress_bytes,data:data70};
 if(vErrors === null){
 vErrors = [err156];
 }
@@ -13535,7 +13932,7 @@ errors++;
 }
 }
 else {
-const err157 = {instancePath:instancePath+"/budgets/shared",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema26.type,parentSchema:schema26,data:data67};
+const err157 = {instancePath:instancePath+"/budgets/default",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema27.type,parentSchema:schema27,data:data67};
 if(vErrors === null){
 vErrors = [err157];
 }
@@ -13545,9 +13942,12 @@ vErrors.push(err157);
 errors++;
 }
 }
-}
-else {
-const err158 = {instancePath:instancePath+"/budgets",schemaPath:"#/allOf/0/properties/budgets/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.budgets.type,parentSchema:schema11.allOf[0].properties.budgets,data:data61};
+if(data65.shared !== undefined){
+let data71 = data65.shared;
+if(data71 && typeof data71 == "object" && !Array.isArray(data71)){
+for(const key11 in data71){
+if(!(((key11 === "max_execs") || (key11 === "max_runtime_ms")) || (key11 === "max_egress_bytes"))){
+const err158 = {instancePath:instancePath+"/budgets/shared",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema27,data:data71};
 if(vErrors === null){
 vErrors = [err158];
 }
@@ -13557,12 +13957,10 @@ vErrors.push(err158);
 errors++;
 }
 }
-if(data.changes !== undefined){
-let data71 = data.changes;
-if(data71 && typeof data71 == "object" && !Array.isArray(data71)){
-for(const key12 in data71){
-if(!((key12 === "apply") || (key12 === "auto_apply"))){
-const err159 = {instancePath:instancePath+"/changes",schemaPath:"#/allOf/0/properties/changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.changes,data:data71};
+if(data71.max_execs !== undefined){
+let data72 = data71.max_execs;
+if(!(((typeof data72 == "number") && (!(data72 % 1) && !isNaN(data72))) && (isFinite(data72)))){
+const err159 = {instancePath:instancePath+"/budgets/shared/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_execs.type,parentSchema:schema27.properties.max_execs,data:data72};
 if(vErrors === null){
 vErrors = [err159];
 }
@@ -13571,11 +13969,9 @@ vErrors.push(err159);
 }
 errors++;
 }
-}
-if(data71.apply !== undefined){
-let data72 = data71.apply;
-if(typeof data72 !== "string"){
-const err160 = {instancePath:instancePath+"/changes/apply",schemaPath:"#/allOf/0/properties/changes/properties/apply/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.changes.properties.apply.type,parentSchema:schema11.allOf[0].properties.changes.properties.apply,data:data72};
+if((typeof data72 == "number") && (isFinite(data72))){
+if(data72 > 9007199254740991 || isNaN(data72)){
+const err160 = {instancePath:instancePath+"/budgets/shared/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_execs,data:data72};
 if(vErrors === null){
 vErrors = [err160];
 }
@@ -13584,8 +13980,8 @@ vErrors.push(err160);
 }
 errors++;
 }
-if(!((data72 === "operator") || (data72 === "agent"))){
-const err161 = {instancePath:instancePath+"/changes/apply",schemaPath:"#/allOf/0/properties/changes/properties/apply/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.changes.properties.apply.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.changes.properties.apply.enum,parentSchema:schema11.allOf[0].properties.changes.properties.apply,data:data72};
+if(data72 < 0 || isNaN(data72)){
+const err161 = {instancePath:instancePath+"/budgets/shared/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_execs,data:data72};
 if(vErrors === null){
 vErrors = [err161];
 }
@@ -13595,11 +13991,11 @@ vErrors.push(err161);
 errors++;
 }
 }
-if(data71.auto_apply !== undefined){
-let data73 = data71.auto_apply;
-if(Array.isArray(data73)){
-if(data73.length > 4096){
-const err162 = {instancePath:instancePath+"/changes/auto_apply",schemaPath:"#/allOf/0/properties/changes/properties/auto_apply/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.changes.properties.auto_apply,data:data73};
+}
+if(data71.max_runtime_ms !== undefined){
+let data73 = data71.max_runtime_ms;
+if(!(((typeof data73 == "number") && (!(data73 % 1) && !isNaN(data73))) && (isFinite(data73)))){
+const err162 = {instancePath:instancePath+"/budgets/shared/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_runtime_ms.type,parentSchema:schema27.properties.max_runtime_ms,data:data73};
 if(vErrors === null){
 vErrors = [err162];
 }
@@ -13608,12 +14004,9 @@ vErrors.push(err162);
 }
 errors++;
 }
-const len15 = data73.length;
-for(let i15=0; i15<len15; i15++){
-let data74 = data73[i15];
-if(typeof data74 === "string"){
-if(func3(data74) > 4095){
-const err163 = {instancePath:instancePath+"/changes/auto_apply/" + i15,schemaPath:"#/definitions/path_glob/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema16,data:data74};
+if((typeof data73 == "number") && (isFinite(data73))){
+if(data73 > 9007199254740991 || isNaN(data73)){
+const err163 = {instancePath:instancePath+"/budgets/shared/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_runtime_ms,data:data73};
 if(vErrors === null){
 vErrors = [err163];
 }
@@ -13622,8 +14015,8 @@ vErrors.push(err163);
 }
 errors++;
 }
-if(func3(data74) < 1){
-const err164 = {instancePath:instancePath+"/changes/auto_apply/" + i15,schemaPath:"#/definitions/path_glob/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema16,data:data74};
+if(data73 < 0 || isNaN(data73)){
+const err164 = {instancePath:instancePath+"/budgets/shared/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_runtime_ms,data:data73};
 if(vErrors === null){
 vErrors = [err164];
 }
@@ -13632,8 +14025,12 @@ vErrors.push(err164);
 }
 errors++;
 }
-if(!pattern2.test(data74)){
-const err165 = {instancePath:instancePath+"/changes/auto_apply/" + i15,schemaPath:"#/definitions/path_glob/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema16,data:data74};
+}
+}
+if(data71.max_egress_bytes !== undefined){
+let data74 = data71.max_egress_bytes;
+if(!(((typeof data74 == "number") && (!(data74 % 1) && !isNaN(data74))) && (isFinite(data74)))){
+const err165 = {instancePath:instancePath+"/budgets/shared/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_egress_bytes.type,parentSchema:schema27.properties.max_egress_bytes,data:data74};
 if(vErrors === null){
 vErrors = [err165];
 }
@@ -13642,9 +14039,9 @@ vErrors.push(err165);
 }
 errors++;
 }
-}
-else {
-const err166 = {instancePath:instancePath+"/changes/auto_apply/" + i15,schemaPath:"#/definitions/path_glob/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data74};
+if((typeof data74 == "number") && (isFinite(data74))){
+if(data74 > 9007199254740991 || isNaN(data74)){
+const err166 = {instancePath:instancePath+"/budgets/shared/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_egress_bytes,data:data74};
 if(vErrors === null){
 vErrors = [err166];
 }
@@ -13653,10 +14050,8 @@ vErrors.push(err166);
 }
 errors++;
 }
-}
-}
-else {
-const err167 = {instancePath:instancePath+"/changes/auto_apply",schemaPath:"#/allOf/0/properties/changes/properties/auto_apply/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.changes.properties.auto_apply.type,parentSchema:schema11.allOf[0].properties.changes.properties.auto_apply,data:data73};
+if(data74 < 0 || isNaN(data74)){
+const err167 = {instancePath:instancePath+"/budgets/shared/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_egress_bytes,data:data74};
 if(vErrors === null){
 vErrors = [err167];
 }
@@ -13667,8 +14062,9 @@ errors++;
 }
 }
 }
+}
 else {
-const err168 = {instancePath:instancePath+"/changes",schemaPath:"#/allOf/0/properties/changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.changes.type,parentSchema:schema11.allOf[0].properties.changes,data:data71};
+const err168 = {instancePath:instancePath+"/budgets/shared",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema27.type,parentSchema:schema27,data:data71};
 if(vErrors === null){
 vErrors = [err168];
 }
@@ -13678,12 +14074,9 @@ vErrors.push(err168);
 errors++;
 }
 }
-if(data.shims !== undefined){
-let data75 = data.shims;
-if(data75 && typeof data75 == "object" && !Array.isArray(data75)){
-for(const key13 in data75){
-if(!(key13 === "offline")){
-const err169 = {instancePath:instancePath+"/shims",schemaPath:"#/allOf/0/properties/shims/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.shims,data:data75};
+}
+else {
+const err169 = {instancePath:instancePath+"/budgets",schemaPath:"#/allOf/0/properties/budgets/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.budgets.type,parentSchema:schema11.allOf[0].properties.budgets,data:data65};
 if(vErrors === null){
 vErrors = [err169];
 }
@@ -13693,10 +14086,12 @@ vErrors.push(err169);
 errors++;
 }
 }
-if(data75.offline !== undefined){
-let data76 = data75.offline;
-if(typeof data76 !== "string"){
-const err170 = {instancePath:instancePath+"/shims/offline",schemaPath:"#/allOf/0/properties/shims/properties/offline/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.shims.properties.offline.type,parentSchema:schema11.allOf[0].properties.shims.properties.offline,data:data76};
+if(data.changes !== undefined){
+let data75 = data.changes;
+if(data75 && typeof data75 == "object" && !Array.isArray(data75)){
+for(const key12 in data75){
+if(!((key12 === "apply") || (key12 === "auto_apply"))){
+const err170 = {instancePath:instancePath+"/changes",schemaPath:"#/allOf/0/properties/changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.changes,data:data75};
 if(vErrors === null){
 vErrors = [err170];
 }
@@ -13705,8 +14100,11 @@ vErrors.push(err170);
 }
 errors++;
 }
-if(!((data76 === "pass") || (data76 === "deny"))){
-const err171 = {instancePath:instancePath+"/shims/offline",schemaPath:"#/allOf/0/properties/shims/properties/offline/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.shims.properties.offline.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.shims.properties.offline.enum,parentSchema:schema11.allOf[0].properties.shims.properties.offline,data:data76};
+}
+if(data75.apply !== undefined){
+let data76 = data75.apply;
+if(typeof data76 !== "string"){
+const err171 = {instancePath:instancePath+"/changes/apply",schemaPath:"#/allOf/0/properties/changes/properties/apply/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.changes.properties.apply.type,parentSchema:schema11.allOf[0].properties.changes.properties.apply,data:data76};
 if(vErrors === null){
 vErrors = [err171];
 }
@@ -13715,10 +14113,8 @@ vErrors.push(err171);
 }
 errors++;
 }
-}
-}
-else {
-const err172 = {instancePath:instancePath+"/shims",schemaPath:"#/allOf/0/properties/shims/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.shims.type,parentSchema:schema11.allOf[0].properties.shims,data:data75};
+if(!((data76 === "operator") || (data76 === "agent"))){
+const err172 = {instancePath:instancePath+"/changes/apply",schemaPath:"#/allOf/0/properties/changes/properties/apply/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.changes.properties.apply.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.changes.properties.apply.enum,parentSchema:schema11.allOf[0].properties.changes.properties.apply,data:data76};
 if(vErrors === null){
 vErrors = [err172];
 }
@@ -13728,12 +14124,11 @@ vErrors.push(err172);
 errors++;
 }
 }
-if(data.privacy !== undefined){
-let data77 = data.privacy;
-if(data77 && typeof data77 == "object" && !Array.isArray(data77)){
-for(const key14 in data77){
-if(!(((key14 === "ignore_paths") || (key14 === "hash_code_only")) || (key14 === "index_user_docs"))){
-const err173 = {instancePath:instancePath+"/privacy",schemaPath:"#/allOf/0/properties/privacy/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key14},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.privacy,data:data77};
+if(data75.auto_apply !== undefined){
+let data77 = data75.auto_apply;
+if(Array.isArray(data77)){
+if(data77.length > 4096){
+const err173 = {instancePath:instancePath+"/changes/auto_apply",schemaPath:"#/allOf/0/properties/changes/properties/auto_apply/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.changes.properties.auto_apply,data:data77};
 if(vErrors === null){
 vErrors = [err173];
 }
@@ -13742,12 +14137,12 @@ vErrors.push(err173);
 }
 errors++;
 }
-}
-if(data77.ignore_paths !== undefined){
-let data78 = data77.ignore_paths;
-if(Array.isArray(data78)){
-if(data78.length > 4096){
-const err174 = {instancePath:instancePath+"/privacy/ignore_paths",schemaPath:"#/allOf/0/properties/privacy/properties/ignore_paths/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.privacy.properties.ignore_paths,data:data78};
+const len17 = data77.length;
+for(let i17=0; i17<len17; i17++){
+let data78 = data77[i17];
+if(typeof data78 === "string"){
+if(func3(data78) > 4095){
+const err174 = {instancePath:instancePath+"/changes/auto_apply/" + i17,schemaPath:"#/definitions/path_glob/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema16,data:data78};
 if(vErrors === null){
 vErrors = [err174];
 }
@@ -13756,12 +14151,8 @@ vErrors.push(err174);
 }
 errors++;
 }
-const len16 = data78.length;
-for(let i16=0; i16<len16; i16++){
-let data79 = data78[i16];
-if(typeof data79 === "string"){
-if(func3(data79) > 4095){
-const err175 = {instancePath:instancePath+"/privacy/ignore_paths/" + i16,schemaPath:"#/definitions/path_glob/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema16,data:data79};
+if(func3(data78) < 1){
+const err175 = {instancePath:instancePath+"/changes/auto_apply/" + i17,schemaPath:"#/definitions/path_glob/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema16,data:data78};
 if(vErrors === null){
 vErrors = [err175];
 }
@@ -13770,8 +14161,8 @@ vErrors.push(err175);
 }
 errors++;
 }
-if(func3(data79) < 1){
-const err176 = {instancePath:instancePath+"/privacy/ignore_paths/" + i16,schemaPath:"#/definitions/path_glob/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema16,data:data79};
+if(!pattern2.test(data78)){
+const err176 = {instancePath:instancePath+"/changes/auto_apply/" + i17,schemaPath:"#/definitions/path_glob/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema16,data:data78};
 if(vErrors === null){
 vErrors = [err176];
 }
@@ -13780,8 +14171,9 @@ vErrors.push(err176);
 }
 errors++;
 }
-if(!pattern2.test(data79)){
-const err177 = {instancePath:instancePath+"/privacy/ignore_paths/" + i16,schemaPath:"#/definitions/path_glob/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema16,data:data79};
+}
+else {
+const err177 = {instancePath:instancePath+"/changes/auto_apply/" + i17,schemaPath:"#/definitions/path_glob/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data78};
 if(vErrors === null){
 vErrors = [err177];
 }
@@ -13791,8 +14183,9 @@ vErrors.push(err177);
 errors++;
 }
 }
+}
 else {
-const err178 = {instancePath:instancePath+"/privacy/ignore_paths/" + i16,schemaPath:"#/definitions/path_glob/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data79};
+const err178 = {instancePath:instancePath+"/changes/auto_apply",schemaPath:"#/allOf/0/properties/changes/properties/auto_apply/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.changes.properties.auto_apply.type,parentSchema:schema11.allOf[0].properties.changes.properties.auto_apply,data:data77};
 if(vErrors === null){
 vErrors = [err178];
 }
@@ -13804,7 +14197,7 @@ errors++;
 }
 }
 else {
-const err179 = {instancePath:instancePath+"/privacy/ignore_paths",schemaPath:"#/allOf/0/properties/privacy/properties/ignore_paths/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.privacy.properties.ignore_paths.type,parentSchema:schema11.allOf[0].properties.privacy.properties.ignore_paths,data:data78};
+const err179 = {instancePath:instancePath+"/changes",schemaPath:"#/allOf/0/properties/changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.changes.type,parentSchema:schema11.allOf[0].properties.changes,data:data75};
 if(vErrors === null){
 vErrors = [err179];
 }
@@ -13814,10 +14207,12 @@ vErrors.push(err179);
 errors++;
 }
 }
-if(data77.hash_code_only !== undefined){
-let data80 = data77.hash_code_only;
-if(typeof data80 !== "boolean"){
-const err180 = {instancePath:instancePath+"/privacy/hash_code_only",schemaPath:"#/allOf/0/properties/privacy/properties/hash_code_only/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.privacy.properties.hash_code_only.type,parentSchema:schema11.allOf[0].properties.privacy.properties.hash_code_only,data:data80};
+if(data.shims !== undefined){
+let data79 = data.shims;
+if(data79 && typeof data79 == "object" && !Array.isArray(data79)){
+for(const key13 in data79){
+if(!(key13 === "offline")){
+const err180 = {instancePath:instancePath+"/shims",schemaPath:"#/allOf/0/properties/shims/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.shims,data:data79};
 if(vErrors === null){
 vErrors = [err180];
 }
@@ -13827,10 +14222,10 @@ vErrors.push(err180);
 errors++;
 }
 }
-if(data77.index_user_docs !== undefined){
-let data81 = data77.index_user_docs;
-if(typeof data81 !== "boolean"){
-const err181 = {instancePath:instancePath+"/privacy/index_user_docs",schemaPath:"#/allOf/0/properties/privacy/properties/index_user_docs/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.privacy.properties.index_user_docs.type,parentSchema:schema11.allOf[0].properties.privacy.properties.index_user_docs,data:data81};
+if(data79.offline !== undefined){
+let data80 = data79.offline;
+if(typeof data80 !== "string"){
+const err181 = {instancePath:instancePath+"/shims/offline",schemaPath:"#/allOf/0/properties/shims/properties/offline/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.shims.properties.offline.type,parentSchema:schema11.allOf[0].properties.shims.properties.offline,data:data80};
 if(vErrors === null){
 vErrors = [err181];
 }
@@ -13839,10 +14234,8 @@ vErrors.push(err181);
 }
 errors++;
 }
-}
-}
-else {
-const err182 = {instancePath:instancePath+"/privacy",schemaPath:"#/allOf/0/properties/privacy/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.privacy.type,parentSchema:schema11.allOf[0].properties.privacy,data:data77};
+if(!((data80 === "pass") || (data80 === "deny"))){
+const err182 = {instancePath:instancePath+"/shims/offline",schemaPath:"#/allOf/0/properties/shims/properties/offline/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.shims.properties.offline.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.shims.properties.offline.enum,parentSchema:schema11.allOf[0].properties.shims.properties.offline,data:data80};
 if(vErrors === null){
 vErrors = [err182];
 }
@@ -13854,7 +14247,7 @@ errors++;
 }
 }
 else {
-const err183 = {instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].type,parentSchema:schema11.allOf[0],data};
+const err183 = {instancePath:instancePath+"/shims",schemaPath:"#/allOf/0/properties/shims/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.shims.type,parentSchema:schema11.allOf[0].properties.shims,data:data79};
 if(vErrors === null){
 vErrors = [err183];
 }
@@ -13863,13 +14256,13 @@ vErrors.push(err183);
 }
 errors++;
 }
-const _errs193 = errors;
-let valid65 = true;
-const _errs194 = errors;
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((data.world === undefined) && (missing0 = "world")){
-const err184 = {};
+}
+if(data.privacy !== undefined){
+let data81 = data.privacy;
+if(data81 && typeof data81 == "object" && !Array.isArray(data81)){
+for(const key14 in data81){
+if(!(((key14 === "ignore_paths") || (key14 === "hash_code_only")) || (key14 === "index_user_docs"))){
+const err184 = {instancePath:instancePath+"/privacy",schemaPath:"#/allOf/0/properties/privacy/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key14},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.privacy,data:data81};
 if(vErrors === null){
 vErrors = [err184];
 }
@@ -13878,15 +14271,12 @@ vErrors.push(err184);
 }
 errors++;
 }
-else {
-if(data.world !== undefined){
-let data82 = data.world;
-const _errs195 = errors;
-if(errors === _errs195){
-if(data82 && typeof data82 == "object" && !Array.isArray(data82)){
-let missing1;
-if((data82.isolate_network === undefined) && (missing1 = "isolate_network")){
-const err185 = {};
+}
+if(data81.ignore_paths !== undefined){
+let data82 = data81.ignore_paths;
+if(Array.isArray(data82)){
+if(data82.length > 4096){
+const err185 = {instancePath:instancePath+"/privacy/ignore_paths",schemaPath:"#/allOf/0/properties/privacy/properties/ignore_paths/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.privacy.properties.ignore_paths,data:data82};
 if(vErrors === null){
 vErrors = [err185];
 }
@@ -13895,10 +14285,12 @@ vErrors.push(err185);
 }
 errors++;
 }
-else {
-if(data82.isolate_network !== undefined){
-if(false !== data82.isolate_network){
-const err186 = {};
+const len18 = data82.length;
+for(let i18=0; i18<len18; i18++){
+let data83 = data82[i18];
+if(typeof data83 === "string"){
+if(func3(data83) > 4095){
+const err186 = {instancePath:instancePath+"/privacy/ignore_paths/" + i18,schemaPath:"#/definitions/path_glob/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema16,data:data83};
 if(vErrors === null){
 vErrors = [err186];
 }
@@ -13907,11 +14299,8 @@ vErrors.push(err186);
 }
 errors++;
 }
-}
-}
-}
-else {
-const err187 = {};
+if(func3(data83) < 1){
+const err187 = {instancePath:instancePath+"/privacy/ignore_paths/" + i18,schemaPath:"#/definitions/path_glob/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema16,data:data83};
 if(vErrors === null){
 vErrors = [err187];
 }
@@ -13920,28 +14309,8 @@ vErrors.push(err187);
 }
 errors++;
 }
-}
-}
-}
-}
-var _valid0 = _errs194 === errors;
-errors = _errs193;
-if(vErrors !== null){
-if(_errs193){
-vErrors.length = _errs193;
-}
-else {
-vErrors = null;
-}
-}
-if(_valid0){
-const _errs198 = errors;
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.net !== undefined){
-let data84 = data.net;
-if(data84 && typeof data84 == "object" && !Array.isArray(data84)){
-if(data84.allowed !== undefined){
-const err188 = {instancePath:instancePath+"/net/allowed",schemaPath:"#/allOf/1/then/properties/net/properties/allowed/not",keyword:"not",params:{},message:"must NOT be valid",schema:schema11.allOf[1].then.properties.net.properties.allowed.not,parentSchema:schema11.allOf[1].then.properties.net.properties.allowed,data:data84.allowed};
+if(!pattern2.test(data83)){
+const err188 = {instancePath:instancePath+"/privacy/ignore_paths/" + i18,schemaPath:"#/definitions/path_glob/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema16,data:data83};
 if(vErrors === null){
 vErrors = [err188];
 }
@@ -13952,7 +14321,7 @@ errors++;
 }
 }
 else {
-const err189 = {instancePath:instancePath+"/net",schemaPath:"#/allOf/1/then/properties/net/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[1].then.properties.net.type,parentSchema:schema11.allOf[1].then.properties.net,data:data84};
+const err189 = {instancePath:instancePath+"/privacy/ignore_paths/" + i18,schemaPath:"#/definitions/path_glob/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data83};
 if(vErrors === null){
 vErrors = [err189];
 }
@@ -13963,16 +14332,176 @@ errors++;
 }
 }
 }
-var _valid0 = _errs198 === errors;
-valid65 = _valid0;
-}
-if(!valid65){
-const err190 = {instancePath,schemaPath:"#/allOf/1/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema",schema:schema11.allOf[1].if,parentSchema:schema11.allOf[1],data};
+else {
+const err190 = {instancePath:instancePath+"/privacy/ignore_paths",schemaPath:"#/allOf/0/properties/privacy/properties/ignore_paths/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.privacy.properties.ignore_paths.type,parentSchema:schema11.allOf[0].properties.privacy.properties.ignore_paths,data:data82};
 if(vErrors === null){
 vErrors = [err190];
 }
 else {
 vErrors.push(err190);
+}
+errors++;
+}
+}
+if(data81.hash_code_only !== undefined){
+let data84 = data81.hash_code_only;
+if(typeof data84 !== "boolean"){
+const err191 = {instancePath:instancePath+"/privacy/hash_code_only",schemaPath:"#/allOf/0/properties/privacy/properties/hash_code_only/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.privacy.properties.hash_code_only.type,parentSchema:schema11.allOf[0].properties.privacy.properties.hash_code_only,data:data84};
+if(vErrors === null){
+vErrors = [err191];
+}
+else {
+vErrors.push(err191);
+}
+errors++;
+}
+}
+if(data81.index_user_docs !== undefined){
+let data85 = data81.index_user_docs;
+if(typeof data85 !== "boolean"){
+const err192 = {instancePath:instancePath+"/privacy/index_user_docs",schemaPath:"#/allOf/0/properties/privacy/properties/index_user_docs/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.privacy.properties.index_user_docs.type,parentSchema:schema11.allOf[0].properties.privacy.properties.index_user_docs,data:data85};
+if(vErrors === null){
+vErrors = [err192];
+}
+else {
+vErrors.push(err192);
+}
+errors++;
+}
+}
+}
+else {
+const err193 = {instancePath:instancePath+"/privacy",schemaPath:"#/allOf/0/properties/privacy/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.privacy.type,parentSchema:schema11.allOf[0].properties.privacy,data:data81};
+if(vErrors === null){
+vErrors = [err193];
+}
+else {
+vErrors.push(err193);
+}
+errors++;
+}
+}
+}
+else {
+const err194 = {instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].type,parentSchema:schema11.allOf[0],data};
+if(vErrors === null){
+vErrors = [err194];
+}
+else {
+vErrors.push(err194);
+}
+errors++;
+}
+const _errs202 = errors;
+let valid70 = true;
+const _errs203 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.world === undefined) && (missing0 = "world")){
+const err195 = {};
+if(vErrors === null){
+vErrors = [err195];
+}
+else {
+vErrors.push(err195);
+}
+errors++;
+}
+else {
+if(data.world !== undefined){
+let data86 = data.world;
+const _errs204 = errors;
+if(errors === _errs204){
+if(data86 && typeof data86 == "object" && !Array.isArray(data86)){
+let missing1;
+if((data86.isolate_network === undefined) && (missing1 = "isolate_network")){
+const err196 = {};
+if(vErrors === null){
+vErrors = [err196];
+}
+else {
+vErrors.push(err196);
+}
+errors++;
+}
+else {
+if(data86.isolate_network !== undefined){
+if(false !== data86.isolate_network){
+const err197 = {};
+if(vErrors === null){
+vErrors = [err197];
+}
+else {
+vErrors.push(err197);
+}
+errors++;
+}
+}
+}
+}
+else {
+const err198 = {};
+if(vErrors === null){
+vErrors = [err198];
+}
+else {
+vErrors.push(err198);
+}
+errors++;
+}
+}
+}
+}
+}
+var _valid0 = _errs203 === errors;
+errors = _errs202;
+if(vErrors !== null){
+if(_errs202){
+vErrors.length = _errs202;
+}
+else {
+vErrors = null;
+}
+}
+if(_valid0){
+const _errs207 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.net !== undefined){
+let data88 = data.net;
+if(data88 && typeof data88 == "object" && !Array.isArray(data88)){
+if(data88.allowed !== undefined){
+const err199 = {instancePath:instancePath+"/net/allowed",schemaPath:"#/allOf/1/then/properties/net/properties/allowed/not",keyword:"not",params:{},message:"must NOT be valid",schema:schema11.allOf[1].then.properties.net.properties.allowed.not,parentSchema:schema11.allOf[1].then.properties.net.properties.allowed,data:data88.allowed};
+if(vErrors === null){
+vErrors = [err199];
+}
+else {
+vErrors.push(err199);
+}
+errors++;
+}
+}
+else {
+const err200 = {instancePath:instancePath+"/net",schemaPath:"#/allOf/1/then/properties/net/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[1].then.properties.net.type,parentSchema:schema11.allOf[1].then.properties.net,data:data88};
+if(vErrors === null){
+vErrors = [err200];
+}
+else {
+vErrors.push(err200);
+}
+errors++;
+}
+}
+}
+var _valid0 = _errs207 === errors;
+valid70 = _valid0;
+}
+if(!valid70){
+const err201 = {instancePath,schemaPath:"#/allOf/1/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema",schema:schema11.allOf[1].if,parentSchema:schema11.allOf[1],data};
+if(vErrors === null){
+vErrors = [err201];
+}
+else {
+vErrors.push(err201);
 }
 errors++;
 }
