@@ -52,6 +52,7 @@ struct command {
   struct gate *gate; /* NULL: it starts what it likes */
   uint64_t refused; /* the start that was refused last */
   int64_t refused_at;
+  unsigned sockets_told; /* how many of the sockets that it was refused */
   struct own_program *own; /* what its runner was told to start, NULL: nobody is asked about it */
   struct measured measured;
 };

@@ -62,7 +62,7 @@ void denial_forget(const char *path) {
   count--;
 }
 
-static void remember(const char *path) {
+void denial_remember(const char *path) {
   struct known **link = slot(path);
   if (*link != NULL) return;
   *link = calloc(1, sizeof **link + strlen(path) + 1);
@@ -136,7 +136,7 @@ bool denial_apply(const char *zone, const char *path, unsigned denies, bool pins
   /* Unlinked between the two calls. */
   if (result < 0 && error == ENOENT) return false;
   if (result < 0) fail_world(STEP, path, error);
-  if (pins) remember(path);
+  if (pins) denial_remember(path);
   return true;
 }
 

@@ -19,6 +19,8 @@ bool denial_holds(const char *path);
 
 /* Names that were there when they were denied: who replaces one of them is not inside, where it cannot be moved. */
 bool denial_known(const char *path);
+/* The same of a name that nothing is mounted on. */
+void denial_remember(const char *path);
 void denial_forget(const char *path);
 size_t denials_count(void);
 

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "calls_in_progress.h"
 #include "children.h"
 #include "commands.h"
 #include "credentials.h"
@@ -32,15 +33,21 @@
 #define FEW_FOLDERS 256
 #define IDLE_MS 5000
 
+/* Seals reach through the whole working tree. Its folders are watched up to a number that leaves most of the user's watches to
+   his own programs, and where they are many, an idle world that wakes looks through them again only after a while. */
+#define TREE_WATCHES 2048
+#define TREE_LOOK_MS 30000
+
 static int events = -1; /* -1: nothing is watched */
 static bool started;
 static const struct zone *current; /* the zone that is being looked through */
 static size_t folders;             /* that the last look at everything went into */
 static size_t unwatched;
+static size_t unwatched_repositories; /* those among them that are a known git folder */
+static size_t tree_folders; /* that the last look for seals alone went into */
+static int64_t tree_looked; /* ms of CLOCK_MONOTONIC */
+static bool gapless; /* every folder of interest has been watched since the last look at everything */
 static int64_t used; /* ms of CLOCK_MONOTONIC */
-/* Events that were read and not taken yet: who fails the world in the middle of them looks once more. */
-static _Alignas(struct inotify_event) char buffer[16384];
-static ssize_t filled, taken;
 
 size_t names_unwatched(void) {
   return unwatched;
@@ -61,40 +68,66 @@ static bool somebody_runs(void) {
   return command_after(NULL) != NULL || !children_settled();
 }
 
-/* What turned up after the first look. A name that was known and replaced is the person's, since nobody inside can
-   replace it: it is a mount point. So is one that turns up while no command runs. A name that a command may have
+/* Whether a name that turns up now is certainly not a command's work. A name that was known and replaced is not: nobody
+   inside can replace a mount point. */
+static bool is_persons(bool known) {
+  return known || !somebody_runs() || (gapless && !calls_may_be_in_progress());
+}
+
+/* Directly in a git folder that was there before. What stood is sealed; what was missing is no command's to make. */
+static bool in_known_repository(const char *path) {
+  char folder[PATH_MAX];
+  snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+  return denial_known(folder);
+}
+
+/* What turned up after the first look. A person's name is masked where it is, and never moved. One that a command may have
    made is taken out: when the command ends, or at once when only what it left behind is running. Until then it
    cannot be read; it is not pinned, so that what makes whole folders can still move them. */
 static bool on_late(const char *path, unsigned denies) {
   bool known = denial_known(path);
   bool active = late_commands_run();
   if (denial_holds(path)) {
+    /* Told of before, and moved before it was taken out. */
     if (!known && active) late_name_add(path, denies);
+    else if (!known) late_name_tell(path, denies);
     return false;
   }
-  if (known || !somebody_runs()) {
+  if (is_persons(known)) {
     denial_apply(current->path, path, denies, true);
     return (denies & DENY_READ) == 0;
   }
-  if ((denies & ~DENY_SEAL) == 0) return true;
-  if (!active && (denies & DENY_READ) == 0) late_name_tell(path, denies);
+  if ((denies & ~DENY_SEAL) == 0 && !in_known_repository(path)) return true;
   if (active && !late_name_add(path, denies)) return false;
   if ((denies & DENY_READ) != 0) denial_apply(current->path, path, denies, false);
+  if (!active) late_name_tell(path, denies);
   return false;
 }
 
 static bool on_found(const char *path, unsigned denies) {
+  if ((denies & DENY_REPOSITORY) != 0) {
+    denies &= ~DENY_REPOSITORY;
+    if (!started || is_persons(false)) denial_remember(path);
+    if (denies == 0) return true;
+  }
   if (started) return on_late(path, denies);
   denial_apply(current->path, path, denies, current->kind == ZONE_WATCH);
   return (denies & DENY_READ) == 0;
 }
 
 static bool on_enter(int folder, const char *path, const struct places *places) {
-  folders++;
-  if (current->kind == ZONE_ONCE || events < 0) return true;
+  bool tree = (places->denies & ~DENY_OF_SEALS) == 0;
+  if (tree) tree_folders++;
+  else folders++;
+  /* A known git folder counts: what it lacks is no command's to make, however many folders come before it. */
+  bool repository = tree && denial_known(path);
+  if (current->kind == ZONE_ONCE || events < 0 || (tree && !repository && tree_folders > TREE_WATCHES)) return true;
   int error = folder_watch(events, folder, path, places);
-  if (error == ENOSPC) unwatched++;
-  else if (error != 0 && error != ENOENT) fail_world(STEP, path, error);
+  if (error == ENOSPC) {
+    unwatched += tree && !repository ? 0 : 1;
+    unwatched_repositories += repository ? 1 : 0;
+    gapless = false;
+  } else if (error != 0 && error != ENOENT) fail_world(STEP, path, error);
   return true;
 }
 
@@ -112,14 +145,27 @@ static bool deny_zone(unsigned denied) {
   return (denied & DENY_READ) == 0;
 }
 
-static void scan_zones(void) {
-  unsigned denied;
+/* What this look is for. */
+static unsigned kinds_to_look_for(bool lost) {
+  int64_t now = now_ms();
+  if (started && !lost && unwatched_repositories == 0 && tree_folders > FEW_FOLDERS && now - tree_looked < TREE_LOOK_MS)
+    return DENY_IN_ZONES & ~DENY_OF_SEALS;
+  tree_looked = now;
+  tree_folders = unwatched_repositories = 0;
+  return DENY_IN_ZONES;
+}
+
+/* Names that only this finds may have been there for long: who made them is not known. */
+static void scan_zones(bool lost) {
+  unsigned denied, kinds = kinds_to_look_for(lost);
   folders = unwatched = 0;
+  gapless = false;
   for (current = zones_first(); current != NULL; current = current->next) {
     if (current->kind == ZONE_SKIP) continue;
-    const struct places *places = zone_places(current, DENY_IN_ZONES, &denied);
+    const struct places *places = zone_places(current, kinds, &denied);
     if (deny_zone(denied) && places != NULL) scan_zone(current->path, places);
   }
+  gapless = events >= 0 && unwatched == 0;
 }
 
 /* True when there is an instance. Without one, many folders cannot be kept in view, and the world says so. */
@@ -133,7 +179,7 @@ void names_start(void) {
   if (rules_begin(DENY_IN_ZONES) == NULL) return;
   denials_open();
   bool watched = !zones_any(ZONE_WATCH) || begin_watching();
-  scan_zones();
+  scan_zones(true);
   if (!watched && folders > FEW_FOLDERS) unwatched = folders;
   started = true;
 }
@@ -150,6 +196,7 @@ int names_check_idle(void) {
   folders_forget();
   close(events);
   events = -1;
+  gapless = false;
   return -1;
 }
 
@@ -185,49 +232,52 @@ static bool take_event(const struct inotify_event *event) {
   return false;
 }
 
-/* Whether there is an event to take. */
-static bool more(void) {
-  if (taken < filled) return true;
-  taken = 0;
-  filled = read(events, buffer, sizeof buffer);
-  if (filled < 0 && errno != EAGAIN && errno != EINTR) fail_world(STEP, "inotify", errno);
-  return filled > 0;
-}
-
 /* True when events were lost. */
 static bool take_events(void) {
   bool lost = false;
-  while (more()) {
-    const struct inotify_event *event = (const void *)(buffer + taken);
-    taken += (ssize_t)(sizeof *event + event->len);
-    lost |= take_event(event);
-  }
+  while (folder_events_wait(events)) lost |= take_event(folder_event());
   return lost;
 }
 
 static void look(bool everywhere) {
-  if (events < 0 || (!more() && !everywhere)) return;
+  if (events < 0 || (!folder_events_wait(events) && !everywhere)) return;
   credentials_raise();
-  if (take_events() || everywhere) scan_zones();
+  bool lost = take_events();
+  if (lost || everywhere) scan_zones(lost);
   credentials_lower();
 }
 
 void names_hear(void) {
+  calls_mark_over();
   look(false);
+  calls_drop_over();
+}
+
+void names_hear_before(pid_t task) {
+  look(false);
+  calls_begin(task);
+}
+
+int64_t names_next_look_us(void) {
+  if (calls_next_look_us() == 0) names_hear();
+  return calls_next_look_us();
 }
 
 /* Everything is looked at anew, once with an instance to listen to from then on, or each time without. */
 static void look_again(void) {
   credentials_raise();
   if (begin_watching()) names_listen();
-  scan_zones();
+  scan_zones(false);
   credentials_lower();
 }
 
 void names_look(void) {
   used = now_ms();
+  calls_mark_over();
   if (events >= 0) look(unwatched > 0);
   else if (names_guarded()) look_again();
+  if (somebody_runs()) calls_drop_over();
+  else calls_forget();
 }
 
 void names_settle(void) {

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "mounts.h"
 
@@ -30,6 +31,10 @@ void names_look(void);
 void names_settle(void);
 /* What the kernel told, without looking anywhere else. */
 void names_hear(void);
+/* The same, before a call that may make a name is answered: what it makes is told after this. */
+void names_hear_before(pid_t task);
+/* Looks at calls in progress when that is due. Microseconds until it wants to be asked again, -1: not by itself. */
+int64_t names_next_look_us(void);
 
 /* Gives the notifications of an idle world back. Milliseconds until it wants to be asked again, -1: not by itself. */
 int names_check_idle(void);

@@ -20,7 +20,9 @@
 #include "outputs.h"
 #include "own_program.h"
 #include "program.h"
+#include "spines.h"
 #include "telemetry.h"
+#include "veil_names.h"
 
 /* A parsed EXEC. Kept while it waits for a leader: parsing rewrites the frame. */
 static struct {
@@ -197,6 +199,8 @@ bool execute_begin(const struct frame *frame) {
   }
   /* What the host did to denied names until now is dealt with before this command can see it. */
   names_settle();
+  veil_names_forget();
+  spines_refresh();
   struct command *command = command_add(frame->id);
   if (command == NULL) {
     execute_abandon(frame, "fork", errno);

@@ -90,6 +90,10 @@ static const struct shape *shape_of(int number) {
   return NULL;
 }
 
+bool file_call_is_one(int number) {
+  return number == CALL_FCHMODAT2 || shape_of(number) != NULL;
+}
+
 int file_call_names(const struct seccomp_data *call, struct file_name names[FILE_NAMES_MAX]) {
   if (call->arch != OWN_AUDIT) return -1;
   if (call->nr == CALL_FCHMODAT2) return name_of_fchmodat2(call, names);

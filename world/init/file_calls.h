@@ -21,6 +21,8 @@ struct file_name {
   uint64_t open_how;  /* of openat2's flags there, which say the rest (file_call_opens); 0: nothing is missing */
 };
 
+/* Whether this number is one of these calls. */
+bool file_call_is_one(int number);
 /* How many names, in `names`; -1: it is none of these calls. */
 int file_call_names(const struct seccomp_data *call, struct file_name names[FILE_NAMES_MAX]);
 /* Fills in what open(2)'s flags say. False: with them nothing is changed. */

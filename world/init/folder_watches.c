@@ -7,11 +7,16 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "failure.h"
+
 #define BUCKETS 4096
 /* Disappearing counts too: a known name that is gone may be made again by anybody. */
 #define TOLD (IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_ONLYDIR)
 
 static struct watched *table[BUCKETS];
+/* Events that were read and not taken yet: who fails the world in the middle of them looks once more. */
+static _Alignas(struct inotify_event) char buffer[16384];
+static ssize_t filled, taken;
 
 static struct watched **slot(int descriptor) {
   struct watched **link = &table[(unsigned)descriptor % BUCKETS];
@@ -64,4 +69,18 @@ int folder_watch(int events, int folder, const char *path, const struct places *
   (*link)->places = places;
   (*link)->path = copy;
   return 0;
+}
+
+bool folder_events_wait(int events) {
+  if (taken < filled) return true;
+  taken = 0;
+  filled = read(events, buffer, sizeof buffer);
+  if (filled < 0 && errno != EAGAIN && errno != EINTR) fail_world("denied names", "inotify", errno);
+  return filled > 0;
+}
+
+const struct inotify_event *folder_event(void) {
+  const struct inotify_event *event = (const void *)(buffer + taken);
+  taken += (ssize_t)(sizeof *event + event->len);
+  return event;
 }

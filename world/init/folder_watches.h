@@ -2,6 +2,8 @@
 #ifndef SUBSTRATE_FOLDER_WATCHES_H
 #define SUBSTRATE_FOLDER_WATCHES_H
 
+#include <sys/inotify.h>
+
 #include "rules.h"
 
 struct watched {
@@ -16,6 +18,10 @@ int folder_watch(int events, int folder, const char *path, const struct places *
 /* NULL: it was forgotten. */
 const struct watched *folder_find(int descriptor);
 void folder_forget(int descriptor);
+/* Whether there is an event to take. */
+bool folder_events_wait(int events);
+/* The next one. */
+const struct inotify_event *folder_event(void);
 /* All of them. */
 void folders_forget(void);
 

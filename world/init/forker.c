@@ -21,6 +21,8 @@
 #include "jobs.h"
 #include "leader.h"
 #include "limits.h"
+#include "spines.h"
+#include "veil_names.h"
 
 /* Set once here, inherited by every leader and every command. */
 static void prepare(int proc, int null, int socket) {
@@ -95,6 +97,8 @@ pid_t forker_start(int proc, int null, int *socket) {
   /* From here on the broker is PID 1's business alone. */
   close(CHANNEL_FD);
   cgroup_let_go(limits_kept());
+  veil_names_let_go();
+  spines_let_go();
   close(null);
   for (;;) {
     char request;

@@ -89,6 +89,8 @@
 #define FRAME_TELEMETRY 79
 /* init → broker, id command, fields: A call that the filter's table refuses by default, sent before the call is answered. Again when its count has grown a hundredfold, and with the final count before EXIT and CLOSED. */
 #define FRAME_VIOLATION 72
+/* init → broker, id command, fields: A command named a Unix socket that was not bound in its world and is not shared with it, and was answered with ECONNREFUSED. The first sixteen of a command are told. */
+#define FRAME_REFUSED_SOCKET 80
 
 /* u64: CLONE_NEW* bits to unshare. */
 #define TAG_NAMESPACES 1
@@ -232,5 +234,9 @@
 #define TAG_TELEMETRY 77
 /* repeated text: Each NAME=number, of what was reported, whoever reported it; absent: nobody listened. exec, write, connect, unlink, rename: reports of that kind. untold: those whose text TELEMETRY did not tell. missed: messages that were none, and reports that their senders say were not taken. */
 #define TAG_HEARD 78
+/* repeated text: Sockets of the host that commands may connect to, each by its path in the world. Any other Unix socket is reached by path only where it was bound in the world's network namespace. */
+#define TAG_SOCKET 79
+/* u64: Veils below which a change of the host is seen late: the kernel lets nobody make them forget names. */
+#define TAG_UNREFRESHED 90
 
 #endif

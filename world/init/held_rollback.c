@@ -85,17 +85,18 @@ static void take_away(struct back *back, const struct step *step, int parent, co
   if (move(parent, name, now.mode, back->plan->made, step->name, 0, RENAME_NOREPLACE) < 0) stuck(back, step);
 }
 
-/* A mode that was widened for a moment, when the process was killed in it. */
-static void settle_mode(const struct step *step, int parent, const char *name) {
+/* A mode that was widened for a moment, when the process was killed in it. Returns whether it was set back, which sets the ctime. */
+static bool settle_mode(const struct step *step, int parent, const char *name) {
   struct sight now;
   char link[64];
-  if (step->expect.type != 'd' || sight_at(parent, name, &now) < 0) return;
-  if (now.inode != step->expect.inode || now.mode == step->expect.mode) return;
+  if (step->expect.type != 'd' || sight_at(parent, name, &now) < 0) return false;
+  if (now.inode != step->expect.inode || now.mode == step->expect.mode) return false;
   int fd = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (fd < 0) return;
+  if (fd < 0) return false;
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  chmod(link, step->expect.mode & 07777);
+  bool settled = chmod(link, step->expect.mode & 07777) == 0;
   close(fd);
+  return settled;
 }
 
 static void undo_rename(struct back *back, const struct step *step) {
@@ -116,9 +117,9 @@ static void undo_rename(struct back *back, const struct step *step) {
   if (in_old) put_back(back, step, plan->old, parent, name);
   else if (in_made) put_back(back, step, plan->made, parent, name);
   else if (placed) take_away(back, step, parent, name);
-  settle_mode(step, parent, name);
+  bool settled = settle_mode(step, parent, name);
   struct sight now;
-  if ((in_old || in_made) && sight_at(parent, name, &now) == 0) tell_restored(back, step, &now);
+  if ((in_old || in_made || settled) && sight_at(parent, name, &now) == 0) tell_restored(back, step, &now);
   close(parent);
 }
 

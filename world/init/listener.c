@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "children.h"
+#include "dials.h"
 #include "failure.h"
 #include "jobs.h"
 #include "notices.h"
@@ -61,6 +62,7 @@ bool listener_hear(struct leader *leader) {
 void listener_remove(struct leader *leader) {
   if (leader->listener < 0) return;
   pending_forget(leader->listener);
+  dials_forget(leader->listener);
   wakeups_forget(leader->listener);
   close(leader->listener);
   leader->listener = -1;

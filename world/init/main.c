@@ -18,6 +18,7 @@
 #include "entrance.h"
 #include "failure.h"
 #include "filter.h"
+#include "find_names.h"
 #include "frames.h"
 #include "guard.h"
 #include "held.h"
@@ -67,6 +68,7 @@ int main(int count, char **words) {
   if (count == 3 && strcmp(words[1], "network") == 0) network_run(words[2]);
   if (count == 2 && strcmp(words[1], "changes") == 0) changes_run();
   if (count == 2 && strcmp(words[1], "held") == 0) return held_run();
+  if (count == 2 && strcmp(words[1], "find") == 0) find_names_run();
   if (count == 3 && strcmp(words[1], "looks") == 0) looks_run(words[2]);
   /* A path is where a container shows the host's tree; any other word is something to try. */
   if (count > 1 && words[1][0] != '/') return probe_run(count - 1, words + 1);

@@ -16,6 +16,9 @@
 #define CONFIG_FLAG 0
 #define CONFIG_STRING 1
 #define CONFIG_CREATE 6
+#define CONFIG_RECONFIGURE 7
+#define PICK_CLOEXEC 0x01
+#define PICK_EMPTY_PATH 0x08
 #ifndef AT_RECURSIVE
 #define AT_RECURSIVE 0x8000
 #endif
@@ -59,6 +62,14 @@ int filesystem_option(int context, const char *key, const char *value) {
 int filesystem_mount(int context, uint64_t attributes) {
   if (syscall(SYS_fsconfig, context, CONFIG_CREATE, NULL, NULL, 0) < 0) return -1;
   return (int)syscall(SYS_fsmount, context, FILESYSTEM_CLOEXEC, (unsigned)attributes);
+}
+
+int filesystem_pick(int mount) {
+  return (int)syscall(SYS_fspick, mount, "", PICK_CLOEXEC | PICK_EMPTY_PATH);
+}
+
+int filesystem_reconfigure(int context) {
+  return (int)syscall(SYS_fsconfig, context, CONFIG_RECONFIGURE, NULL, NULL, 0);
 }
 
 int pivot(const char *root, const char *old) {

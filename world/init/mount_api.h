@@ -25,6 +25,10 @@ int filesystem_begin(const char *type);
 int filesystem_option(int context, const char *key, const char *value);
 int filesystem_mount(int context, uint64_t attributes);
 
+/* The file system of a mount, and nothing but its root: to be configured anew as it is. */
+int filesystem_pick(int mount);
+int filesystem_reconfigure(int context);
+
 int pivot(const char *root, const char *old);
 
 #endif

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "mount_api.h"
+#include "spines.h"
 #include "targets.h"
 #include "veil.h"
 
@@ -150,7 +151,11 @@ enum operation {
   HIDE,
   VEIL,
   TEXT,
-  SHOW
+  SHOW,
+  FOLDER,
+  SPINE,
+  FILL,
+  SOURCES
 };
 
 /* `target` is the number of the part that is a path of the world (0: none). */
@@ -164,7 +169,8 @@ static const struct {
     {"proc", PROC, 2, 2, 1},         {"device", DEVICE, 2, 2, 0}, {"devpts", DEVPTS, 2, 2, 1},
     {"symlink", SYMLINK, 3, 3, 2},   {"mask", MASK, 2, 2, 1},     {"overlay", OVERLAY, 5, 6, 4},
     {"hide", HIDE, 2, 2, 1},         {"veil", VEIL, 3, 6, 2},
-    {"text", TEXT, 3, 3, 1},         {"show", SHOW, 3, 3, 1},
+    {"text", TEXT, 3, 3, 1},         {"show", SHOW, 3, 3, 1},    {"folder", FOLDER, 2, 2, 1},
+    {"spine", SPINE, 2, 2, 1},       {"fill", FILL, 2, 2, 1},     {"sources", SOURCES, 2, 2, 1},
 };
 
 static int apply(const struct stage *stage, enum operation operation, const struct mount_step *step,
@@ -208,6 +214,14 @@ static int apply(const struct stage *stage, enum operation operation, const stru
       return do_text(stage, parts[1], parts[2]);
     case SHOW:
       return veil_show(stage, parts[1], parts[2]);
+    case FOLDER:
+      return veil_folder(stage, parts[1]);
+    case SPINE:
+      return spine_add(parts[1]);
+    case FILL:
+      return spine_fill(stage, path);
+    case SOURCES:
+      return spines_sources(stage, parts[1]);
   }
   return refuse(ENOSYS);
 }

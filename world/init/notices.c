@@ -7,6 +7,8 @@
 #include <sys/ioctl.h>
 
 #include "children.h"
+#include "denied_names.h"
+#include "dials.h"
 #include "failure.h"
 #include "file_calls.h"
 #include "guard.h"
@@ -37,12 +39,19 @@ bool notice_waits(int listener, uint64_t id) {
   return false;
 }
 
-bool notice_answer(int listener, uint64_t id, int refused) {
-  struct seccomp_notif_resp response = {
-      .id = id, .error = -refused, .flags = refused == 0 ? LET_THROUGH : 0};
+static bool send_answer(int listener, struct seccomp_notif_resp response) {
   if (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response) == 0) return true;
   if (errno != ENOENT) fail_world("seccomp listener", "answer", errno);
   return false;
+}
+
+bool notice_answer(int listener, uint64_t id, int refused) {
+  return send_answer(listener, (struct seccomp_notif_resp){
+                                   .id = id, .error = -refused, .flags = refused == 0 ? LET_THROUGH : 0});
+}
+
+bool notice_return(int listener, uint64_t id, int64_t value, int failed) {
+  return send_answer(listener, (struct seccomp_notif_resp){.id = id, .val = failed == 0 ? value : 0, .error = -failed});
 }
 
 /* Whether what is moved brings along what stands below it. */
@@ -83,8 +92,10 @@ void notice_serve(int listener, struct command *command) {
   struct file_name names[FILE_NAMES_MAX];
   if (!receive(listener, &notice)) return;
   if (start_is(&notice.data)) return start_serve(listener, &notice, command);
+  if (dial_is(&notice.data)) return dial_serve(listener, &notice, command);
+  names_hear_before((pid_t)notice.pid);
   int count = file_call_names(&notice.data, names);
-  /* The filter and the table are one; a number that only the filter has is let through as if it had none. */
+  /* bind(2) and the calls that make a name by ioctl(2) are only counted as calls: no diff has what they make. */
   record(listener, &notice, names, count < 0 ? 0 : count, command);
 }
 
@@ -94,6 +105,7 @@ void notice_serve_world(int listener) {
   if (!receive(listener, &notice)) return;
   struct command *command = children_owner((pid_t)notice.pid);
   if (start_is(&notice.data)) return start_serve(listener, &notice, command);
+  if (dial_is(&notice.data)) return dial_serve(listener, &notice, command);
   int count = file_call_names(&notice.data, names);
   if (count >= 0) return record(listener, &notice, names, count, command);
   /* Gone before it was answered: the call was not carried out, so there is nothing to tell. */

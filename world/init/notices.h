@@ -17,5 +17,7 @@ bool notice_waits(int listener, uint64_t id);
 /* 0: the call goes on, else it fails with that errno. False: whoever asked was killed meanwhile, and nothing is carried out. Any
    other way of not being answered would leave a process waiting for ever. */
 bool notice_answer(int listener, uint64_t id, int refused);
+/* The call was carried out here: it returns `value`, or fails with the errno `failed` where that is not 0. False as above. */
+bool notice_return(int listener, uint64_t id, int64_t value, int failed);
 
 #endif

@@ -12,7 +12,7 @@
 #define SEGMENTS_MAX 256
 #define BUCKETS 1024
 
-enum kind { LITERAL = 'L', GLOB = 'G', ANY_DEPTH = 'D' };
+enum kind { LITERAL = 'L', GLOB = 'G', ANY_DEPTH = 'D', TREE = 'T' };
 
 struct segment {
   enum kind kind;
@@ -40,6 +40,21 @@ static void *must_allocate(size_t size) {
   return memory;
 }
 
+static bool is_depth(const struct segment *segment) {
+  return segment->kind == ANY_DEPTH || segment->kind == TREE;
+}
+
+static bool is_kind(char letter) {
+  return letter == LITERAL || letter == GLOB || letter == ANY_DEPTH || letter == TREE;
+}
+
+/* A hundred thousand entries lie in node_modules where ten thousand lie beside it, and in a git folder nothing but objects. */
+static bool goes_deeper(const struct segment *segment, const char *name, size_t length) {
+  if (segment->kind != TREE) return true;
+  if (length >= 4 && memcmp(name + length - 4, ".git", 4) == 0) return false;
+  return strcmp(name, "node_modules") != 0;
+}
+
 static void find_tail(struct segment *segment) {
   segment->tail = segment->text + segment->length;
   while (segment->tail > segment->text && strchr("*?[]\\", segment->tail[-1]) == NULL) segment->tail--;
@@ -49,10 +64,10 @@ static void find_tail(struct segment *segment) {
 static const char *add_segment(struct rule *rule, const char *part, size_t length) {
   if (rule->count == SEGMENTS_MAX) return "DENY: too many segments";
   struct segment *segment = &rule->segments[rule->count++];
+  if (!is_kind(part[0])) return "DENY: bad segment";
   segment->kind = (enum kind)part[0];
-  if (segment->kind != LITERAL && segment->kind != GLOB && segment->kind != ANY_DEPTH) return "DENY: bad segment";
   segment->length = length - 1;
-  if ((segment->kind == ANY_DEPTH) != (segment->length == 0)) return "DENY: bad segment";
+  if (is_depth(segment) != (segment->length == 0)) return "DENY: bad segment";
   segment->text = must_allocate(length);
   memcpy(segment->text, part + 1, segment->length);
   find_tail(segment);
@@ -60,7 +75,7 @@ static const char *add_segment(struct rule *rule, const char *part, size_t lengt
 }
 
 const char *rules_add(const uint8_t *data, size_t length) {
-  static const char KINDS[] = "rwhs";
+  static const char KINDS[] = "rwhsg";
   const char *text = (const char *)data;
   if (length < 3 || text[1] != 0) return "DENY: too short";
   const char *kind = memchr(KINDS, text[0], sizeof KINDS - 1);
@@ -75,7 +90,7 @@ const char *rules_add(const uint8_t *data, size_t length) {
     if (wrong != NULL) return wrong;
     at += size + 1;
   }
-  if (rule->segments[rule->count - 1].kind == ANY_DEPTH) return "DENY: ends with any depth";
+  if (is_depth(&rule->segments[rule->count - 1])) return "DENY: ends with any depth";
   struct segment *fitting = realloc(rule->segments, rule->count * sizeof *rule->segments);
   if (fitting != NULL) rule->segments = fitting;
   return NULL;
@@ -106,6 +121,7 @@ static const struct places *keep(uint32_t count) {
   made->count = count;
   for (uint32_t i = 0; i < count; i++) {
     made->listed |= rules[draft[i].rule].segments[draft[i].segment].kind != LITERAL;
+    made->denies |= rules[draft[i].rule].denies;
   }
   made->next = known[bucket];
   known[bucket] = made;
@@ -120,7 +136,7 @@ static uint32_t put(uint32_t count, uint16_t rule, uint16_t segment) {
     }
     if (count == RULES_MAX) fail_world("rules", "the denied names overlap too much", E2BIG);
     draft[count++] = (struct place){rule, segment};
-    if (rules[rule].segments[segment].kind != ANY_DEPTH) return count;
+    if (!is_depth(&rules[rule].segments[segment])) return count;
   }
 }
 
@@ -140,9 +156,12 @@ const struct places *rules_step(const struct places *from, const char *name, uns
     const struct place place = from->at[i];
     const struct rule *rule = &rules[place.rule];
     const struct segment *segment = &rule->segments[place.segment];
-    if (segment->kind == ANY_DEPTH) count = put(count, place.rule, place.segment);
-    else if (!fits(segment, name, length)) continue;
-    else if (place.segment + 1 == rule->count) *matched |= rule->denies;
+    if (is_depth(segment)) {
+      if (goes_deeper(segment, name, length)) count = put(count, place.rule, place.segment);
+      continue;
+    }
+    if (!fits(segment, name, length)) continue;
+    if (place.segment + 1 == rule->count) *matched |= rule->denies;
     else count = put(count, place.rule, (uint16_t)(place.segment + 1));
   }
   return keep(count);
@@ -159,8 +178,18 @@ unsigned rules_match(const struct places *from, const char *name) {
   return matched;
 }
 
-const char *rules_literal(const struct places *from, uint32_t number) {
+static const struct segment *segment_at(const struct places *from, uint32_t number) {
   const struct place place = from->at[number];
-  const struct segment *segment = &rules[place.rule].segments[place.segment];
-  return segment->kind == LITERAL ? segment->text : NULL;
+  return &rules[place.rule].segments[place.segment];
+}
+
+const char *rules_literal(const struct places *from, uint32_t number) {
+  const struct segment *segment = segment_at(from, number);
+  if (segment->kind != LITERAL) return NULL;
+  /* Every rule below the home begins with the same folders: each folder is entered once, not once for each rule. */
+  for (uint32_t i = 0; i < number; i++) {
+    const struct segment *before = segment_at(from, i);
+    if (before->kind == LITERAL && before->length == segment->length && strcmp(before->text, segment->text) == 0) return NULL;
+  }
+  return segment->text;
 }

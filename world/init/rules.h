@@ -12,7 +12,9 @@
 #define DENY_WRITE 2U
 #define DENY_HOST 4U /* reading, outside of what may be written: hidden by a whiteout */
 #define DENY_SEAL 8U /* writing, unless a command made the name */
-#define DENY_IN_ZONES (DENY_READ | DENY_WRITE | DENY_SEAL)
+#define DENY_REPOSITORY 16U /* nothing: a git folder, whose seals hold for what is missing in it too where it was there before */
+#define DENY_IN_ZONES (DENY_READ | DENY_WRITE | DENY_SEAL | DENY_REPOSITORY)
+#define DENY_OF_SEALS (DENY_SEAL | DENY_REPOSITORY)
 
 struct place {
   uint16_t rule, segment;
@@ -21,12 +23,14 @@ struct place {
 struct places {
   uint32_t count;
   bool listed; /* some next segment is no literal: the folder's names must be read */
+  unsigned denies; /* what its rules deny, together */
   struct places *next;
   struct place at[];
 };
 
-/* Takes a DENY field: "r", "w", "h" or "s", then the segments of an absolute path, each after a NUL: L and a
-   literal name, G and a pattern of fnmatch(3), D for any number of folders. NULL, or what is wrong. */
+/* Takes a DENY field: "r", "w", "h", "s" or "g", then the segments of an absolute path, each after a NUL: L and a
+   literal name, G and a pattern of fnmatch(3), D for any number of folders, T for any number of folders of a working
+   tree, which git folders and installed packages (node_modules) are not. NULL, or what is wrong. */
 const char *rules_add(const uint8_t *data, size_t length);
 /* Before the first segment of every rule of these kinds. NULL: there is none. */
 const struct places *rules_begin(unsigned kinds);
@@ -34,7 +38,7 @@ const struct places *rules_begin(unsigned kinds);
 const struct places *rules_step(const struct places *from, const char *name, unsigned *matched);
 /* What is denied at that name itself. Cheaper than a step: for what is no folder. */
 unsigned rules_match(const struct places *from, const char *name);
-/* The next name that place `number` wants literally, or NULL. */
+/* The next name that place `number` wants literally; NULL: none, or an earlier place wants the same one. */
 const char *rules_literal(const struct places *from, uint32_t number);
 
 #endif

@@ -17,6 +17,8 @@
 
 /* More folders than any tree of sources has; a walk of them takes a few seconds. */
 #define FOLDERS_MAX 1000000
+/* Where only seals can match: what lies beyond these folders, the shallow ones first, is not sealed. */
+#define SEALED_FOLDERS_MAX 100000
 
 struct waiting {
   struct waiting *next;
@@ -39,6 +41,11 @@ struct walk {
 };
 
 static void queue(struct walk *walk, const char *path, const struct places *places) {
+  if ((places->denies & ~DENY_OF_SEALS) == 0 && walk->folders >= SEALED_FOLDERS_MAX) return;
+  if (walk->scan->cut != NULL && walk->folders == walk->scan->folders_max) {
+    *walk->scan->cut = true;
+    return;
+  }
   if (walk->folders++ == FOLDERS_MAX) fail_world("denied names", path, E2BIG);
   struct waiting *waiting = malloc(sizeof *waiting + strlen(path) + 1);
   if (waiting == NULL) fail_world("denied names", path, ENOMEM);

@@ -10,10 +10,12 @@ struct scan {
   bool (*enter)(int folder, const char *path, const struct places *places);
   /* A denied name. `denies` holds bits of rules.h. False: leave what is below it alone. */
   bool (*found)(const char *path, unsigned denies);
+  uint32_t folders_max; /* with `cut`: the walk goes into no more, and says so there */
+  bool *cut;
 };
 
 /* `path` is absolute below the root. What vanishes meanwhile, or cannot be read, is no error. Ends the
-   world when there are more folders than it can bear. */
+   world when there are more folders than it can bear, unless it may be cut. */
 void scan_below(const struct scan *scan, const char *path, const struct places *places);
 
 #endif

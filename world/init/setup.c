@@ -8,6 +8,7 @@
 #include "denied_names.h"
 #include "fields.h"
 #include "frames.h"
+#include "own_sockets.h"
 #include "rules.h"
 
 #ifndef CLONE_NEWTIME
@@ -99,6 +100,9 @@ const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
         break;
       case TAG_PROJECT:
         if (!take_project(&field, setup)) return "SETUP: bad PROJECT";
+        break;
+      case TAG_SOCKET:
+        if ((wrong = own_sockets_share(field.data, field.length)) != NULL) return wrong;
         break;
       case TAG_LIMIT:
         if (!limits_take(&field, &setup->limits)) return "SETUP: bad LIMIT";

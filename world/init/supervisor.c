@@ -14,17 +14,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "calls_in_progress.h"
 #include "channel.h"
 #include "children.h"
 #include "commands.h"
 #include "credentials.h"
 #include "denials.h"
 #include "denied_names.h"
+#include "dial_calls.h"
+#include "dials.h"
 #include "endings.h"
 #include "failure.h"
 #include "fields.h"
 #include "frames.h"
 #include "group.h"
+#include "guard.h"
 #include "last_look.h"
 #include "lineage.h"
 #include "listener.h"
@@ -32,10 +36,13 @@
 #include "mounts.h"
 #include "namespaces.h"
 #include "outputs.h"
+#include "own_sockets.h"
 #include "places.h"
 #include "requests.h"
+#include "spines.h"
 #include "telemetry.h"
 #include "pending.h"
+#include "veil_names.h"
 #include "watch.h"
 
 /* "pid_max=" and a number of 64 bits. */
@@ -77,17 +84,19 @@ static void raise_descriptor_limit(bool reports) {
   if (getrlimit(RLIMIT_NOFILE, &limit) < 0) fail_world("rlimit", "", errno);
   limit.rlim_cur = limit.rlim_max;
   if (setrlimit(RLIMIT_NOFILE, &limit) < 0) fail_world("rlimit", "", errno);
-  commands_fit(limit.rlim_cur - lives_fit(limit.rlim_cur), groups_descriptors() + (reports ? 1 : 0));
+  uint64_t taken = lives_fit(limit.rlim_cur) + veil_names_fit(limit.rlim_cur) + dials_fit(limit.rlim_cur);
+  commands_fit(limit.rlim_cur > taken ? limit.rlim_cur - taken : 0, groups_descriptors() + (reports ? 1 : 0));
 }
 
 static void send_ready(const struct setup *setup, uint64_t pid, uint64_t pid_max) {
   char text[LIMIT_MAX];
-  uint8_t payload[5 * (FIELD_HEADER_SIZE + 8) + FIELD_HEADER_SIZE + LIMIT_MAX];
+  uint8_t payload[6 * (FIELD_HEADER_SIZE + 8) + FIELD_HEADER_SIZE + LIMIT_MAX];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
   field_put_u64(&writer, TAG_NAMESPACES, setup->namespaces);
   field_put_u64(&writer, TAG_PID, pid);
   field_put_u64(&writer, TAG_DENIED, denials_count());
   field_put_u64(&writer, TAG_UNWATCHED, names_unwatched());
+  field_put_u64(&writer, TAG_UNREFRESHED, veil_names_kept());
   if (children_gated()) field_put_u64(&writer, TAG_GATED, 1);
   int length = snprintf(text, sizeof text, "pid_max=%llu", (unsigned long long)pid_max);
   if (pid_max != 0) field_put(&writer, TAG_LIMIT, text, (size_t)length);
@@ -115,10 +124,14 @@ static int build(const struct setup *setup, int null) {
   children_start(stage.proc, null);
   /* The forker has no copy of what the guard opens. */
   names_start();
-  if (names_guarded()) credentials_drop_but_mount();
+  veil_names_start();
+  spines_start();
+  if (names_guarded() || veil_names_any() || spines_any()) credentials_drop_but_mount();
   else credentials_drop();
   groups_open(&setup->limits);
   places_open(stage.proc, setup->project);
+  own_sockets_open();
+  dial_calls_open();
   raise_descriptor_limit(setup->reports == 1);
   close(null);
   open_signals();
@@ -128,6 +141,8 @@ static int build(const struct setup *setup, int null) {
   watch_add(signal_fd, EPOLLIN, SOURCE_CHILDREN, 0);
   listener_watch();
   children_watch();
+  /* With a guard (log mode) mounts and more are let through, and names come by calls that nobody is told of. */
+  calls_open(stage.proc, names_guarded() && setup->project != NULL && children_gated() && !guard_kept());
   names_listen();
   last_look_arm();
   send_ready(setup, pid, pid_max);
@@ -195,6 +210,8 @@ static void handle(int proc, const struct event *event) {
       return children_listen((pid_t)event->id, event->events);
     case SOURCE_IDLE:
       return leader_hear();
+    case SOURCE_DIAL:
+      return dials_hear(event->id);
     case SOURCE_REPORTS:
       return telemetry_hear(event->id);
     case SOURCE_STDOUT:
@@ -205,17 +222,19 @@ static void handle(int proc, const struct event *event) {
 }
 
 /* Of two timeouts; -1 is never. */
-static int sooner(int one, int other) {
+static int64_t sooner(int64_t one, int64_t other) {
   if (one < 0 || other < 0) return one < 0 ? other : one;
   return one < other ? one : other;
 }
 
-static int next_timeout(int proc) {
+/* In microseconds. */
+static int64_t next_timeout(int proc) {
   int deadline = requests_check_deadlines(proc);
   int strays = children_end_strays() ? STRAYS_RETRY_MS : -1;
   endings_release();
-  int programs = sooner(pending_check_deadlines(), sooner(lineage_flush_old(), telemetry_flush_old()));
-  return sooner(sooner(sooner(deadline, strays), programs), names_check_idle());
+  int64_t programs = sooner(pending_check_deadlines(), sooner(lineage_flush_old(), telemetry_flush_old()));
+  int64_t ms = sooner(sooner(sooner(deadline, strays), programs), sooner(names_check_idle(), sooner(veil_names_rest(), dials_retry())));
+  return sooner(ms < 0 ? -1 : 1000 * ms, names_next_look_us());
 }
 
 void supervisor_run(const struct setup *setup, int alive, int null) {
@@ -223,7 +242,7 @@ void supervisor_run(const struct setup *setup, int alive, int null) {
   int proc = build(setup, null);
   for (;;) {
     struct event events[EVENTS_MAX];
-    int timeout = next_timeout(proc);
+    int64_t timeout = next_timeout(proc);
     watch_channel();
     int count = watch_wait(events, timeout);
     for (int i = 0; i < count; i++) handle(proc, &events[i]);

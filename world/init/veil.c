@@ -4,16 +4,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "mount_api.h"
 #include "mount_steps.h"
 #include "targets.h"
+#include "veil_names.h"
 
 static int close_keeping_errno(int fd, int result) {
   int error = errno;
@@ -23,16 +26,29 @@ static int close_keeping_errno(int fd, int result) {
 }
 
 /* A merged folder shows the attributes of its topmost layer, so ours are the host's. An owner that this
-   user namespace does not know cannot be given: the folder then looks like the user's own, read-only. */
+   user namespace does not know cannot be given: the folder then looks like the user's own, read-only. One that the host
+   does not have is the user's own as well. */
+static int look_like(int folder, const struct stat *host) {
+  if (fchown(folder, host->st_uid, host->st_gid) < 0 && errno != EPERM && errno != EINVAL) return -1;
+  if (fchmod(folder, host->st_mode & 07777) < 0) return -1;
+  const struct timespec times[2] = {host->st_atim, host->st_mtim};
+  return futimens(folder, times);
+}
+
 static int take_after(const struct stage *stage, int folder, const char *path) {
   struct stat status;
   int host = open_below(stage->host, path, O_PATH | O_DIRECTORY, WALK_NO_SYMLINKS);
-  if (host < 0) return -1;
+  if (host < 0) return errno == ENOENT ? fchmod(folder, 0755) : -1;
   if (close_keeping_errno(host, fstat(host, &status)) < 0) return -1;
-  if (fchown(folder, status.st_uid, status.st_gid) < 0 && errno != EPERM && errno != EINVAL) return -1;
-  if (fchmod(folder, status.st_mode & 07777) < 0) return -1;
-  const struct timespec times[2] = {status.st_atim, status.st_mtim};
-  return futimens(folder, times);
+  return look_like(folder, &status);
+}
+
+int veil_layer(int masks, const char *path, const struct stat *host) {
+  bool made = mkdirat(masks, path + 1, 0700) == 0;
+  if (!made && errno != EEXIST) return -1;
+  int folder = openat(masks, path + 1, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (folder >= 0 && made && look_like(folder, host) < 0) return close_keeping_errno(folder, -1);
+  return folder;
 }
 
 /* Opens the folder of the mask layer for the host folder `path`, made on the way. -1 with ENOTDIR below a whiteout. */
@@ -94,6 +110,12 @@ int veil_show(const struct stage *stage, const char *path, const char *text) {
   return close_keeping_errno(file, written == (ssize_t)length ? 0 : -1);
 }
 
+int veil_folder(const struct stage *stage, const char *path) {
+  int folder = open_masks(stage, path);
+  if (folder < 0) return errno == ENOTDIR ? 0 : -1;
+  return close_keeping_errno(folder, 0);
+}
+
 /* Opens SOURCE on the host; a noexec that its mount has is kept. */
 static int open_source(const struct stage *stage, const char *source, uint64_t *attributes) {
   struct statvfs status;
@@ -104,16 +126,38 @@ static int open_source(const struct stage *stage, const char *source, uint64_t *
   return host;
 }
 
+/* Images that nobody can write to: there is nothing to be seen anew in them, and a desktop has dozens (snap). */
+static bool changes(int host) {
+  struct statfs status;
+  if (fstatfs(host, &status) < 0) return true;
+  return status.f_type != SQUASHFS_MAGIC && status.f_type != EROFS_SUPER_MAGIC_V1 && status.f_type != ISOFS_SUPER_MAGIC;
+}
+
+int veil_watch(int tree, int host) {
+  return changes(host) ? veil_names_watch(tree) : 0;
+}
+
 static int add_lower_layers(int context, int masks, int host) {
   char layers[64];
   snprintf(layers, sizeof layers, "/proc/self/fd/%d:/proc/self/fd/%d", masks, host);
   return filesystem_option(context, "lowerdir", layers);
 }
 
-static int configure(int context, bool userxattr) {
+/* What is written goes with the world, so a flush of the disk would be for nobody. */
+static int configure(int context, bool userxattr, bool writable) {
+  if (writable && filesystem_option(context, "volatile", NULL) < 0) return -1;
   if (filesystem_option(context, "index", "off") < 0) return -1;
   if (filesystem_option(context, "metacopy", "off") < 0) return -1;
   return userxattr ? filesystem_option(context, "userxattr", NULL) : 0;
+}
+
+int veil_of(int masks, int host, uint64_t attributes) {
+  int tree = -1;
+  int context = filesystem_begin("overlay");
+  if (context < 0) return -1;
+  if (add_lower_layers(context, masks, host) == 0 && configure(context, true, false) == 0)
+    tree = filesystem_mount(context, attributes);
+  return close_keeping_errno(context, tree);
 }
 
 int veil_place(const struct stage *stage, const struct mount_step *step, const char **path) {
@@ -136,9 +180,11 @@ int veil_place(const struct stage *stage, const struct mount_step *step, const c
     work = upper < 0 ? -1 : overlay_layer(stage, context, "workdir", parts[4]);
     result = work < 0 ? -1 : 0;
   }
-  if (result == 0) result = configure(context, userxattr);
+  if (result == 0) result = configure(context, userxattr, writable);
   if (result == 0) tree = filesystem_mount(context, attributes);
-  if (result == 0) result = tree < 0 ? -1 : place_tree(stage, tree, parts[2], attributes);
+  if (result == 0) result = tree < 0 ? -1 : veil_watch(tree, host);
+  if (result < 0 && tree >= 0) close_keeping_errno(tree, -1);
+  if (result == 0) result = place_tree(stage, tree, parts[2], attributes);
   const int opened[] = {context, masks, host, upper, work};
   for (size_t i = 0; i < sizeof opened / sizeof opened[0]; i++) close_keeping_errno(opened[i], 0);
   return result;

@@ -12,6 +12,7 @@ enum source {
   SOURCE_LIFE,     /* a process that is watched, by its slot */
   SOURCE_LISTENER, /* its id is the leader's pid, 0: the one of all */
   SOURCE_IDLE,     /* the idle leader */
+  SOURCE_DIAL,     /* a connection that is being made, by its number */
   SOURCE_REPORTS,  /* what a command's programs say */
   SOURCE_STDOUT,
   SOURCE_STDERR,
@@ -30,7 +31,9 @@ struct event {
 void watch_open(void);
 void watch_add(int fd, uint32_t events, enum source source, uint32_t id);
 void watch_change(int fd, uint32_t events, enum source source, uint32_t id);
-/* Waits at most `timeout_ms` (-1: for ever). The number of events. */
-int watch_wait(struct event *events, int timeout_ms);
+/* Before a descriptor is closed whose file is open elsewhere too: the kernel would go on telling of it. */
+void watch_remove(int fd);
+/* Waits at most `timeout_us` microseconds (-1: for ever). The number of events. */
+int watch_wait(struct event *events, int64_t timeout_us);
 
 #endif

@@ -19,6 +19,7 @@ export const X32_BIT = 0x4000_0000;
 const NUMBERS: Readonly<Record<string, readonly [x64: number | null, arm64: number | null]>> = {
   acct: [163, 89],
   add_key: [248, 217],
+  bind: [49, 200],
   bpf: [321, 280],
   chmod: [90, null],
   chroot: [161, 51],
@@ -26,6 +27,7 @@ const NUMBERS: Readonly<Record<string, readonly [x64: number | null, arm64: numb
   clock_settime: [227, 112],
   clone: [56, 220],
   clone3: [435, 435],
+  connect: [42, 203],
   creat: [85, null],
   delete_module: [176, 106],
   execve: [59, 221],
@@ -75,6 +77,7 @@ const NUMBERS: Readonly<Record<string, readonly [x64: number | null, arm64: numb
   renameat2: [316, 276],
   request_key: [249, 218],
   rmdir: [84, null],
+  sendto: [44, 206],
   setdomainname: [171, 162],
   sethostname: [170, 161],
   setns: [308, 268],

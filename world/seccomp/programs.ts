@@ -1,5 +1,6 @@
 import { assembleFilter, assembleGuard, assembleLogFilter, assembleShortFilter } from "./assemble.ts";
-import { FILE_CALLS } from "./file-calls.ts";
+import { FILE_CALLS, NAMING_CALLS } from "./file-calls.ts";
+import { SOCKET_CALLS } from "./socket-calls.ts";
 import { START_CALLS } from "./start-calls.ts";
 import type { Architecture } from "./numbers.ts";
 import { DENIED, DENIED_TO_ALL, DENIED_TO_COMMANDS, type SeccompRule } from "./table.ts";
@@ -23,6 +24,9 @@ export type SeccompVariants = { readonly plain: SeccompPrograms; readonly record
 
 /** Commands are refused the same in both cases; where they have cgroups their leaders need some of it. */
 export type SeccompChoice = { readonly withoutCgroup: SeccompVariants; readonly withCgroup: SeccompVariants };
+
+/** What every command's listener is asked about. */
+const ALWAYS_TOLD = [...START_CALLS, ...SOCKET_CALLS];
 
 export function seccompPrograms(
   architecture: Architecture,
@@ -48,9 +52,9 @@ function enforcing(
     filter: assembleFilter(all, architecture),
     guard: undefined,
     commandFilter: short(commands, architecture),
-    recordFilter: assembleShortFilter(commands, architecture, START_CALLS),
+    recordFilter: assembleShortFilter(commands, architecture, ALWAYS_TOLD),
   };
-  const told = [...FILE_CALLS, ...START_CALLS];
+  const told = [...FILE_CALLS, ...NAMING_CALLS, ...ALWAYS_TOLD];
   return { plain, recording: { ...plain, recordFilter: assembleShortFilter(commands, architecture, told) } };
 }
 
@@ -61,12 +65,12 @@ function logging(
   architecture: Architecture,
 ): SeccompVariants {
   const plain: SeccompPrograms = {
-    filter: assembleLogFilter(all, architecture, START_CALLS),
+    filter: assembleLogFilter(all, architecture, ALWAYS_TOLD),
     guard: assembleGuard(DENIED, architecture),
     commandFilter: short(commands, architecture),
     recordFilter: undefined,
   };
-  const told = [...FILE_CALLS, ...START_CALLS];
+  const told = [...FILE_CALLS, ...ALWAYS_TOLD];
   return { plain, recording: { ...plain, filter: assembleLogFilter(all, architecture, told) } };
 }
 
