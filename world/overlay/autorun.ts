@@ -1,43 +1,85 @@
-/**
- * Files that a tool runs by itself, later, outside any world: a change to one of them is listed apart.
- * Patterns match the path relative to the project.
- */
-const AUTORUN: readonly { readonly pattern: RegExp; readonly reason: string }[] = [
-  {
-    pattern: /(^|\/)\.git\/(hooks|config|config\.worktree|commondir)(\/|$)/,
-    reason: "git runs hooks, and programs its config names",
-  },
-  { pattern: /(^|\/)\.git$/, reason: "a git file leads git to another folder's config" },
-  { pattern: /(^|\/)\.gitmodules$/, reason: "names what git fetches and runs filters on" },
-  { pattern: /(^|\/)\.gitattributes$/, reason: "switches on filters and diff programs" },
-  { pattern: /(^|\/)\.husky\//, reason: "husky points git's hooks here" },
-  { pattern: /(^|\/)\.envrc$/, reason: "direnv runs it on entering the folder" },
-  {
-    pattern: /(^|\/)\.(bashrc|bash_profile|profile|zshrc|zshenv|zprofile)$/,
-    reason: "shells run them at start",
-  },
-  { pattern: /(^|\/)\.(vscode|idea|devcontainer)\//, reason: "editors run tasks and settings from it" },
-  { pattern: /(^|\/)\.mcp\.json$/, reason: "agents start the servers it names" },
-  {
-    pattern: /(^|\/)\.(claude|codex|cursor|gemini|opencode)\//,
-    reason: "agents read hooks and commands from it",
-  },
-  { pattern: /(^|\/)package\.json$/, reason: "npm runs its scripts" },
-  { pattern: /(^|\/)\.npmrc$/, reason: "npm takes programs and registries from it" },
-  { pattern: /(^|\/)node_modules\/\.bin\//, reason: "npm puts it first on PATH" },
-  {
-    pattern: /(^|\/)(GNUmakefile|[Mm]akefile|justfile|Taskfile\.ya?ml)$/,
-    reason: "make and its like run its recipes",
-  },
-  { pattern: /(^|\/)(setup\.py|conftest\.py|build\.rs)$/, reason: "builds and tests run it" },
-  { pattern: /(^|\/)\.github\/workflows\//, reason: "the forge runs it" },
-  { pattern: /(^|\/)\.pre-commit-config\.yaml$/, reason: "pre-commit runs what it names" },
-];
+/** Which changes are listed as `autorun`: those of files that some tool runs or loads by itself. */
+import { RUN_LATER } from "./run-later.ts";
 
-/** All of them at once: one after the other took a third of a listing of many files. */
-const ANY = new RegExp(AUTORUN.map(({ pattern }) => pattern.source).join("|"));
-
-/** Whether some tool would run the file at this path (relative to the project) by itself. */
+/** Whether some tool would run or load the file at this path (relative to the project) by itself. */
 export function isAutorun(path: string): boolean {
-  return ANY.test(path);
+  let start = 0;
+  for (let end = path.indexOf("/"); end >= 0; end = path.indexOf("/", start)) {
+    const name = path.slice(start, end);
+    if (FOLDERS.has(name) || PLACES.get(name)?.test(path.slice(end + 1)) === true) return true;
+    start = end + 1;
+  }
+  const last = path.slice(start);
+  return FILES.has(last) || FOLDERS.has(last) || hasSuffix(last) || LASTS.test(last) || OTHERS.test(path);
+}
+
+/** What the letters of a pattern are in an expression; every other one is itself. */
+const MEANINGS: ReadonlyMap<string, string> = new Map([
+  ["**/", "(?:.*/)?"],
+  ["*", "[^/]*"],
+]);
+
+/** A pattern without braces, and without `**` at its ends. `below`: it counts for everything below too. */
+type Word = { readonly text: string; readonly below: boolean };
+
+const WORDS: readonly Word[] = RUN_LATER.flatMap(({ paths }) => paths)
+  .flatMap(spelledOut)
+  .map((word) => ({ text: word.slice("**/".length).replace(/\/\*\*$/, ""), below: word.endsWith("/**") }));
+
+/*
+ * A listing has many paths, and each is held against every row. Most rows are one name, which is looked up: one expression
+ * for all of them took ten times as long.
+ */
+const NAMES = WORDS.filter(({ text }) => !/[*/]/.test(text));
+const FILES = new Set(NAMES.filter(({ below }) => !below).map(({ text }) => text));
+const FOLDERS = new Set(NAMES.filter(({ below }) => below).map(({ text }) => text));
+/** From a dot of the last name on: `*.pth`. */
+const SUFFIXES = new Set(
+  WORDS.filter(({ text }) => /^\*\.[^*/]+$/.test(text)).map(({ text }) => text.slice("*".length)),
+);
+/** Of the last name alone: `Dockerfile.*`. */
+const LASTS = anyOf(
+  "^",
+  WORDS.filter(({ text, below }) => !below && /^(?!\*\.)[^/]*\*[^/]*$/.test(text)),
+);
+/** What stands below a folder of that name. */
+const PLACES = byFolder(WORDS.filter(({ text }) => /^[^*/]+\//.test(text)));
+const OTHERS = anyOf(
+  "(?:^|/)",
+  WORDS.filter(({ text, below }) => /^[^/]*\*/.test(text) && (below || text.includes("/"))),
+);
+
+function hasSuffix(name: string): boolean {
+  for (let at = name.indexOf("."); at >= 0; at = name.indexOf(".", at + 1))
+    if (SUFFIXES.has(name.slice(at))) return true;
+  return false;
+}
+
+/** Each of the words that a pattern's braces stand for. */
+function spelledOut(pattern: string): readonly string[] {
+  const group = /\{([^{}]*)\}/.exec(pattern);
+  if (group === null) return [pattern];
+  return String(group[1])
+    .split(",")
+    .flatMap((word) => spelledOut(pattern.replace(group[0], word)));
+}
+
+function byFolder(words: readonly Word[]): ReadonlyMap<string, RegExp> {
+  const below = new Map<string, Word[]>();
+  for (const { text, ...rest } of words) {
+    const [folder = "", ...names] = text.split("/");
+    below.set(folder, [...(below.get(folder) ?? []), { text: names.join("/"), ...rest }]);
+  }
+  return new Map([...below].map(([folder, each]) => [folder, anyOf("^", each)]));
+}
+
+function anyOf(start: string, words: readonly Word[]): RegExp {
+  const texts = words.map(({ text, below }) => {
+    const expression = text.replace(
+      /\*\*\/|[*.+?^$()|[\]\\]/g,
+      (letter) => MEANINGS.get(letter) ?? `\\${letter}`,
+    );
+    return `${expression}${below ? "(?:/|$)" : "$"}`;
+  });
+  return new RegExp(`${start}(?:${texts.join("|")})`);
 }

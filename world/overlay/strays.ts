@@ -3,11 +3,12 @@ import { mkdirSync, statSync } from "node:fs";
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { MAX_FILES } from "../fs-diff.ts";
+import type { KeptWrites } from "../plan/scratch.ts";
 import { unmakable } from "./layers.ts";
 import { bytesOf, namesBelow, rawPath, shownPath } from "./names.ts";
 
-/** A veil with an upper layer: `layers` holds what was written below `target`. */
-export type StrayLayer = { readonly target: string; readonly layers: string };
+/** `layers` holds what was written below `target`. */
+export type StrayLayer = KeptWrites;
 
 /** Absolute paths, at most {@link MAX_FILES} of the `count` that there are. */
 export type Strayed = { readonly paths: readonly string[]; readonly count: number };

@@ -1,0 +1,123 @@
+import type { RunLater } from "./run-later.ts";
+
+/** What runs when a person enters the folder, opens it in an editor, or starts an agent there. */
+export const OPENED: readonly RunLater[] = [
+  {
+    paths: ["**/.envrc{,.local,.private}"],
+    reason: "direnv runs it on entering the folder",
+    denied: "agents",
+  },
+  { paths: ["**/.direnv/**"], reason: "direnv puts its programs on PATH" },
+  {
+    paths: [
+      "**/{mise,.mise}{,.local}.toml",
+      "**/{mise,.mise}/config{,.local}.toml",
+      "**/.config/{mise.toml,mise/**}",
+    ],
+    reason: "mise sets variables and runs hooks on entering the folder",
+    denied: "agents",
+  },
+  {
+    paths: ["**/.mise/{tasks,hooks}/**", "**/{.mise-tasks,mise-tasks}/**"],
+    reason: "mise runs these programs",
+  },
+  {
+    paths: ["**/{.tool-versions,.rtx.toml,.prototools}"],
+    reason: "says which programs a bare name starts, by their folder too",
+  },
+  {
+    paths: ["**/{.autoenv,.autoenv.zsh,.in,.out,.env.zsh}"],
+    reason: "autoenv runs it on entering the folder",
+  },
+  {
+    paths: [
+      "**/.{bashrc,bash_profile,bash_login,bash_logout,bash_aliases,profile,inputrc}",
+      "**/.{zshrc,zshenv,zprofile,zlogin,zlogout,zimrc,p10k.zsh}",
+      "**/.{kshrc,mkshrc,cshrc,tcshrc,login,logout}",
+      "**/{config.fish,.config/fish/**,config.nu,env.nu}",
+    ],
+    reason: "shells run them at start",
+  },
+  {
+    paths: ["**/.tmux.conf", "**/{.tmuxinator,.smug}.{yml,yaml}", "**/.screenrc"],
+    reason: "a terminal's sessions run it",
+  },
+  {
+    paths: ["**/.vscode/**"],
+    reason: "VS Code runs tasks and programs that its settings name",
+    denied: "agents",
+  },
+  { paths: ["**/*.code-workspace"], reason: "the same as .vscode, in one file", denied: "agents" },
+  { paths: ["**/.idea/**"], reason: "IDEs of JetBrains run its configurations", denied: "agents" },
+  { paths: ["**/*.{iml,ipr,iws}"], reason: "a project's file of the same IDEs" },
+  {
+    paths: ["**/.devcontainer/**", "**/.devcontainer.json"],
+    reason: "editors build and start it, with commands for the host too",
+    denied: "agents",
+  },
+  {
+    paths: ["**/{.zed,.fleet,.nova}/**"],
+    reason: "an editor's tasks and language servers",
+    denied: "agents",
+  },
+  {
+    paths: ["**/*.sublime-{project,build,settings}", "**/.{vs,settings}/**"],
+    reason: "an editor's build programs",
+  },
+  {
+    paths: ["**/.{exrc,nvimrc,nvim.lua,lvimrc,vimrc,gvimrc,local.vimrc}", "**/.vim/**"],
+    reason: "vim and its heirs run it in the folder where they start",
+    denied: "agents",
+  },
+  { paths: ["**/.dir-locals{,-2}.el"], reason: "Emacs evaluates what it holds", denied: "agents" },
+  {
+    paths: ["**/.{emacs,emacs.d/init.el,spacemacs}", "**/.{helix,kakrc}/**"],
+    reason: "an editor's start-up file",
+  },
+  {
+    paths: ["**/.{gdbinit,lldbinit,gdbearlyinit}", "**/.lldbinit-*", "**/*-gdb.{py,gdb,scm}"],
+    reason: "debuggers run it in the folder where they start, or beside the program",
+  },
+  {
+    paths: ["**/{.mcp,mcp}.json", "**/.mcp/**"],
+    reason: "agents start the servers it names",
+    denied: "agents",
+  },
+  {
+    paths: [
+      "**/.claude/{settings.json,settings.local.json}",
+      "**/.claude/{hooks,commands,agents,skills,plugins}/**",
+    ],
+    reason: "permissions, hooks and programs of Claude Code",
+    denied: "agents",
+  },
+  { paths: ["**/.claude/**", "**/.claude-plugin/**"], reason: "Claude Code reads what else lies here" },
+  { paths: ["**/.codex/**"], reason: "sandbox, approvals, hooks and servers of Codex", denied: "agents" },
+  { paths: ["**/.cursor/**"], reason: "hooks, servers and permissions of Cursor", denied: "agents" },
+  { paths: ["**/.cursor{rules,ignore}"], reason: "says what Cursor is told and may read" },
+  { paths: ["**/.gemini/**"], reason: "hooks, servers and extensions of Gemini CLI", denied: "agents" },
+  {
+    paths: ["**/.opencode/**", "**/opencode.{json,jsonc}"],
+    reason: "permissions, servers and plugins of OpenCode",
+    denied: "agents",
+  },
+  {
+    paths: [
+      "**/.{windsurf,kiro,amazonq,qwen,roo,cline,kilocode,continue,factory,augment,trae,junie,crush,amp,goose}/**",
+      "**/{.crush,crush}.json",
+      "**/.aider.conf.yml",
+    ],
+    reason: "hooks, servers and permissions of another agent",
+    denied: "agents",
+  },
+  {
+    paths: ["**/.github/{hooks,agents,copilot}/**"],
+    reason: "Copilot's hooks, servers and agents",
+    denied: "agents",
+  },
+  {
+    paths: ["**/.substrate-profile"],
+    reason: "says which policy holds for commands",
+    denied: "repositories",
+  },
+];

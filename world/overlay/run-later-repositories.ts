@@ -1,0 +1,123 @@
+import type { RunLater } from "./run-later.ts";
+
+/** All names of githooks(5). */
+const HOOKS =
+  "{applypatch-msg,pre-applypatch,post-applypatch,pre-commit,pre-merge-commit,prepare-commit-msg,commit-msg,post-commit,pre-rebase,post-checkout,post-merge,pre-push,pre-receive,update,proc-receive,post-receive,post-update,reference-transaction,push-to-checkout,pre-auto-gc,post-rewrite,sendemail-validate,fsmonitor-watchman,post-index-change}";
+
+/** What runs when a person looks at a repository, commits to it or fetches into it. */
+export const REPOSITORIES: readonly RunLater[] = [
+  { paths: ["**/.git/hooks/**"], reason: "git runs these programs by itself", denied: "repositories" },
+  {
+    paths: ["**/.git/config"],
+    reason: "its pagers, editors, filters, aliases, helpers and monitors are programs",
+    denied: "repositories",
+  },
+  {
+    paths: ["**/.git/config.worktree"],
+    reason: "a second config, read after the first",
+    denied: "repositories",
+  },
+  {
+    paths: ["**/.git/commondir"],
+    reason: "it says in which other folder hooks and config are",
+    denied: "repositories",
+  },
+  {
+    paths: ["**/.git/modules/**/{config,config.worktree,commondir}", "**/.git/modules/**/hooks/**"],
+    reason: "the git folder of a submodule has hooks and settings of its own",
+    denied: "repositories",
+  },
+  {
+    paths: ["**/.git/worktrees/*/{config,config.worktree,commondir}", "**/.git/worktrees/*/hooks/**"],
+    reason: "the folder of a worktree leads git to hooks and settings",
+    denied: "repositories",
+  },
+  {
+    paths: ["**/.git"],
+    reason: "a file or a link of that name leads git to another folder's hooks and config",
+  },
+  { paths: ["**/.git/worktrees/*/gitdir"], reason: "it says which working tree belongs to the folder" },
+  {
+    paths: ["**/.git/info/attributes"],
+    reason: "switches on filters and diff programs, and no diff shows it",
+  },
+  {
+    paths: ["**/.git/{rebase-merge,rebase-apply,sequencer}/**"],
+    reason: "lists what an unfinished rebase runs when it goes on",
+  },
+  {
+    paths: ["**/*.git/{config,config.worktree,commondir}", "**/*.git/hooks/**"],
+    reason: "a bare repository: git takes its programs from there",
+  },
+  {
+    paths: ["**/{HEAD,config,config.worktree,commondir}"],
+    reason:
+      "with objects and refs beside it any folder is a git folder, and git inside it reads its settings",
+  },
+  { paths: [`**/hooks/${HOOKS}`], reason: "a git hook, in a bare repository or where core.hooksPath leads" },
+  {
+    paths: ["**/.gitconfig{,.local}", "**/.config/git/{config,attributes}"],
+    reason: "git's settings, where a home folder or an include leads there",
+  },
+  {
+    paths: ["**/.gitmodules"],
+    reason: "names what git fetches into the working tree, and how it is updated",
+  },
+  { paths: ["**/.gitattributes"], reason: "switches on filters, diff and merge programs" },
+  { paths: ["**/.husky/**"], reason: "husky points git's hooks here", denied: "agents" },
+  {
+    paths: ["**/{.githooks,.git-hooks,.git_hooks}/**"],
+    reason: "core.hooksPath mostly leads here",
+    denied: "agents",
+  },
+  {
+    paths: ["**/.pre-commit-config.{yaml,yml}"],
+    reason: "pre-commit runs what it names at every commit",
+    denied: "agents",
+  },
+  {
+    paths: ["**/.pre-commit-hooks.yaml"],
+    reason: "says what pre-commit runs in repositories that use this one",
+  },
+  {
+    paths: ["**/{lefthook,.lefthook}{,-local}.{yml,yaml,json,jsonc,toml}"],
+    reason: "lefthook runs what it names at every commit",
+    denied: "agents",
+  },
+  {
+    paths: ["**/.lefthook{,-local}/**"],
+    reason: "scripts that lefthook runs at every commit",
+    denied: "agents",
+  },
+  {
+    paths: ["**/.overcommit.yml"],
+    reason: "overcommit runs what it names at every commit",
+    denied: "agents",
+  },
+  {
+    paths: [
+      "**/{.lintstagedrc,.simple-git-hooks}{,.json,.js,.cjs,.mjs,.ts,.yaml,.yml}",
+      "**/lint-staged.config.{js,cjs,mjs,ts}",
+      "**/simple-git-hooks.{js,cjs,json}",
+    ],
+    reason: "the hooks of a commit run what it names",
+  },
+  {
+    paths: ["**/{commitlint.config,.commitlintrc}.{js,cjs,mjs,ts,cts}", "**/.czrc"],
+    reason: "a program that the hook for commit messages loads",
+  },
+  {
+    paths: ["**/.hg/{hgrc,hgrc-not-shared,hgrc-local}"],
+    reason: "Mercurial runs the hooks, aliases and extensions it names",
+    denied: "agents",
+  },
+  {
+    paths: ["**/.jj/repo/config.toml", "**/.jj/workspace-config.toml"],
+    reason: "Jujutsu runs the editors, tools and monitors it names",
+    denied: "agents",
+  },
+  {
+    paths: ["**/.svn/{wc.db,hooks/**}", "**/.bzr/branch/branch.conf", "**/.fslckout"],
+    reason: "says where an older system of versions takes its settings from",
+  },
+];

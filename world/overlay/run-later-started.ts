@@ -1,0 +1,212 @@
+import type { RunLater } from "./run-later.ts";
+
+/** What a tool runs or loads that a person, an installer or a forge starts. */
+export const STARTED: readonly RunLater[] = [
+  { paths: ["**/package.json"], reason: "npm and its like run its scripts" },
+  { paths: ["**/.npmrc"], reason: "npm takes programs and registries from it" },
+  {
+    paths: ["**/.yarnrc{,.yml}", "**/.yarn/{releases,plugins,sdks}/**"],
+    reason: "yarn starts the programs it names",
+  },
+  { paths: ["**/{.pnpmfile,pnpmfile}.{cjs,mjs,js}"], reason: "pnpm runs it at every installation" },
+  { paths: ["**/pnpm-workspace.yaml"], reason: "says which packages' scripts pnpm may run" },
+  { paths: ["**/.pnp.{cjs,js,loader.mjs}"], reason: "node loads it before every program of yarn's" },
+  { paths: ["**/bunfig.toml"], reason: "bun loads what it names before every program" },
+  { paths: ["**/deno.{json,jsonc}"], reason: "deno runs its tasks" },
+  { paths: ["**/node_modules/.bin/**"], reason: "npm puts it first on PATH" },
+  { paths: ["**/node_modules/.hooks/**"], reason: "npm ran these beside the scripts of packages" },
+  { paths: ["**/binding.gyp"], reason: "npm builds it by itself, with the commands it holds" },
+  {
+    paths: [
+      "**/*.config.{js,cjs,mjs,ts,cts,mts}",
+      "**/.{eslintrc,prettierrc,babelrc,stylelintrc,mocharc,releaserc,swcrc}{,.js,.cjs,.mjs,.ts,.json,.yml,.yaml}",
+      "**/{karma.conf,wallaby,wdio.conf}.{js,ts}",
+    ],
+    reason: "a tool of JavaScript's loads it as a program, in editors by itself",
+  },
+  {
+    paths: ["**/{gulpfile,Gruntfile,Jakefile}{,.js,.cjs,.mjs,.ts,.babel.js}"],
+    reason: "a build tool loads it",
+  },
+  {
+    paths: ["**/{turbo,nx,lerna,rush,wireit}.json", "**/nodemon.json"],
+    reason: "names programs that a build starts",
+  },
+  { paths: ["**/.cargo/{config,config.toml}"], reason: "names the compiler's wrapper, linker and runner" },
+  { paths: ["**/build.rs"], reason: "cargo runs it at every build, editors too" },
+  {
+    paths: ["**/rust-toolchain{,.toml}"],
+    reason: "says which compiler a bare name starts, by its folder too",
+  },
+  { paths: ["**/{Cargo,Cross,Makefile}.toml"], reason: "names build scripts and tasks" },
+  {
+    paths: ["**/{.venv,venv,.virtualenv,.tox/*,.nox/*}/{bin,Scripts}/**"],
+    reason: "an activated environment comes first on PATH",
+  },
+  { paths: ["**/pyvenv.cfg"], reason: "says where Python takes its library from" },
+  { paths: ["**/*.{pth,egg-link}"], reason: "Python runs its lines at every start" },
+  { paths: ["**/{sitecustomize,usercustomize}.py"], reason: "Python loads it at every start" },
+  { paths: ["**/conftest.py"], reason: "pytest loads it, editors that look for tests too" },
+  {
+    paths: ["**/setup.{py,cfg}", "**/pyproject.toml"],
+    reason: "an installation runs it, or the builder that it names",
+  },
+  { paths: ["**/{tox.ini,noxfile.py,tasks.py,fabfile.py,dodo.py}"], reason: "a runner of tasks loads it" },
+  {
+    paths: ["**/{pytest.ini,.pytest.ini,.coveragerc,.pylintrc,mypy.ini}"],
+    reason: "names plugins that a tool loads",
+  },
+  {
+    paths: ["**/.{pythonrc,pythonrc.py,pythonstartup,pdbrc,pdbrc.py}"],
+    reason: "Python's prompt or debugger runs it",
+  },
+  {
+    paths: ["**/.ipython/**", "**/jupyter_{notebook,server,lab}_config.{py,json}"],
+    reason: "notebooks run it at start",
+  },
+  { paths: ["**/manage.py"], reason: "Django's tools and editors start it" },
+  { paths: ["**/.{Rprofile,Renviron,Rprofile.site}", "**/renv/activate.R"], reason: "R runs it at start" },
+  { paths: ["**/.julia/config/startup.jl", "**/LocalPreferences.toml"], reason: "Julia loads it at start" },
+  { paths: ["**/.{irbrc,pryrc,rdbgrc,byebugrc}"], reason: "Ruby's prompts and debuggers run it" },
+  { paths: ["**/{Gemfile,gems.rb}", "**/*.gemspec"], reason: "Bundler runs it as Ruby" },
+  { paths: ["**/{Rakefile,rakefile}{,.rb}", "**/*.rake"], reason: "rake runs it" },
+  { paths: ["**/.bundle/config"], reason: "says where Bundler takes gems and programs from" },
+  {
+    paths: ["**/{.rspec,.rubocop.yml,.solargraph.yml,Guardfile,Capfile}"],
+    reason: "names what a tool of Ruby's loads",
+  },
+  {
+    paths: ["**/{Podfile,Fastfile,Dangerfile,Brewfile,Vagrantfile,Berksfile}"],
+    reason: "a tool runs it as Ruby",
+  },
+  { paths: ["**/Package.swift"], reason: "Swift's package manager runs it, editors too" },
+  { paths: ["**/{.mvn,.m2}/**"], reason: "Maven takes its wrapper, extensions and options from it" },
+  { paths: ["**/{mvnw,gradlew}{,.cmd,.bat}"], reason: "a wrapper that people start instead of the tool" },
+  { paths: ["**/pom.xml"], reason: "Maven runs the plugins it names, editors too" },
+  {
+    paths: [
+      "**/*.{gradle,gradle.kts}",
+      "**/gradle.properties",
+      "**/gradle/{wrapper,init.d}/**",
+      "**/buildSrc/**",
+    ],
+    reason: "Gradle runs it, editors too",
+  },
+  {
+    paths: ["**/{build.sbt,build.sc,build.mill}", "**/project/{plugins.sbt,build.properties,*.scala}"],
+    reason: "a build tool of Scala's runs it",
+  },
+  {
+    paths: ["**/{project.clj,deps.edn,bb.edn,shadow-cljs.edn,build.clj,.lein-env}"],
+    reason: "a build tool of Clojure's runs it",
+  },
+  {
+    paths: ["**/{mix.exs,.iex.exs,.formatter.exs,rebar.config,rebar.config.script,.erlang}"],
+    reason: "Elixir and Erlang run it",
+  },
+  {
+    paths: ["**/{composer.json,.php-cs-fixer.php,.php-cs-fixer.dist.php,rector.php,artisan}"],
+    reason: "a tool of PHP's runs it",
+  },
+  { paths: ["**/{.user.ini,.htaccess}"], reason: "a web server loads what it names" },
+  {
+    paths: [
+      "**/*.{csproj,fsproj,vbproj,vcxproj,sln,slnx,targets,props}",
+      "**/{nuget.config,NuGet.Config}",
+      "**/.config/dotnet-tools.json",
+    ],
+    reason: "MSBuild runs its tasks, editors too",
+  },
+  {
+    paths: ["**/{.ghci,.haskeline,Setup.hs,Setup.lhs,cabal.project,stack.yaml,hie.yaml}"],
+    reason: "a tool of Haskell's runs it",
+  },
+  { paths: ["**/{.ocamlinit,dune,dune-project,dune-workspace}"], reason: "a tool of OCaml's runs it" },
+  { paths: ["**/{build.zig,build.zig.zon}"], reason: "zig runs it at every build, editors too" },
+  {
+    paths: ["**/{.golangci.yml,.golangci.yaml,.air.toml,magefile.go,go.work}"],
+    reason: "names what a tool of Go's builds and runs",
+  },
+  { paths: ["**/{.perlcriticrc,.perldb,.proverc,Makefile.PL,Build.PL}"], reason: "a tool of Perl's runs it" },
+  { paths: ["**/.luarc.json", "**/*.rockspec"], reason: "a tool of Lua's loads what it names" },
+  {
+    paths: [
+      "**/{GNUmakefile,Makefile,makefile,Makefile.am,Makefile.in,configure,configure.ac,config.mk}",
+      "**/*.mk",
+    ],
+    reason: "make and its like run its recipes",
+  },
+  {
+    paths: ["**/{justfile,Justfile,.justfile,Taskfile.yml,Taskfile.yaml,Taskfile.dist.yml}"],
+    reason: "a runner of tasks runs it",
+  },
+  {
+    paths: [
+      "**/{CMakeLists.txt,CMakePresets.json,CMakeUserPresets.json,meson.build,SConstruct,wscript,xmake.lua,premake5.lua}",
+      "**/*.cmake",
+    ],
+    reason: "a build is made from it, in editors by itself",
+  },
+  {
+    paths: ["**/{BUILD,WORKSPACE,MODULE}{,.bazel}", "**/.bazelrc", "**/.buckconfig", "**/tools/bazel"],
+    reason: "Bazel and Buck run what it names",
+  },
+  {
+    paths: [
+      "**/{Dockerfile,Containerfile,Earthfile,Tiltfile,skaffold.yaml}{,.*}",
+      "**/{docker-,}compose{,.override}.{yml,yaml}",
+    ],
+    reason: "containers are built and started from it, with folders of the host",
+  },
+  {
+    paths: ["**/{flake,shell,default,devenv}.nix", "**/devenv.yaml", "**/devbox.json"],
+    reason: "nix evaluates it and runs its hooks",
+  },
+  { paths: ["**/{guix,manifest}.scm"], reason: "guix evaluates it" },
+  {
+    paths: ["**/*.tf", "**/.terraformrc", "**/terragrunt.hcl", "**/Pulumi.yaml"],
+    reason: "its providers and local commands are programs",
+  },
+  { paths: ["**/{ansible.cfg,.ansible.cfg}"], reason: "Ansible loads plugins from where it says" },
+  {
+    paths: ["**/{Procfile,Procfile.dev,.foreman,.overmind.env}"],
+    reason: "a starter of processes runs its lines",
+  },
+  {
+    paths: ["**/.env{,.local,.development,.production,.test}"],
+    reason: "tools load variables from it, such as NODE_OPTIONS and PATH",
+  },
+  {
+    paths: ["**/.{curlrc,wgetrc,netrc,psqlrc,sqliterc,my.cnf,octaverc,latexmkrc}", "**/latexmkrc"],
+    reason: "a tool reads it at start where the folder is its home, and runs what it names",
+  },
+  { paths: ["**/.ssh/**"], reason: "ssh runs the commands it names, and lets in the keys it lists" },
+  {
+    paths: [
+      "**/*.desktop",
+      "**/.config/autostart/**",
+      "**/.config/systemd/**",
+      "**/*.{service,timer,socket}",
+    ],
+    reason: "a desktop or systemd starts what it names",
+  },
+  { paths: ["**/.local/bin/**"], reason: "it is on PATH" },
+  {
+    paths: ["**/.github/{workflows,actions}/**", "**/action.{yml,yaml}", "**/.{gitea,forgejo}/workflows/**"],
+    reason: "the forge runs it",
+  },
+  { paths: ["**/.gitlab-ci.{yml,yaml}", "**/.gitlab/ci/**"], reason: "GitLab runs it" },
+  {
+    paths: [
+      "**/.circleci/**",
+      "**/{.travis,appveyor,.appveyor,.drone,.woodpecker,.cirrus,bitbucket-pipelines,azure-pipelines,.semaphore/semaphore,wercker,codemagic,bitrise}.{yml,yaml}",
+      "**/.{woodpecker,buildkite,semaphore,azure-pipelines,tekton}/**",
+      "**/{.cirrus.star,Jenkinsfile,cloudbuild.yaml,buildspec.yml,netlify.toml,vercel.json}",
+    ],
+    reason: "a service builds and publishes with it",
+  },
+  {
+    paths: ["**/{renovate,.renovaterc}{,.json,.json5}", "**/.github/{renovate.json,dependabot.yml}"],
+    reason: "a service changes the project as it says",
+  },
+];
