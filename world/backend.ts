@@ -24,7 +24,7 @@ export { PROGRAM_PATIENCE_MS } from "./programs.ts";
 export type { ProgramEvent, ProgramFile, ProgramGate, ProgramStart } from "./programs.ts";
 export { TELEMETRY_KINDS, withoutPreload } from "./telemetry.ts";
 export type * from "./telemetry.ts";
-
+export { MountsNow, type MountTable } from "./linux/mounts-now.ts";
 /** For whoever shows a diff: what stands on both sides of a change. */
 export { beyondBounds, MAX_FILES, MAX_FOLDERS, NO_CHANGES } from "./fs-diff.ts";
 export { type HeldSide, HeldSides } from "./overlay/sides.ts";
@@ -50,6 +50,8 @@ export type FileScope = {
   readonly denyWrite: readonly string[];
   /** As `denyWrite`, for what stands there: a name that a command makes is the command's. */
   readonly seal: readonly string[];
+  /** Folders (`path/**`) whose writes stay in the world; where `write` opens a place too, `write` holds. Absent: none. */
+  readonly scratch?: readonly string[];
 };
 
 /** Upper bounds of one world and everything in it; an absent one is not set. */
@@ -66,6 +68,18 @@ export type WorldLimits = {
 
 /** A file of a program's settings as one world has it, in a folder of the host's that commands cannot write. Absolute real path. */
 export type SettingsFile = { readonly path: string; readonly text: string };
+
+/** A Unix socket of the host that a world's commands may connect to. */
+export type SharedSocket = {
+  /** Real path on the host. */
+  readonly source: string;
+  /** Path in the world. */
+  readonly target: string;
+  /** Which socket that is: a server that was started again has another one under the same name, and is in another world. */
+  readonly identity: string;
+  /** Of the two folders above `target`, where the world makes them; absent: as any. */
+  readonly folderMode?: string;
+};
 
 /** All that makes one world differ from another. Two equal specs may share a world. */
 export type WorldSpec = {
@@ -93,6 +107,8 @@ export type WorldSpec = {
    * the world has no network to join, they are not there.
    */
   readonly settings?: readonly SettingsFile[];
+  /** Absent: none. One that a list denies, or that is gone, is not there. */
+  readonly sockets?: readonly SharedSocket[];
   /** Absent: no command of it can have `onTelemetry`. */
   readonly telemetry?: true;
   /** The one part that a world takes anew while it lives, with `WorldNetwork.allow`. */
@@ -197,6 +213,8 @@ export interface World {
   processes(signal: AbortSignal): Promise<readonly WorldProcess[]>;
   /** The changes in the upper layer of an `overlay` project, relative to the project. */
   fsDiff(signal: AbortSignal): Promise<FsDiff>;
+  /** Moves what a command made at an absolute path out of the project. Returns where it lies now; throws what the kernel says. */
+  takeOut(path: string): string;
   /** Writes that stayed in the world, each told once. */
   strays(): Promise<Strayed>;
   /** Ends every process inside and settles when the world is gone. */

@@ -91,6 +91,7 @@ export class ContainerLauncher implements Launcher {
       channel,
       achieved: ready.achieved,
       unwatched: ready.unwatched,
+      unrefreshed: ready.unrefreshed,
       gated: ready.gated,
       limits: ready.limits,
       holder: holderOf(this.#options.runtime, container.name, channel, ready.pid),

@@ -62,7 +62,7 @@ export function lessAfter(
   // It decides nothing, so what is not there keeps no command from running.
   if ((path === PRELOAD_LIBRARY || path === library) && asked.preloadRefusal === undefined)
     return { ...asked, preloadRefusal: error.message };
-  if (step !== "mount veil") return undefined;
+  if (step !== "mount veil" && step !== "mount fill") return undefined;
   if (CHANGED.includes(errno)) return { ...asked };
   if (!NO_OVERLAY.includes(errno)) return undefined;
   // Something may just have been mounted below it, which the plan did not know of: looked at anew before it weakens.

@@ -150,11 +150,9 @@ export class LinuxBackend implements WorldBackend {
   async #untilGone(world: LinuxWorld, strays: string, ...layers: readonly string[]): Promise<void> {
     await world.ended;
     await world.end("it has ended");
-    if (world.spec.strays === "kept") {
-      await removeLayers(strays).catch(() => {
-        // What resists is swept with the held changes, ignoring: nobody waits for it.
-      });
-    }
+    await removeLayers(strays).catch(() => {
+      // What resists is swept with the held changes, ignoring: nobody waits for it.
+    });
     for (const folder of [strays, ...layers]) this.#live.delete(folder);
     this.#worlds.delete(world);
   }

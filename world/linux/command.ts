@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import { FRAME, FRAME_MAX_MEMORY_FILE, FRAME_MEMORY_FILE_FD, TAG } from "../../schemas/generated/frames.ts";
 import type { FsDiff } from "../../schemas/generated/types.ts";
-import type { CommandRun, Ending, ExecRequest } from "../backend.ts";
+import type { CommandRun, Ending, ExecRequest, WorldViolation } from "../backend.ts";
 import type { Counted } from "../cgroup/words.ts";
 import { type Hit, hitViolation } from "../seccomp/hit.ts";
 import type { CommandRecord } from "../changes/command-record.ts";
@@ -103,6 +103,10 @@ export class LinuxCommand implements CommandRun {
     }
     const list = decodeFields(payload);
     const fields = new Map(list);
+    if (type === FRAME.REFUSED_SOCKET) {
+      this.onViolation(refusedSocket(fields));
+      return false;
+    }
     if (type === FRAME.VIOLATION) {
       this.onViolation(hitViolation(hit(fields)));
       return false;
@@ -211,6 +215,13 @@ function hit(fields: ReadonlyMap<number, Buffer>): Hit {
     count: numberOf(fields, TAG.HITS) ?? 1,
     refused: numberOf(fields, TAG.REFUSED) ?? 0,
   };
+}
+
+/** A socket file whose server is gone looks the same from inside as one that a program of the host has bound. */
+function refusedSocket(fields: ReadonlyMap<number, Buffer>): WorldViolation {
+  const path = fields.get(TAG.PATH)?.toString("utf8") ?? "";
+  const message = `No program of this world has bound the Unix socket '${path}', so it was refused: sockets of the host are reached only where the policy's world.sockets names them`;
+  return { kind: "connection", subject: path, message };
 }
 
 function notStarted(fields: ReadonlyMap<number, Buffer>): Ending {

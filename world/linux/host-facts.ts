@@ -4,37 +4,37 @@ import { dirname } from "node:path";
 import { WorldUnavailable } from "../backend.ts";
 import { unlessScarce } from "./scarce.ts";
 import type { HostFacts, PathKind } from "../plan/host-facts.ts";
+import { MountTable, parseMounts } from "../plan/mount-table.ts";
 
 /** Facts read from the host once for each path, at its first question; the mount table and the sockets now. */
 export function hostFacts(
-  known: Pick<HostFacts, "unveilable" | "userNamespace" | "namesServed" | "strays">,
+  known: Pick<HostFacts, "found" | "unveilable" | "userNamespace" | "namesServed" | "strays" | "layers">,
 ): HostFacts {
   const looked = new Map<string, Looked>();
+  const mounts = parseMounts(unlessScarce(() => readFileSync("/proc/self/mountinfo", "utf8")));
+  const table = new MountTable(mounts);
   return {
     kind: (path) => look(path, looked).kind,
     real: (path) => look(path, looked).real,
     folders: foldersIn,
+    listable: (path) => isListable(path),
     hostname: hostname(),
-    mountPoints: parseMountPoints(unlessScarce(() => readFileSync("/proc/self/mountinfo", "utf8"))),
-    sockets: parseSockets(unlessScarce(() => readFileSync("/proc/net/unix", "utf8"))),
+    mountPoints: [...new Set(mounts.map(({ point }) => point))],
+    otherNames: (path) => table.otherNames(path),
+    datagramSockets: parseDatagramSockets(unlessScarce(() => readFileSync("/proc/net/unix", "utf8"))),
     ...known,
   };
 }
 
-/** The fifth field of each line; a space in a path is `\040` and so on (proc_pid_mountinfo(5)). */
-export function parseMountPoints(mountinfo: string): readonly string[] {
-  const points = mountinfo.split("\n").flatMap((line) => line.split(" ")[4] ?? []);
-  return [...new Set(points.map(unescapeOctal))];
-}
-
-/** The paths at which sockets of this network namespace are bound; abstract ones have none. */
-export function parseSockets(table: string): readonly string[] {
-  const paths = table.split("\n").flatMap((line) => /^\S+: (?:\S+ ){5} *\d+ (\/.*)$/.exec(line)?.[1] ?? []);
+/**
+ * The absolute paths that programs of this network namespace gave to datagram sockets (type 2); abstract ones have none. Any text
+ * can stand there.
+ */
+export function parseDatagramSockets(table: string): readonly string[] {
+  const paths = table
+    .split("\n")
+    .flatMap((line) => /^\S+: (?:\S+ ){3}0002 \S+ +\d+ (\/.*)$/.exec(line)?.[1] ?? []);
   return [...new Set(paths)];
-}
-
-function unescapeOctal(text: string): string {
-  return text.replace(/\\([0-7]{3})/g, (_all, code: string) => String.fromCharCode(Number.parseInt(code, 8)));
 }
 
 type Looked = { readonly kind: PathKind; readonly real: string | undefined };
@@ -79,7 +79,19 @@ function linked(path: string): Looked {
   }
 }
 
-function foldersIn(path: string): readonly string[] {
+/** A home folder has some hundred names. */
+const MOST_NAMES = 1024;
+
+function isListable(path: string): boolean {
+  try {
+    return unlessScarce(() => readdirSync(path)).length <= MOST_NAMES;
+  } catch (error) {
+    if (error instanceof WorldUnavailable) throw error;
+    return false;
+  }
+}
+
+export function foldersIn(path: string): readonly string[] {
   try {
     const entries = unlessScarce(() => readdirSync(path, { withFileTypes: true }));
     return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);

@@ -9,15 +9,24 @@ const LOG_MODE =
 const UNGATED =
   "off: rules hold for the command line only, because this kernel tells nobody of starts of programs, or another sandbox listens to them";
 
+const UNDECIDED =
+  "degraded: the host's Unix sockets in folders that are writable connect, because this kernel tells nobody of connects, or another sandbox listens to them";
+
 export type Achievements = {
   /** Bits of the namespaces that init has unshared. */
   readonly achieved: number;
   /** Folders that could not be watched for denied names. */
   readonly unwatched: number;
+  /** Host trees in which a change is seen late. */
+  readonly unrefreshed: number;
   /** Each start of a program can be asked about. */
   readonly gated: boolean;
   /** Denied names outside of the project that are only covered, where the kernel makes no overlay. */
   readonly unhidden: number;
+  /** Host trees over which the kernel makes no overlay. */
+  readonly bare: number;
+  /** The search for names that hold in every tree did not come to its end. */
+  readonly cut: boolean;
   readonly overlay: boolean;
   /** Its word, as `cgroupWord` says it. */
   readonly cgroup: string;
@@ -34,8 +43,11 @@ export type Achievements = {
 export function isolationVector({
   achieved,
   unwatched,
+  unrefreshed,
   gated,
   unhidden,
+  bare,
+  cut,
   overlay,
   seccomp,
   cgroup,
@@ -44,7 +56,7 @@ export function isolationVector({
   return {
     backend: "linux",
     user: hasNamespace(achieved, "user") ? "on" : "off: not needed, init may unshare without it",
-    mount: mountWord(achieved, unwatched, unhidden),
+    mount: mountWord({ achieved, unwatched, unrefreshed, unhidden, bare, cut, gated }),
     pid: namespace(achieved, "pid"),
     net: network,
     ipc: namespace(achieved, "ipc"),
@@ -58,8 +70,26 @@ export function isolationVector({
   };
 }
 
-function mountWord(achieved: number, unwatched: number, unhidden: number): string {
+function mountWord({
+  achieved,
+  unwatched,
+  unrefreshed,
+  unhidden,
+  bare,
+  cut,
+  gated,
+}: Pick<
+  Achievements,
+  "achieved" | "unwatched" | "unrefreshed" | "unhidden" | "bare" | "cut" | "gated"
+>): string {
+  if (!gated) return UNDECIDED;
+  if (cut)
+    return "degraded: the search for denied names in the host's trees did not come to its end (8 seconds, a million folders or 4,096 names): what lies beyond is not hidden in this world";
+  if (unrefreshed > 0)
+    return `degraded: a change that the host makes in ${unrefreshed} of its trees is seen late, because this kernel lets nobody make an overlay forget names, or there are more trees than are looked at`;
   if (unwatched > 0) return unwatchedFolders(unwatched);
+  if (unhidden === 0 && bare > 0)
+    return `degraded: ${bare} of the host's trees are shown as they are, with what programs there wait for in pipes: the kernel makes no overlay over them`;
   if (unhidden === 0) return namespace(achieved, "mount");
   return `degraded: ${unhidden} denied names outside of the project are covered if they were there when the world began, and not hidden: the kernel makes no overlay where they lie`;
 }

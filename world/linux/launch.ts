@@ -53,6 +53,8 @@ export type Launched = {
   readonly achieved: number;
   /** Folders in which a denied name could appear unnoticed: the host has no more inotify watches. */
   readonly unwatched: number;
+  /** Veils below which a change of the host is seen late. */
+  readonly unrefreshed: number;
   /** The kernel tells a listener of each start of a program. */
   readonly gated: boolean;
   /** Those of the plan's limits that init itself set and read back, `NAME=value` each. */
@@ -83,7 +85,9 @@ export const DIRECT: Launcher = {
 };
 
 /** What init said when it was ready; `pid` is the host's name for PID 1 of the world. */
-export type Ready = Pick<Launched, "achieved" | "unwatched" | "gated" | "limits"> & { readonly pid: number };
+export type Ready = Pick<Launched, "achieved" | "unwatched" | "unrefreshed" | "gated" | "limits"> & {
+  readonly pid: number;
+};
 
 const HINT = "Run 'substrate world doctor': it tries what a world needs of this host, and prints the mend";
 const LOG_HINT =
@@ -136,7 +140,7 @@ export async function launchInit(plan: LaunchPlan, signal: AbortSignal): Promise
   // When no descriptor is left Node makes no `stdio` at all, whatever its types say, and tells why a turn later.
   const channel = (child.stdio as ChildProcess["stdio"] | undefined)?.[3] as Duplex | null | undefined;
   try {
-    const { achieved, unwatched, gated, limits } = await firstAnswer(channel, plan, signal, (fail) => {
+    const ready = await firstAnswer(channel, plan, signal, (fail) => {
       const failWith = (cause: string, code?: string): void =>
         fail(`${cause}${complaint()}`, isScarce(code) ? SCARCE_HINT : "Run 'npm run build' in the checkout");
       child.once("error", (error: NodeJS.ErrnoException) => failWith(error.message, error.code));
@@ -145,7 +149,7 @@ export async function launchInit(plan: LaunchPlan, signal: AbortSignal): Promise
     });
     if (channel === null || channel === undefined)
       throw new WorldUnavailable("Init has no channel", "Report this as a bug");
-    return { holder, channel, achieved, unwatched, gated, limits };
+    return { ...ready, holder, channel };
   } catch (error) {
     channel?.destroy();
     child.kill("SIGKILL");

@@ -4,7 +4,7 @@ import { cgroupWord } from "../cgroup/words.ts";
 import { WorldGroups } from "../cgroup/world-group.ts";
 import { ChangeReader } from "../overlay/change-reader.ts";
 import { prepareStrays } from "../overlay/strays.ts";
-import { type MountPlan, mountPlan } from "../plan/mounts.ts";
+import { mountPlan } from "../plan/mounts.ts";
 import { operationLine } from "../plan/operations.ts";
 import { telemetryOf } from "../plan/preload.ts";
 import { NetworkHelper } from "../network/helper.ts";
@@ -12,6 +12,7 @@ import { launchBeside, type Networked, networkWord, startNetwork } from "../netw
 import { SpareNetwork } from "../network/spare.ts";
 import type { seccompPrograms } from "../seccomp/programs.ts";
 import { ALL, type Asked, lessAfter } from "./asked.ts";
+import { FoundNames } from "./found-names.ts";
 import { hostFacts } from "./host-facts.ts";
 import { divided, type Hold, staging } from "./hold.ts";
 import { isolationVector } from "./isolation.ts";
@@ -57,6 +58,7 @@ export class WorldMaker {
   readonly #groups = new WorldGroups();
   readonly #spare: SpareNetwork | undefined;
   readonly #changes: ChangeReader;
+  readonly #found: FoundNames;
   #asked: Asked;
 
   constructor(options: LinuxOptions, programs: ReturnType<typeof seccompPrograms>) {
@@ -65,6 +67,7 @@ export class WorldMaker {
     this.#launcher = options.launcher ?? DIRECT;
     this.#spare = options.spareNetwork === true ? new SpareNetwork(options.init) : undefined;
     this.#changes = new ChangeReader(options.init);
+    this.#found = new FoundNames(options.init);
     const { userNamespace, cgroupRefusal, networkRefusal } = this.#launcher;
     this.#asked = { ...ALL, userNamespace, cgroupRefusal, networkRefusal };
   }
@@ -83,6 +86,7 @@ export class WorldMaker {
   close(): void {
     this.#spare?.close();
     this.#changes.close();
+    this.#found.close();
   }
 
   /** Throws `WorldUnavailable`; nothing runs then, but the folders of layers may be there. */
@@ -122,10 +126,13 @@ export class WorldMaker {
     signal: AbortSignal,
   ): Promise<LinuxWorld> {
     const userNamespace = asked.userNamespace ?? false;
-    const strays = asked.strays ? join(this.#options.strays, id) : undefined;
+    const kept = join(this.#options.strays, id);
+    const strays = asked.strays ? kept : undefined;
     const { network } = networked;
     const namesServed = network !== undefined;
-    const host = hostFacts({ unveilable: asked.unveilable, userNamespace, namesServed, strays });
+    const { paths: found, cut } = await this.#found.of(spec, signal);
+    const known = { found, unveilable: asked.unveilable, userNamespace, namesServed, strays, layers: kept };
+    const host = hostFacts(known);
     const { preload } = this.#options;
     const telemetry = telemetryOf(spec, { library: preload, refusal: asked.preloadRefusal }, host);
     const reports = telemetry?.on === true;
@@ -134,8 +141,7 @@ export class WorldMaker {
     const parts = hold === undefined ? { first: plan, rest: undefined } : divided(plan, spec.project, hold);
     if (hold !== undefined) void network?.ended.then(hold.onLost);
     if (spec.access.kind === "overlay") this.#changes.warm();
-    const strayLayers = strayVeils(plan);
-    prepareStrays(strayLayers);
+    prepareStrays(plan.kept);
     const own = ALWAYS.filter((name) => name !== "net" || network === undefined);
     const namespaces = userNamespace ? (["user", ...own] as const) : own;
     const base = this.#groups.base(asked.cgroupRefusal);
@@ -170,6 +176,8 @@ export class WorldMaker {
             ...launched,
             overlay,
             unhidden: plan.unhidden,
+            bare: plan.bare,
+            cut,
             cgroup,
             seccomp: spec.seccomp,
             network: networkWord(networked, spec.network, alone),
@@ -177,7 +185,7 @@ export class WorldMaker {
           backend: this.name,
         }),
         mounts: plan.mounts.map(operationLine),
-        strays: strayLayers,
+        strays: plan.kept,
         quarantine: this.#options.quarantine,
         holding: launched.holding,
         network,
@@ -188,10 +196,4 @@ export class WorldMaker {
       launched,
     );
   }
-}
-
-function strayVeils(plan: MountPlan): readonly { readonly target: string; readonly layers: string }[] {
-  return plan.mounts.flatMap((mount) =>
-    mount.op === "veil" && mount.layers !== undefined ? [{ target: mount.target, layers: mount.layers }] : [],
-  );
 }

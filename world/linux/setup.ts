@@ -18,6 +18,7 @@ export function encodeSetup(plan: LaunchPlan): Buffer {
     ...(plan.commandFilter === undefined ? [] : [[TAG.COMMAND_FILTER, plan.commandFilter] as const]),
     ...(plan.recordFilter === undefined ? [] : [[TAG.RECORD_FILTER, plan.recordFilter] as const]),
     ...(plan.recorded === undefined ? [] : [[TAG.PROJECT, plan.recorded] as const]),
+    ...plan.plan.sockets.map((path): Field => [TAG.SOCKET, path]),
     ...plan.limits.map((limit): Field => [TAG.LIMIT, limit]),
     ...mounts.map((operation): Field => [TAG.MOUNT, operationWords(operation).join("\0")]),
     ...denied.map((name): Field => [TAG.DENY, denialWords(name).join("\0")]),
@@ -36,6 +37,7 @@ export function readReady(payload: Buffer): Ready {
   };
   const limits = list.filter(([tag]) => tag === TAG.LIMIT).map(([, text]) => text.toString("utf8"));
   const [achieved, unwatched] = [number(TAG.NAMESPACES), number(TAG.UNWATCHED)];
+  const unrefreshed = number(TAG.UNREFRESHED);
   const gated = number(TAG.GATED) === 1;
-  return { achieved, unwatched, gated, pid: number(TAG.PID), limits };
+  return { achieved, unwatched, unrefreshed, gated, pid: number(TAG.PID), limits };
 }

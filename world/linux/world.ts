@@ -13,10 +13,12 @@ import { type Strayed, Strays } from "../overlay/strays.ts";
 import { encodeExec, LinuxCommand } from "./command.ts";
 import { decodeFields, decodeNumber, encodeEmpty } from "./frame-codec.ts";
 import { FrameReader } from "./frame-reader.ts";
+import { failureWords } from "./failure-words.ts";
 import { Intruders } from "./intruders.ts";
 import { DefinedGates } from "./program-gates.ts";
 import { abortError, type Launched } from "./launch.ts";
 import { Owners } from "./owners.ts";
+import { takeOut } from "./quarantine.ts";
 import type { WorldFacts } from "./world-facts.ts";
 
 /** How long init may take to go once its channel is closed; it needs a few milliseconds. */
@@ -124,6 +126,10 @@ export class LinuxWorld implements World {
     return await overlayDiff(changes, { upper, lower: this.spec.project, userxattr }, signal);
   }
 
+  takeOut(path: string): string {
+    return takeOut(Buffer.from(path), this.#facts.quarantine).toString("utf8");
+  }
+
   strays(): Promise<Strayed> {
     return this.#strays.take();
   }
@@ -174,13 +180,7 @@ export class LinuxWorld implements World {
   #takeFrame(type: number, id: number, payload: Buffer): void {
     if (type === FRAME.LISTED) return this.#takeList(payload);
     if (type === FRAME.OWNED) return this.#owners.take(id, payload);
-    if (type === FRAME.FAILED) {
-      const fields = new Map(decodeFields(payload));
-      const about = fields.get(TAG.PATH)?.toString("utf8") ?? "";
-      return this.#lose(
-        `its init gave up at step '${fields.get(TAG.STEP)?.toString("utf8") ?? "unknown"}' (${about})`,
-      );
-    }
+    if (type === FRAME.FAILED) return this.#lose(failureWords(payload));
     if (type === FRAME.APPEARED) return this.#takeIntruder(payload);
     if (type === FRAME.EXIT || type === FRAME.CLOSED) this.#intruders.settle();
     if (this.#commands.get(id)?.takeFrame(type, payload) === true) this.#commands.delete(id);

@@ -83,6 +83,12 @@ function nameMatches(segment: Segment, name: string): boolean {
   return segment.kind === "glob" && !segment.pattern.includes("[") && globMatches(segment.pattern, name);
 }
 
+/** For whoever denies: in doubt a name matches. */
+export function nameMayMatch(segment: Segment, name: string): boolean {
+  const isDoubtful = segment.kind === "glob" && segment.pattern.includes("[");
+  return isDoubtful || nameMatches(segment, name);
+}
+
 /** `*`, `?` and a backslash. One remembered star, no recursion. */
 function globMatches(pattern: string, name: string): boolean {
   const letters = pattern.match(/\\.|[^]/gsu) ?? [];

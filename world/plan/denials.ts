@@ -13,9 +13,17 @@ import {
 } from "./globs.ts";
 import type { HostFacts } from "./host-facts.ts";
 import { isPrivate, isWithin, PRIVATE, shallowFirst } from "./scopes.ts";
+import { SYSTEM } from "./tree-parts.ts";
+import { atEveryName } from "./second-names.ts";
 
-/** A pattern for init: masked (`r`) or sealed (`w`; `s`: unless a command made it) in a zone, hidden (`h`) outside of all zones. */
-export type DeniedName = { readonly kind: "r" | "w" | "s" | "h"; readonly segments: readonly Segment[] };
+/**
+ * A pattern for init: masked (`r`) or sealed (`w`; `s`: unless a command made it) in a zone, hidden (`h`) outside of all zones. `g`
+ * denies nothing: it names the git folders in which a missing name of a seal is not for commands to make.
+ */
+export type DeniedName = {
+  readonly kind: "r" | "w" | "s" | "g" | "h";
+  readonly segments: readonly Segment[];
+};
 
 /** A tree for init to look through: the host's own files (`watch`), an overlay (`once`), or neither (`skip`). */
 export type Zone = { readonly kind: "watch" | "once" | "skip"; readonly path: string };
@@ -31,25 +39,66 @@ export type Denials = {
 /** `zones` are the folders that will be bound or overlaid: what lies there can change under our eyes. */
 export function denials(spec: WorldSpec, zones: readonly string[], facts: HostFacts): Denials {
   const from = (patterns: readonly string[]): readonly (readonly Segment[])[] =>
-    patterns.flatMap(parsePattern).flatMap((each) => placed(each, facts));
+    patterns
+      .flatMap(parsePattern)
+      .flatMap((each) => placed(each, facts))
+      .flatMap((each) => atEveryName(each, facts));
   const reads = from([...spec.hidden.map(literalPattern), ...spec.files.denyRead]);
   const outside = reads.filter((segments) => !inAny(zones, literalPrefix(segments)));
-  const searched = outside.filter((segments) => !isLiteral(segments) && !isPrivate(literalPrefix(segments)));
+  const searched = outside.filter(
+    (segments) => !isLiteral(segments) && !isFloating(segments) && !isPrivate(literalPrefix(segments)),
+  );
+  const named = outside
+    .filter(isLiteral)
+    .flatMap((segments) => standing(pathOf(segments), facts))
+    .filter((path) => !isPrivate(path));
+  const found = facts.found.filter((path) => !inAny([...zones, ...named], path));
   return {
-    hidden: shallowFirst(
-      outside
-        .filter(isLiteral)
-        .flatMap((segments) => standing(pathOf(segments), facts))
-        .filter((path) => !isPrivate(path)),
-    ),
+    // What was found may be gone again, with the folder that it was in.
+    hidden: shallowFirst([...named, ...found.flatMap((path) => standing(path, facts))]),
     searched: searched.map(literalPrefix),
     names: [
       ...guarded(reads, zones).map((segments) => ({ kind: "r", segments }) as const),
       ...guarded(from(spec.files.denyWrite), zones).map((segments) => ({ kind: "w", segments }) as const),
-      ...guarded(from(spec.files.seal), zones).map((segments) => ({ kind: "s", segments }) as const),
+      ...seals(guarded(from(spec.files.seal), zones), spec),
       ...searched.map((segments) => ({ kind: "h", segments }) as const),
     ],
   };
+}
+
+/**
+ * A seal that begins with `**` looks for repositories in the whole working tree, which costs a walk. Over an overlay it is left to
+ * whoever applies what is held (broker/held/denied-paths.ts): on the host nothing is changed meanwhile.
+ */
+function seals(patterns: readonly (readonly Segment[])[], spec: WorldSpec): readonly DeniedName[] {
+  const own = patterns.map(asTree);
+  const trees = own.filter((segments) => segments.some(({ kind }) => kind === "tree"));
+  if (spec.access.kind === "overlay")
+    return own.filter((segments) => !trees.includes(segments)).map((segments) => ({ kind: "s", segments }));
+  const folders = new Map(trees.map(gitFolder).map((segments) => [JSON.stringify(segments), segments]));
+  return [
+    ...own.map((segments) => ({ kind: "s", segments }) as const),
+    ...[...folders.values()]
+      .filter((segments) => segments.length > 0)
+      .map((segments) => ({ kind: "g", segments }) as const),
+  ];
+}
+
+/** `**` before the name of a git folder, or another one with a dot, means working trees: no tool keeps such names elsewhere. */
+function asTree(segments: readonly Segment[]): readonly Segment[] {
+  const first = segments.findIndex(({ kind }) => kind === "any");
+  const next = segments[first + 1];
+  const isDotted = next?.kind === "literal" && next.name.startsWith(".");
+  return first >= 0 && (isDotted || isGitFolder(next)) ? segments.with(first, { kind: "tree" }) : segments;
+}
+
+function isGitFolder(segment: Segment | undefined): boolean {
+  return segment?.kind === "glob" && segment.pattern === "*.git";
+}
+
+/** As much of a seal as names the git folder. */
+function gitFolder(segments: readonly Segment[]): readonly Segment[] {
+  return segments.slice(0, segments.findIndex(isGitFolder) + 1);
 }
 
 /** Those that can match in a zone, or cover it as a whole: of all others init would only know. */
@@ -61,6 +110,33 @@ function guarded(
     const prefix = literalPrefix(segments);
     return inAny(zones, prefix) || zones.some((zone) => isWithin(zone, prefix));
   });
+}
+
+/**
+ * Patterns that hold in every tree (`**` and a name). A walk of the whole host for each world would take seconds, so what
+ * they stand for is found beside it and comes in as a fact.
+ */
+export function floating(spec: WorldSpec): readonly DeniedName[] {
+  return spec.files.denyRead
+    .flatMap(parsePattern)
+    .filter(isFloating)
+    .map((segments) => ({ kind: "h", segments }));
+}
+
+function isFloating(segments: readonly Segment[]): boolean {
+  return segments[0]?.kind === "any";
+}
+
+/**
+ * What that walk leaves out: besides what no world shows of the host, the trees of programs and settings. There the same names are
+ * parts of programs (`**` and `*.pem` would hide every certificate that a client trusts).
+ */
+export function unfound(facts: Pick<HostFacts, "folders">): readonly Zone[] {
+  const system = facts
+    .folders("/")
+    .map((name) => `/${name}`)
+    .filter((path) => SYSTEM.test(path));
+  return [...unsearched(), ...system.map((path) => ({ kind: "skip", path }) as const)];
 }
 
 /** The folders that the walk for hidden names leaves out. */
@@ -75,7 +151,8 @@ export function denialWords({ kind, segments }: DeniedName): readonly string[] {
 
 function segmentWord(segment: Segment): string {
   if (segment.kind === "literal") return `L${segment.name}`;
-  return segment.kind === "glob" ? `G${segment.pattern}` : "D";
+  if (segment.kind === "glob") return `G${segment.pattern}`;
+  return segment.kind === "any" ? "D" : "T";
 }
 
 /**

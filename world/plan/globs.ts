@@ -8,7 +8,9 @@
 export type Segment =
   | { readonly kind: "literal"; readonly name: string }
   | { readonly kind: "glob"; readonly pattern: string }
-  | { readonly kind: "any" };
+  | { readonly kind: "any" }
+  /** Any number of folders of a working tree: neither git folders nor installed packages. In seals alone. */
+  | { readonly kind: "tree" };
 
 /** Thrown for a pattern that would stand for more names than any list spells out. */
 export class TooManyWords extends Error {

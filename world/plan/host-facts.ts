@@ -1,5 +1,7 @@
 /** What a plan needs to know of the host. It comes in as data and functions, so that every plan can be tested as data. */
 
+import type { OtherName } from "./mount-table.ts";
+
 /** What stands at a host path. `symlinked`: a symbolic link somewhere on the way there. */
 export type PathKind = "file" | "folder" | "other" | "missing" | "symlinked";
 
@@ -10,10 +12,16 @@ export type HostFacts = {
   readonly real: (path: string) => string | undefined;
   /** The names of the folders in a folder, links left out. */
   readonly folders: (path: string) => readonly string[];
+  /** Whether all its names can be read and given a place; absent: each folder's can. */
+  readonly listable?: (path: string) => boolean;
   /** Every mount point of the host, as this process sees it. */
   readonly mountPoints: readonly string[];
-  /** Paths of the host's listening sockets. */
-  readonly sockets: readonly string[];
+  /** What the floating patterns of the spec stand for in the host's trees (`floating` in denials.ts). */
+  readonly found: readonly string[];
+  /** Every other path at which the host shows a path, or a part of what lies below it. */
+  readonly otherNames: (path: string) => readonly OtherName[];
+  /** Paths at which the host's datagram sockets were bound, as they were given. */
+  readonly datagramSockets: readonly string[];
   /** Host trees over which this kernel has refused an overlay. */
   readonly unveilable: ReadonlySet<string>;
   /** A user namespace makes the mounts: overlay marks must be `user.` xattrs, and system folders cannot be written. */
@@ -24,6 +32,8 @@ export type HostFacts = {
   readonly namesServed: boolean;
   /** Where the upper layers of this world's veils lie, when stray writes are kept. */
   readonly strays: string | undefined;
+  /** Where the upper layers of this world's scratch folders lie; absent: it has none. */
+  readonly layers?: string | undefined;
   /** The library that programs of this world load; absent: none. */
   readonly preloadSource?: string | undefined;
 };

@@ -7,8 +7,11 @@ import type { SettingsFile, WorldSpec } from "../backend.ts";
 import { patternCovers } from "./cover.ts";
 import type { Denials } from "./denials.ts";
 import type { HostFacts } from "./host-facts.ts";
-import type { MountOperation } from "./operations.ts";
+import type { MountOperation, VeilOperation } from "./operations.ts";
+import { isVeiled, partsOf, SYSTEM, type TreePart } from "./tree-parts.ts";
+import { type KeptWrites, scratchFolders, scratchMounts } from "./scratch.ts";
 import {
+  isOfKernel,
   isPrivate,
   isReadable,
   isWithin,
@@ -18,48 +21,59 @@ import {
   withoutStars,
 } from "./scopes.ts";
 
-/** The kernel's own file systems: nothing to veil, and the world gets its own of most of them. */
-const KERNEL = ["/proc", "/sys", "/dev"] as const;
-
-/**
- * Trees of programs and settings. No service listens at a socket there, and every command reads them, so they are
- * veiled only for a denied name in them, or to keep what root writes there.
- */
-const SYSTEM = /^\/(usr|bin|sbin|lib|lib32|lib64|libx32|boot|etc)(\/|$)/;
-
 /** More trees than this are bound as they are: each is a mount, and a host that has so many submounts is rare. */
-const MAX_VEILS = 96;
+const MAX_PARTS = 96;
 
 export type HostTrees = {
   readonly operations: readonly MountOperation[];
-  /** The trees that are veiled. */
-  readonly veiled: readonly string[];
+  /** All of them that are not simply a part of the host's tree as it is. */
+  readonly parts: readonly TreePart[];
+  /** Where writes stay in the world. */
+  readonly kept: readonly KeptWrites[];
+  /** Folders of our own on the way to a mount. */
+  readonly spines: readonly string[];
 };
 
 export function hostTrees(spec: WorldSpec, hidden: Denials, facts: HostFacts): HostTrees {
+  const folders = scratchFolders(spec, hidden, facts);
   const trees = readsEverything(spec)
     ? [{ path: "/", made: true }]
     : readable(spec, facts).map((path) => ({ path, made: false }));
-  const hiding = trees
-    .flatMap(({ path }) => submountFree(path, facts))
+  const worth = (path: string): boolean => isWorthAVeil(path, folders, spec, hidden, facts);
+  const parts = trees
+    .flatMap(({ path }) => partsOf(path, worth, facts))
     // What is hidden as a whole is covered instead: there is nothing in it to be seen through a veil.
-    .filter((path) => !hidden.hidden.some((name) => isWithin(path, name)))
-    .filter((path) => isWorthAVeil(path, spec, hidden, facts))
-    .slice(0, MAX_VEILS);
+    .filter(({ path }) => !hidden.hidden.some((name) => isWithin(path, name)))
+    .slice(0, MAX_PARTS);
+  const hiding = parts.flatMap(({ kind, path }) => (kind === "veil" ? path : []));
+  const spines = parts.flatMap(({ kind, path }) => (kind === "spine" ? path : []));
   const shown = settings(spec, hidden, facts);
   const veils = [...hiding, ...ownVeils(shown, hiding, facts)];
+  const made = veils.map((path, at) => veil(path, at, folders, spec, facts));
+  const lies = (path: string): boolean => isVeiled(path, [...parts, ...veils.map(asVeil)]);
+  const strayed = keepsStrays(spec, facts);
+  const scratch = scratchMounts(folders, { veils, isVeiled: lies, strayed }, spec, hidden, facts);
+  const all = [...parts, ...[...veils, ...folders].map(asVeil)];
   return {
     operations: [
       ...(readsEverything(spec) ? [{ op: "root" } as const] : scaffold(spec, facts)),
       ...hidden.hidden
-        .filter((path) => veils.some((veil) => isWithin(path, veil)))
+        .filter((path) => isVeiled(path, all))
         .map((target) => ({ op: "hide", target }) as const),
       ...shown
-        .filter(({ path }) => veils.some((veil) => isWithin(path, veil)))
+        .filter(({ path }) => isVeiled(path, all))
         .map(({ path, text }) => ({ op: "show", target: path, text }) as const),
-      ...veils.map((path, at) => veil(path, at, spec, facts)),
+      ...scratch.folders,
+      ...parts
+        .filter((part) => isPlaced(part, spines))
+        .map(({ path }) => ({ op: "spine", target: path }) as const),
+      ...parts.flatMap((part) => placePart(part, made, parts)),
+      ...made.filter(({ target }) => !hiding.includes(target)),
+      ...scratch.operations,
     ],
-    veiled: veils,
+    parts: all,
+    spines,
+    kept: [...made.flatMap(keptBy), ...scratch.kept],
   };
 }
 
@@ -118,35 +132,19 @@ function inPlace(path: string, facts: HostFacts): readonly MountOperation[] {
   ];
 }
 
-/** The largest folders at or below `path` that have no mount point below them: an overlay shows one mount only. */
-function submountFree(path: string, facts: HostFacts): readonly string[] {
-  if (isPrivate(path) || isOfKernel(path)) return [];
-  if (path !== "/" && facts.kind(path) !== "folder") return [];
-  const within = facts.mountPoints.some((point) => point !== path && isWithin(point, path));
-  if (path !== "/" && !within && !facts.unveilable.has(path)) return [path];
-  if (path !== "/" && !within) return [];
-  const names = [...new Set([...facts.folders(path), ...mountedBelow(path, facts)])];
-  return names.flatMap((name) => submountFree(join(path, name), facts));
-}
-
-/** Names in a folder that lead to mount points: also in one that may be entered and not read. */
-function mountedBelow(path: string, facts: HostFacts): readonly string[] {
-  const start = path === "/" ? 1 : path.length + 1;
-  return facts.mountPoints
-    .filter((point) => point !== path && isWithin(point, path))
-    .map((point) => point.slice(start).split("/", 1)[0] ?? "");
-}
-
-export function isOfKernel(path: string): boolean {
-  return KERNEL.some((folder) => isWithin(path, folder));
-}
-
-function isWorthAVeil(path: string, spec: WorldSpec, hidden: Denials, facts: HostFacts): boolean {
+function isWorthAVeil(
+  path: string,
+  scratch: readonly string[],
+  spec: WorldSpec,
+  hidden: Denials,
+  facts: HostFacts,
+): boolean {
   if (!SYSTEM.test(path)) return true;
   if (keepsStrays(spec, facts) && !facts.userNamespace) return true;
   return (
     hidden.hidden.some((name) => isWithin(name, path)) ||
-    hidden.searched.some((folder) => isWithin(folder, path) || isWithin(path, folder))
+    hidden.searched.some((folder) => isWithin(folder, path) || isWithin(path, folder)) ||
+    scratch.some((folder) => isWithin(folder, path) || isWithin(path, folder))
   );
 }
 
@@ -154,8 +152,40 @@ function keepsStrays(spec: WorldSpec, facts: HostFacts): boolean {
   return spec.strays === "kept" && facts.strays !== undefined;
 }
 
-function veil(path: string, at: number, spec: WorldSpec, facts: HostFacts): MountOperation {
-  const layers =
-    keepsStrays(spec, facts) && facts.strays !== undefined ? join(facts.strays, `${at}`) : undefined;
+function veil(
+  path: string,
+  at: number,
+  scratch: readonly string[],
+  spec: WorldSpec,
+  facts: HostFacts,
+): VeilOperation {
+  const below = scratch.some((folder) => isWithin(path, folder)) ? facts.layers : undefined;
+  const folder = keepsStrays(spec, facts) ? facts.strays : below;
+  const layers = folder === undefined ? undefined : join(folder, `${at}`);
   return { op: "veil", source: path, target: path, layers, userxattr: facts.userNamespace };
+}
+
+function asVeil(path: string): TreePart {
+  return { kind: "veil", path };
+}
+
+/** Init leaves these children of spines to the plan. */
+function isPlaced({ kind, path }: TreePart, spines: readonly string[]): boolean {
+  return kind === "spine" || (kind === "bare" && spines.includes(dirname(path)));
+}
+
+/** A tree over which nothing could be made lies in the bind of all of the host already, unless what is above it was made anew. */
+function placePart(
+  { kind, path }: TreePart,
+  veils: readonly VeilOperation[],
+  parts: readonly TreePart[],
+): readonly MountOperation[] {
+  if (kind === "spine") return [{ op: "fill", target: path }];
+  if (kind === "veil") return veils.filter(({ target }) => target === path);
+  const isCovered = parts.some((other) => other.path !== path && isWithin(path, other.path));
+  return isCovered ? [{ op: "bind", source: path, target: path, access: "ro" }] : [];
+}
+
+function keptBy({ target, layers }: VeilOperation): readonly KeptWrites[] {
+  return layers === undefined ? [] : [{ target, layers }];
 }

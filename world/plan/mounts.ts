@@ -6,12 +6,16 @@ import { join } from "node:path";
 import type { WorldSpec } from "../backend.ts";
 import { type DeniedName, denials, unsearched, type Zone } from "./denials.ts";
 import type { HostFacts } from "./host-facts.ts";
-import { hostTrees, isOfKernel } from "./host-trees.ts";
+import { hostTrees } from "./host-trees.ts";
 import { devices, privateFolders, processes } from "./kernel-folders.ts";
 import { nameFiles } from "./name-files.ts";
 import { preload } from "./preload.ts";
-import type { MaskOperation, MountOperation } from "./operations.ts";
+import type { MountOperation } from "./operations.ts";
+import type { KeptWrites } from "./scratch.ts";
+import { maskedSockets, sharedSocketMounts, sharedSockets } from "./sockets.ts";
+import { isVeiled, type TreePart } from "./tree-parts.ts";
 import {
+  isOfKernel,
   isPrivate,
   isReadable,
   isWithin,
@@ -26,6 +30,12 @@ export type MountPlan = {
   /** What init denies by itself, at once and for as long as the world lives. */
   readonly denied: readonly DeniedName[];
   readonly zones: readonly Zone[];
+  /** Host trees that are worth a veil and shown as they are. */
+  readonly bare: number;
+  /** Where writes stay in the world, outside the project. */
+  readonly kept: readonly KeptWrites[];
+  /** Paths in the world of the host's sockets that its commands may connect to. */
+  readonly sockets: readonly string[];
   /** Denied names of the host over which no veil could be made: covered if they stand there now, and not hidden. */
   readonly unhidden: number;
 };
@@ -45,14 +55,18 @@ export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
     ...(git.length === 0 || spec.gitFolder === undefined ? [] : [spec.gitFolder]),
     ...writable,
   ];
+  const opened = bound.filter((path) => facts.kind(path) === "folder" && isWritable(path, spec));
   const gone = denials(spec, bound, facts);
   const seen = (path: string): boolean => !gone.hidden.some((name) => isWithin(path, name));
   const kept = bound.filter(seen);
   const trees = hostTrees(spec, gone, facts);
+  const ground = { seen, bound, isVeiled: (path: string) => isVeiled(path, trees.parts) };
+  const shared = sharedSockets(spec, ground, facts);
   return {
     mounts: [
       ...trees.operations,
       ...devices(spec),
+      ...(trees.spines.length > 0 ? [{ op: "sources", target: "/dev/.trees" } as const] : []),
       ...processes(facts),
       ...writable.filter((path) => seen(path) && !isWithin(path, spec.project)).map(bindWritable),
       ...privateFolders(spec, facts),
@@ -61,14 +75,18 @@ export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
       ...(kept.includes(spec.project) ? (project ?? []) : []),
       ...writable.filter((path) => seen(path) && isWithin(path, spec.project)).map(bindWritable),
       ...(facts.namesServed ? nameFiles(facts.hostname) : []),
-      ...pinned(spec, facts),
-      ...sealed(spec, facts),
-      ...unveiledNames(gone.hidden, trees.veiled, facts),
-      ...sockets(spec, trees.veiled, bound, facts).filter(({ target }) => seen(target)),
+      ...sharedSocketMounts(shared, spec, ground),
+      ...pinned(spec, opened, facts),
+      ...sealed(spec, opened, facts),
+      ...unveiledNames(gone.hidden, trees.parts, facts),
+      ...maskedSockets(spec, shared, ground, facts),
     ],
+    sockets: shared.map(({ target }) => target),
     denied: gone.names,
-    unhidden: gone.hidden.filter((path) => !inAny(trees.veiled, path)).length,
+    unhidden: gone.hidden.filter((path) => !isVeiled(path, trees.parts)).length,
     zones: [...zones(spec, kept, facts), ...unsearched()],
+    bare: trees.parts.filter(({ kind }) => kind === "bare").length,
+    kept: trees.kept,
   };
 }
 
@@ -93,7 +111,8 @@ function writablePaths(spec: WorldSpec, facts: HostFacts): readonly string[] {
     .filter((path) => withoutStars(path) !== spec.project && withoutStars(path) !== spec.gitFolder)
     .filter((path) => isWithin(path, spec.project) || !isPrivate(withoutStars(path)))
     .filter((path) => mayBeWritable(path, facts));
-  return shallowFirst(paths.map(withoutStars));
+  const seals = present(spec.sealed, facts);
+  return shallowFirst(paths.map(withoutStars)).filter((path) => !inAny(seals, path));
 }
 
 /**
@@ -156,14 +175,14 @@ function zones(spec: WorldSpec, bound: readonly string[], facts: HostFacts): rea
 /**
  * A folder above what is sealed could be renamed, and another one put in its place. So each is bound onto itself:
  * the kernel does not rename a mount point (EBUSY). In an overlay that is not needed: a rename there is held too.
+ * `opened` are the folders that are bound writable, mount points already. Only what lies below one of them is pinned:
+ * a writable bind of any other folder would open it.
  */
-function pinned(spec: WorldSpec, facts: HostFacts): readonly MountOperation[] {
+function pinned(spec: WorldSpec, opened: readonly string[], facts: HostFacts): readonly MountOperation[] {
   if (spec.access.kind === "overlay") return [];
   const above = present(spec.sealed, facts).flatMap((path) => foldersAbove(path));
   return shallowFirst(above)
-    .filter(
-      (path) => path !== spec.project && !spec.files.write.includes(`${path}/**`) && isWritable(path, spec),
-    )
+    .filter((path) => inAny(opened, path) && !opened.includes(path))
     .map((path) => ({ op: "bind", source: path, target: path, access: "rw" }));
 }
 
@@ -172,34 +191,20 @@ function foldersAbove(path: string): readonly string[] {
   return parts.map((_part, at) => `/${parts.slice(0, at + 1).join("/")}`);
 }
 
-function sealed(spec: WorldSpec, facts: HostFacts): readonly MountOperation[] {
+function sealed(spec: WorldSpec, opened: readonly string[], facts: HostFacts): readonly MountOperation[] {
   return present(spec.sealed, facts)
-    .filter((path) => isWritable(path, spec))
+    .filter((path) => inAny(opened, path))
     .map((target) => ({ op: "readonly", target }));
 }
 
 /** Where no veil could be made, a denied name that exists is at least covered. */
 function unveiledNames(
   names: readonly string[],
-  veiled: readonly string[],
+  parts: readonly TreePart[],
   facts: HostFacts,
 ): readonly MountOperation[] {
   return names
-    .filter((path) => !inAny(veiled, path) && facts.kind(path) !== "missing")
-    .map((target) => ({ op: "mask", target }));
-}
-
-/** Through a bind a host's socket would connect; through a veil it does not. */
-function sockets(
-  spec: WorldSpec,
-  veiled: readonly string[],
-  bound: readonly string[],
-  facts: HostFacts,
-): readonly MaskOperation[] {
-  if (spec.access.kind === "overlay") return [];
-  return present(facts.sockets, facts)
-    .filter((path) => !isOfKernel(path))
-    .filter((path) => inAny(bound, path) || !(inAny(veiled, path) || isPrivate(path)))
+    .filter((path) => !isVeiled(path, parts) && facts.kind(path) !== "missing")
     .map((target) => ({ op: "mask", target }));
 }
 
@@ -207,8 +212,8 @@ function inAny(folders: readonly string[], path: string): boolean {
   return folders.some((folder) => isWithin(path, folder));
 }
 
-/** The existing places that a list of paths names, each where its links lead. */
+/** The existing places that a list of paths names, each where its links lead, and at every other path that shows it. */
 function present(paths: readonly string[], facts: HostFacts): readonly string[] {
-  const real = paths.map((path) => facts.real(withoutStars(path)));
-  return shallowFirst(real.filter((path) => path !== undefined));
+  const real = paths.flatMap((path) => facts.real(withoutStars(path)) ?? []);
+  return shallowFirst(real.flatMap((path) => [path, ...facts.otherNames(path).map((other) => other.path)]));
 }

@@ -18,6 +18,10 @@ export type MountOperation =
   | { readonly op: "symlink"; readonly text: string; readonly target: string }
   | MaskOperation
   | { readonly op: "hide"; readonly target: string }
+  /** Folders on the way to mounts of the host, told of before the first is filled; and what their children are bound from. */
+  | { readonly op: "spine" | "fill" | "sources"; readonly target: string }
+  /** A folder that the veil over it shows, also where the host has none. */
+  | { readonly op: "folder"; readonly target: string }
   /** A file that the veil over it shows before the host's own, or where the host has none. */
   | { readonly op: "show"; readonly target: string; readonly text: string }
   | VeilOperation
@@ -71,6 +75,10 @@ export function operationWords(operation: MountOperation): readonly string[] {
         ? ["file", operation.target]
         : ["file", operation.target, operation.mode];
     case "hide":
+    case "folder":
+    case "spine":
+    case "fill":
+    case "sources":
     case "readonly":
     case "proc":
     case "devpts":

@@ -4,6 +4,13 @@ import type { WorldSpec } from "../backend.ts";
 /** Folders that are always the world's own. */
 export const PRIVATE = ["/tmp", "/var/tmp", "/run"] as const;
 
+/** The kernel's own file systems: nothing to veil, and the world gets its own of most of them. */
+const KERNEL = ["/proc", "/sys", "/dev"] as const;
+
+export function isOfKernel(path: string): boolean {
+  return KERNEL.some((folder) => isWithin(path, folder));
+}
+
 export function readsEverything(spec: WorldSpec): boolean {
   return spec.files.read.includes("/**");
 }
@@ -22,9 +29,10 @@ export function isReadable(path: string, spec: WorldSpec): boolean {
   );
 }
 
+/** A single file opens that file alone: the folders above it stay as they are. */
 function isInScope(path: string, spec: WorldSpec): boolean {
   return spec.files.write.some((scope) =>
-    scope.endsWith("/**") ? isWithin(path, withoutStars(scope)) : isWithin(scope, path),
+    scope.endsWith("/**") ? isWithin(path, withoutStars(scope)) : path === scope,
   );
 }
 

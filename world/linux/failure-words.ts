@@ -1,0 +1,26 @@
+/** Why a world's init gave up, in words for whoever ran a command in it. */
+import { constants } from "node:os";
+import { TAG } from "../../schemas/generated/frames.ts";
+import { errnoName } from "./errno.ts";
+import { decodeFields, decodeNumber } from "./frame-codec.ts";
+
+/** How init learns that its forker is gone: it was reaped, or its socket is closed. */
+const FORKER_GONE: ReadonlySet<number> = new Set([
+  constants.errno.ECHILD,
+  constants.errno.EPIPE,
+  constants.errno.ECONNRESET,
+]);
+
+/** @param payload of FAILED */
+export function failureWords(payload: Buffer): string {
+  const fields = new Map(decodeFields(payload));
+  const text = (tag: number): string => fields.get(tag)?.toString("utf8") ?? "";
+  const [step, about] = [text(TAG.STEP), text(TAG.PATH)];
+  const bytes = fields.get(TAG.ERRNO);
+  const error = bytes === undefined ? 0 : decodeNumber(bytes);
+  // Only a command can have done that: nobody else inside sends signals, and the kernel's OOM killer takes commands first.
+  if (step === "forker" && about === "" && FORKER_GONE.has(error))
+    return "A command ended the world's own processes, as 'kill -9 -1' does: all that ran in it was ended, and the next command gets a new world";
+  const place = about === "" ? "" : ` (${about})`;
+  return `its init gave up at step '${step || "unknown"}'${place}: ${error === 0 ? "no error was told" : errnoName(error)}`;
+}

@@ -1,0 +1,167 @@
+/** What denied patterns that hold in every tree stand for on the host: found by `substrate-init find`, and kept for a while. */
+import { spawn } from "node:child_process";
+import { FRAME_HEADER_SIZE, TAG } from "../../schemas/generated/frames.ts";
+import { WorldUnavailable, type WorldSpec } from "../backend.ts";
+import { denialWords, floating, unfound } from "../plan/denials.ts";
+import { encodeFields, type Field } from "./frame-codec.ts";
+import { foldersIn } from "./host-facts.ts";
+import { abortError } from "./launch.ts";
+
+export type Found = {
+  /** Absolute host paths. */
+  readonly paths: readonly string[];
+  /** There may be more. */
+  readonly cut: boolean;
+};
+
+/** Each is a mark in the layer that hides it. */
+const MAX_FOUND = 4096;
+
+/** A walk of a home with some hundred thousand folders takes a few seconds the first time. */
+const PATIENCE_MS = 60_000;
+
+/** Then a world is made of what was found so far, and says so: its own patience is 15 seconds. The walk goes on for later ones. */
+const WAIT_MS = 8000;
+
+/** What is older is looked for again before a world is made; what a person makes meanwhile is hidden from later worlds. */
+const FRESH_MS = 60_000;
+
+/** From here on it is looked for again while a world is made of what is known, so that few worlds ever wait. */
+const RIPE_MS = 15_000;
+
+const MAX_KNOWN = 16;
+
+const NOTHING: Found = { paths: [], cut: false };
+
+/** A walk, running or at its end. */
+type Search = { readonly whole: Promise<Found>; readonly soFar: () => Found };
+
+type Known = { readonly at: number; readonly search: Search; next: Search | undefined };
+
+export class FoundNames {
+  readonly #init: string;
+  readonly #known = new Map<string, Known>();
+  readonly #closing = new AbortController();
+
+  constructor(init: string) {
+    this.#init = init;
+  }
+
+  /** Costs nothing where no pattern holds in every tree. Throws `WorldUnavailable` when nobody can look. */
+  async of(spec: WorldSpec, signal: AbortSignal): Promise<Found> {
+    const names = floating(spec);
+    if (names.length === 0) return NOTHING;
+    const words = names.map((name) => denialWords(name).join("\0"));
+    const key = words.join("\n");
+    const known = this.#known.get(key);
+    const age = known === undefined ? Number.POSITIVE_INFINITY : Date.now() - known.at;
+    const search = known !== undefined && age < FRESH_MS ? known.search : this.#look(key, words);
+    if (known !== undefined && age >= RIPE_MS && age < FRESH_MS) this.#lookAhead(key, words, known);
+    return await inTime(search, signal);
+  }
+
+  /** Ends what still looks. */
+  close(): void {
+    this.#closing.abort();
+    this.#known.clear();
+  }
+
+  #look(key: string, words: readonly string[]): Search {
+    const running = this.#known.get(key)?.next;
+    if (running !== undefined) return running;
+    if (this.#known.size >= MAX_KNOWN) this.#known.clear();
+    const search = find(this.#init, words, this.#closing.signal);
+    this.#known.set(key, { at: Date.now(), search, next: undefined });
+    // Whoever waits for it hears why; later ones try again.
+    search.whole.catch(() => this.#known.delete(key));
+    return search;
+  }
+
+  #lookAhead(key: string, words: readonly string[], known: Known): void {
+    if (known.next !== undefined) return;
+    const at = Date.now();
+    const next = find(this.#init, words, this.#closing.signal);
+    known.next = next;
+    next.whole.then(
+      () => this.#known.set(key, { at, search: next, next: undefined }),
+      () => {
+        // The next world asks once more, and hears why, ignoring.
+        known.next = undefined;
+      },
+    );
+  }
+}
+
+function find(init: string, words: readonly string[], closing: AbortSignal): Search {
+  const fields: readonly Field[] = [
+    ...unfound({ folders: foldersIn }).map(({ kind, path }): Field => [TAG.ZONE, `${kind}\0${path}`]),
+    ...words.map((word): Field => [TAG.DENY, word]),
+  ];
+  const child = spawn(init, ["find"], {
+    stdio: ["pipe", "pipe", "ignore"],
+    env: {},
+    cwd: "/",
+    detached: true,
+  });
+  const pieces: Buffer[] = [];
+  let [count, late] = [0, false];
+  const stop = (): void => {
+    late = true;
+    child.kill("SIGKILL");
+  };
+  const timer = setTimeout(stop, PATIENCE_MS);
+  child.stdout.on("data", (piece: Buffer) => {
+    pieces.push(piece);
+    for (const byte of piece) count += byte === 0 ? 1 : 0;
+    if (count > MAX_FOUND + 2) stop();
+  });
+  child.stdin.on("error", () => {
+    // It has ended, which "close" tells, ignoring.
+  });
+  closing.addEventListener("abort", stop, { once: true });
+  const soFar = (isWhole: boolean): Found => parse(Buffer.concat(pieces).toString("utf8"), !isWhole);
+  const whole = new Promise<Found>((resolve, reject) => {
+    const fail = (why: string): void =>
+      reject(
+        new WorldUnavailable(
+          `Cannot look for denied names in the host's trees: ${why}`,
+          "Build the programs again with 'npm run build', or write the pattern with the folder that it is meant for",
+        ),
+      );
+    child.once("error", (error) => fail(error.message));
+    child.once("close", (code) => {
+      clearTimeout(timer);
+      closing.removeEventListener("abort", stop);
+      if (closing.aborted) return fail("the broker ends");
+      if (!late && code !== 0) return fail(`'${init} find' ended with ${code}`);
+      resolve(soFar(!late));
+    });
+    child.stdin.end(encodeFields(0, 0, fields).subarray(FRAME_HEADER_SIZE));
+  });
+  return { whole, soFar: () => soFar(false) };
+}
+
+/** Paths, then an empty one, then how it ended. What was stopped may end in the middle of a path. */
+function parse(text: string, late: boolean): Found {
+  const words = text.split("\0").slice(0, -1);
+  const end = words.indexOf("");
+  const paths = end < 0 ? words : words.slice(0, end);
+  return {
+    paths: paths.slice(0, MAX_FOUND),
+    cut: late || words[end + 1] !== "whole" || paths.length > MAX_FOUND,
+  };
+}
+
+/** Rejects with what `signal` is aborted with. */
+function inTime({ whole, soFar }: Search, signal: AbortSignal): Promise<Found> {
+  signal.throwIfAborted();
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => resolve(soFar()), WAIT_MS);
+    const onAbort = (): void => reject(abortError(signal));
+    signal.addEventListener("abort", onAbort, { once: true });
+    whole.then(resolve, reject).finally(() => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", onAbort);
+    });
+  });
+}

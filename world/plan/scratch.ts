@@ -1,0 +1,116 @@
+/**
+ * Folders whose writes stay in the world: each is a veil of its own with an upper layer, or, where the host has no such
+ * folder or makes no overlay over it, an empty folder of the broker's. Pure.
+ */
+import { join } from "node:path";
+import type { WorldSpec } from "../backend.ts";
+import type { Denials } from "./denials.ts";
+import type { HostFacts } from "./host-facts.ts";
+import type { MountOperation } from "./operations.ts";
+import {
+  isOfKernel,
+  isPrivate,
+  isReadable,
+  isWithin,
+  readsEverything,
+  shallowFirst,
+  withoutStars,
+} from "./scopes.ts";
+
+/** A folder of the world, and the layers on the host that hold what is written there. */
+export type KeptWrites = { readonly target: string; readonly layers: string };
+
+export type Scratch = {
+  /** Folders in the layer of whiteouts: mount points, also where the host has none. Before any veil. */
+  readonly folders: readonly MountOperation[];
+  /** After the veils. */
+  readonly operations: readonly MountOperation[];
+  readonly kept: readonly KeptWrites[];
+};
+
+/**
+ * The folders that `files.scratch` names, links followed, each topmost one once. An isolated command's writes to
+ * `files.write` outside the project stay in its world too.
+ */
+export function scratchFolders(spec: WorldSpec, { hidden }: Denials, facts: HostFacts): readonly string[] {
+  if (facts.layers === undefined) return [];
+  const { scratch = [], write } = spec.files;
+  const isolated = spec.access.kind === "overlay" ? write.filter((path) => path.endsWith("/**")) : [];
+  const own = [spec.project, ...(spec.gitFolder === undefined ? [] : [spec.gitFolder])];
+  const opened = spec.access.kind === "overlay" ? own : [...own, ...write.map(withoutStars)];
+  const folders = [...scratch, ...isolated]
+    .map(withoutStars)
+    .flatMap((path) => (facts.kind(path) === "missing" ? path : (facts.real(path) ?? [])))
+    .filter((path) => path !== "/" && !isPrivate(path) && !isOfKernel(path))
+    .filter((path) => facts.kind(path) === "folder" || facts.kind(path) === "missing")
+    .filter((path) => ![...opened, ...hidden, ...spec.sealed].some((folder) => isWithin(path, folder)));
+  return shallowFirst(folders).filter(
+    (path, _at, all) => !all.some((other) => other !== path && isWithin(path, other)),
+  );
+}
+
+/** Where the veils of a plan lie, what else it gives a place of its own, and whether each veil has an upper layer anyway. */
+export type Veils = {
+  readonly veils: readonly string[];
+  readonly isVeiled: (path: string) => boolean;
+  readonly strayed: boolean;
+};
+
+/** What scratch folders need beside the veils: one that a veil with layers shows, or that holds such veils, needs nothing. */
+export function scratchMounts(
+  folders: readonly string[],
+  { veils, isVeiled, strayed }: Veils,
+  spec: WorldSpec,
+  { hidden }: Denials,
+  facts: HostFacts,
+): Scratch {
+  const { layers } = facts;
+  if (layers === undefined) return { folders: [], operations: [], kept: [] };
+  const keeps = (folder: string): boolean => strayed && veils.some((veil) => isWithin(folder, veil));
+  const own = folders
+    .filter((folder) => !veils.some((veil) => isWithin(veil, folder)))
+    .filter((folder) => !keeps(folder) && !holdsMounts(folder, facts))
+    // Nothing can be mounted where there is no folder, and none can be made: writes there fail as elsewhere.
+    .filter((folder) => facts.kind(folder) !== "missing" || isVeiled(folder) || isPlaceless(folder, spec))
+    .map((target, at) => ({ target, layers: join(layers, `scratch-${at}`) }));
+  return {
+    folders: own
+      .filter(({ target }) => isVeiled(target))
+      .map(({ target }) => ({ op: "folder", target }) as const),
+    operations: own.flatMap((each) => place(each, spec, hidden, facts)),
+    kept: own,
+  };
+}
+
+function place(
+  { target, layers }: KeptWrites,
+  spec: WorldSpec,
+  hidden: readonly string[],
+  facts: HostFacts,
+): readonly MountOperation[] {
+  const isSeen = isReadable(target, spec);
+  const point: MountOperation[] = isPlaceless(target, spec) ? [{ op: "dir", target, mode: "755" }] : [];
+  if (!isSeen || facts.kind(target) !== "folder" || facts.unveilable.has(target))
+    return [...point, { op: "bind", source: join(layers, "upper"), target, access: "rw" }];
+  const sealed = sealedIn(target, spec, facts).filter((path) => !hidden.some((name) => isWithin(path, name)));
+  return [
+    { op: "veil", source: target, target, layers, userxattr: facts.userNamespace },
+    ...sealed.map((path) => ({ op: "readonly", target: path }) as const),
+  ];
+}
+
+/** Whether it lies in the root that is made for it, and not in a tree of the host. */
+function isPlaceless(target: string, spec: WorldSpec): boolean {
+  return !isReadable(target, spec) && !readsEverything(spec);
+}
+
+function holdsMounts(path: string, facts: HostFacts): boolean {
+  return facts.mountPoints.some((point) => point !== path && isWithin(point, path));
+}
+
+/** What a list denies by its whole name, and the installation, stay as the host has them: what runs here later reads them. */
+function sealedIn(folder: string, spec: WorldSpec, facts: HostFacts): readonly string[] {
+  return shallowFirst([...spec.files.denyWrite, ...spec.sealed].map(withoutStars)).filter(
+    (path) => isWithin(path, folder) && ["file", "folder"].includes(facts.kind(path)),
+  );
+}
