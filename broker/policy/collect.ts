@@ -10,11 +10,12 @@ import {
   type SimpleCommand,
 } from "./command.ts";
 import { unmarked } from "./dash-marks.ts";
-import { movesAfter, movesTo } from "./moves.ts";
+import { movesAfterAll, movesTo } from "./moves.ts";
 import { movedNames } from "./moved-names.ts";
 import { MAX_FRAGMENTS, MAX_TEXT_IN_ALL, MAX_WRAPPERS } from "./read-limits.ts";
 import type { Inner, Input, ShellLanguage } from "./inner.ts";
 import { runsItsSubstitutions } from "./shell-input.ts";
+import { Setters } from "./setters.ts";
 import { unwrap } from "./unwrap.ts";
 import { unwrapVariables, variablesOf } from "./unwrap-variables.ts";
 
@@ -62,8 +63,7 @@ export class CommandCollector {
   #incomplete = false;
   #overfull = false;
   #parsed = 0;
-  /** Names that loops set. */
-  readonly #assigned = new Set<string>();
+  readonly setters = new Setters();
   readonly #readScript: ScriptReader;
 
   constructor(readScript: ScriptReader) {
@@ -106,7 +106,9 @@ export class CommandCollector {
       return;
     }
     const { text, ...rest } = command;
-    this.#fragments.push({ ...rest, fragment: clip(text) });
+    const fragment = { ...rest, fragment: clip(text) };
+    this.#fragments.push(fragment);
+    this.setters.addCommand(fragment, context.input);
     this.#addInner(unwrapVariables(variablesOf(command.words, command.assignments)), command, context, known);
     const [program] = command.words;
     if (program === undefined) return;
@@ -144,7 +146,8 @@ export class CommandCollector {
 
   #runInner(inner: Inner, command: NewCommand, context: CommandContext): void {
     if (inner.kind === "opaque") {
-      this.addOpaque(command.text, inner.reason);
+      if (inner.names === undefined) this.addOpaque(command.text, inner.reason);
+      else this.setters.addDoubt({ fragment: clip(command.text), reason: inner.reason, names: inner.names });
       return;
     }
     const { start, end, inside } = command;
@@ -196,13 +199,7 @@ export class CommandCollector {
 
   /** Where the shell stands after the command at `index`, if that was a `cd`. */
   movesAfter(index: number, moves: readonly string[] | null): readonly string[] | null {
-    const first = this.#fragments[index]?.words[0]?.text;
-    const at = first === "command" || first === "builtin" ? index + 1 : index;
-    return movesAfter(this.#fragments[at]?.words ?? [], moves);
-  }
-
-  addAssigned(name: string): void {
-    this.#assigned.add(name);
+    return movesAfterAll(this.#fragments, index, moves);
   }
 
   addOperator(operator: string): void {
@@ -219,10 +216,16 @@ export class CommandCollector {
       form,
       text,
       fragments: this.#fragments,
-      opaque: [...this.#opaque, ...movedNames(this.#fragments, this.#assigned)],
+      opaque: [
+        ...this.#opaque,
+        ...movedNames(this.#fragments, this.setters.looped),
+        ...this.setters.spots(this.#fragments),
+      ],
       pipelines: this.#pipelines,
       operator: this.#operator,
+      loops: [...this.setters.looped],
       incomplete: this.#incomplete,
+      ...(this.setters.doubts.length === 0 ? {} : { doubts: this.setters.doubts }),
     };
   }
 }

@@ -63,6 +63,11 @@ export interface OpaqueSpot {
 /** One stage of a pipeline: indexes into `fragments`, everything inside the stage included. */
 export type PipelineStage = readonly number[];
 
+/** Opaque if one of these variables is set to something that begins with a dash, or to several words. */
+export interface Doubt extends OpaqueSpot {
+  readonly names: readonly string[];
+}
+
 export interface ReadCommand {
   /** `shell`: read from a command string. `argv`: no shell. */
   readonly form: "shell" | "argv";
@@ -73,6 +78,10 @@ export interface ReadCommand {
   readonly pipelines: readonly (readonly PipelineStage[])[];
   /** The first pipe, list, redirect, substitution or compound command, as written; `null` when there is none. */
   readonly operator: string | null;
+  /** Variables that loops set. */
+  readonly loops?: readonly string[];
   /** True when the parse failed or a bound was passed, so that `fragments` may be incomplete. */
   readonly incomplete: boolean;
+  /** Opaque if the caller gives such a variable. */
+  readonly doubts?: readonly Doubt[];
 }

@@ -117,7 +117,7 @@ function assemble(
     source: places.file,
     document,
     rules: set,
-    starts: new StartNames(set, before.policy?.starts),
+    starts: new StartNames(set, document.approval?.require === true, before.policy?.starts),
     net,
     notes,
   };

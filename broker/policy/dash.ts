@@ -1,4 +1,4 @@
-import type { BraceExpansionPart, Command, SyntaxNode } from "unbash";
+import type { BraceExpansionPart, Command, HereDoc, Redirection, SyntaxNode } from "unbash";
 import { markFor } from "./dash-marks.ts";
 
 /** A text of the same length to put at `at`, so that every offset stays what it was. */
@@ -29,6 +29,11 @@ export function patchesOf(node: SyntaxNode): Patch[] {
       return node.append === true || node.index !== undefined ? [marked(node.pos, node.text[0] ?? "a")] : [];
     case "Pipeline":
       return node.prefixes.filter((one) => one.type === "Time").map((one) => marked(one.pos, "t"));
+    case "HereDoc":
+      return [...delimiterPatch(node), ...descriptorPatch(node)];
+    case "Redirect":
+    case "HereString":
+      return descriptorPatch(node);
     case "Coproc":
       return [marked(node.pos, "c")];
     case "TestCommand":
@@ -45,6 +50,25 @@ export function patchesOf(node: SyntaxNode): Patch[] {
     default:
       return [];
   }
+}
+
+/** What every shell takes for the same end: a plain word, or one that is quoted as a whole. */
+const PLAIN_DELIMITER = /^([\w.,:+%@=/!^~*?-]+|\$?'[^'\\\n]*'|\$?"[^"\\$`\n]*"|\\[\w.-]+)$/;
+
+export function isOddDelimiter(written: string): boolean {
+  return written !== "" && !PLAIN_DELIMITER.test(written);
+}
+
+/** `<<$'E'` ends at `$E` in dash: as long as `<<'$E'`, which ends there in bash. */
+function delimiterPatch({ delimiter }: HereDoc): Patch[] {
+  const written = delimiter?.text ?? "";
+  if (delimiter === undefined || !/^\$['"]/.test(written) || isOddDelimiter(written)) return [];
+  return [{ at: delimiter.pos, text: `${written[1] ?? ""}$` }];
+}
+
+/** In dash `{fd}` is a word, and what follows it a plain redirect. */
+function descriptorPatch({ descriptor }: Redirection): Patch[] {
+  return descriptor?.type === "FileDescriptorVariable" ? [marked(descriptor.pos, "{")] : [];
 }
 
 function marked(at: number, char: string): Patch {

@@ -6,9 +6,11 @@ import { keyRule, LISTED, named, VERDICTS } from "./findings.ts";
 import { baseName } from "./inner.ts";
 import { programMatches } from "./match.ts";
 import { prepare, type PreparedCommand } from "./prepare.ts";
-import { matchingRules, type Rule } from "./rule-set.ts";
+import type { Rule } from "./rule-set.ts";
 import { speaksOfStarts } from "./start-names.ts";
+import { notApproved } from "./start-approval.ts";
 import { isMany, readingsOf, type StartReading } from "./start-readings.ts";
+import { rulesFor, wordsOf } from "./start-rules.ts";
 
 /** Something that speaks against a start. */
 export interface StartFinding {
@@ -33,8 +35,8 @@ const STRICTEST_FIRST = ["deny", "ask", "isolate"] as const;
 
 /**
  * A rule that refuses counts when any reading of any of the files meets it; a list of all that may run is satisfied by the path
- * of the file that was asked for. What a policy says of the words of a command line alone (`shell_operators`, `opaque`,
- * `approval.require`) says nothing here, and what a command writes is the world's affair.
+ * of the file that was asked for, and so is `approval.require`. What a policy says of the words of a command line alone
+ * (`shell_operators`, `opaque`) says nothing here, and what a command writes is the world's affair.
  */
 export function decideStart(
   policies: readonly [CompiledPolicy, ...CompiledPolicy[]],
@@ -90,6 +92,7 @@ function judgeStart(policy: CompiledPolicy, start: ProgramStart, files: Files): 
       ...notKnown(policy, start),
       ...perhaps(policy, start, files.flat()),
       ...notListed(policy, start, asked),
+      ...notApproved(policy, start, asked),
     ],
     warnings: matched
       .filter(({ rule }) => rule.list === "commands.warn")
@@ -109,13 +112,6 @@ function matchesOf(policy: CompiledPolicy, { commands, inside, where }: StartRea
       .filter(speaksOfStarts)
       .map((rule) => ({ rule, command, isInside: inside.includes(command) })),
   );
-}
-
-function rulesFor({ rules }: CompiledPolicy, command: SimpleCommand, where: Where): readonly Rule[] {
-  const prepared = prepare(command, where);
-  return prepared === null
-    ? []
-    : matchingRules(rules, prepared).sort((one, other) => one.order - other.order);
 }
 
 function finding(policy: CompiledPolicy, { rule, command, isInside }: Match): StartFinding[] {
@@ -232,8 +228,4 @@ function denial(
 ): StartFinding {
   const rule = keyRule(policy, key, pattern, fragment, reason);
   return { verdict: "deny", rule, policyId: policy.id, command: null };
-}
-
-function wordsOf(argv: readonly string[]): string {
-  return argv.join(" ");
 }

@@ -31,6 +31,10 @@ export interface Where {
   readonly cwd: string;
   /** The program that a bare name, or an absolute path, stands for inside the world, or null. */
   readonly resolve?: (program: string) => Program | null;
+  /** The variables that every command starts with, whoever calls: one that is set to the same is not changed. */
+  readonly given?: Readonly<Record<string, string>>;
+  /** Whether git, started in this folder, would read the settings of another repository than the project's. */
+  readonly isForeignGit?: (folder: string) => boolean;
   /** Whether a path that a policy would not let be written is for the world alone to judge: it may lead elsewhere. */
   readonly leaves?: (path: string) => boolean;
 }

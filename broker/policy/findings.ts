@@ -1,8 +1,14 @@
-import { MAX_FRAGMENT_LENGTH, type ReadCommand, type SimpleCommand } from "./command.ts";
+import {
+  type CommandRedirect,
+  MAX_FRAGMENT_LENGTH,
+  type ReadCommand,
+  type SimpleCommand,
+} from "./command.ts";
 import type { CompiledPolicy, DecisionRule, PlainVerdict, Where } from "./decision.ts";
 import { decisiveCommands } from "./decisive.ts";
 import { prepare, type PreparedCommand } from "./prepare.ts";
 import { wrongWrite } from "./writes.ts";
+import { setsForOthers } from "./set-variables.ts";
 import { matchingPipes, matchingRules, readingOf, type Rule, type RuleList } from "./rule-set.ts";
 
 export interface Finding {
@@ -50,9 +56,12 @@ export function findings(policy: CompiledPolicy, read: ReadCommand, where: Where
 }
 
 function matchAll(policy: CompiledPolicy, read: ReadCommand, where: Where): Matched {
-  const prepared: (PreparedCommand | null)[] = read.fragments.map((command) => prepare(command, where));
+  const tampered = allowsAnything(policy) && setsForOthers(read, policy.document.world?.env ?? [], where);
+  const prepared: (PreparedCommand | null)[] = read.fragments.map((command) =>
+    prepare(command, where, tampered),
+  );
   const rules = prepared.map(
-    (command) => new Set(command === null ? [] : matchingRules(policy.rules, command)),
+    (command) => new Set(command === null ? [] : matchingRules(policy.rules, command, asksForAll(policy))),
   );
   tellOnce(read.fragments, rules);
   const matches =
@@ -72,6 +81,16 @@ function matchAll(policy: CompiledPolicy, read: ReadCommand, where: Where): Matc
     };
   });
   return { commands: read.fragments, rules, pipes };
+}
+
+export function asksForAll({ document }: CompiledPolicy): boolean {
+  return document.approval?.require === true;
+}
+
+/** Only what allows minds who set a variable for it. */
+function allowsAnything(policy: CompiledPolicy): boolean {
+  const { count } = policy.rules;
+  return count["commands.allowed"] > 0 || (count["approval.auto_approve"] > 0 && asksForAll(policy));
 }
 
 /** A second reading of a command says nothing that the first has said. */
@@ -162,10 +181,25 @@ function byOpacity(policy: CompiledPolicy, read: ReadCommand): Finding[] {
   }));
 }
 
+const UNAPPROVED = "approval.require is true, and nothing in approval.auto_approve matches this command";
+const INTO_FILES =
+  "approval.require is true, and approval.auto_approve speaks of the program and not of a file that its output is written to";
+
+/** Commands whose output the shell writes to a file: `git log --format=TEXT > Makefile` would say what an approved `make` runs. */
+function writing(commands: readonly SimpleCommand[]): readonly SimpleCommand[] {
+  return commands.filter(({ redirects, reduced }) => reduced !== true && redirects.some(writesFile));
+}
+
+function writesFile({ operator, target }: CommandRedirect): boolean {
+  if (target === null || operator === "<" || operator === "<<<" || operator === "<&") return false;
+  if (target.kind !== "literal") return true;
+  if (operator === ">&" && /^(?:\d+-?|-)$/.test(target.text)) return false;
+  return !/^\/dev\/(?:null|stdout|stderr)$/.test(target.text);
+}
+
 function byApproval(policy: CompiledPolicy, matched: Matched, read: ReadCommand): Finding[] {
-  if (policy.document.approval?.require !== true) return [];
-  const reason = "approval.require is true, and nothing in approval.auto_approve matches this command";
-  const asks = (fragment: string): Finding => ({
+  if (!asksForAll(policy)) return [];
+  const asks = (fragment: string, reason: string): Finding => ({
     verdict: "ask",
     rule: keyRule(policy, "require", "require: true", fragment, reason),
   });
@@ -175,9 +209,12 @@ function byApproval(policy: CompiledPolicy, matched: Matched, read: ReadCommand)
       command.reduced !== true &&
       ![...(matched.rules[index] ?? [])].some((rule) => rule.list === "approval.auto_approve"),
   );
-  return [...unapproved.map((command) => command.fragment), ...read.opaque.map((spot) => spot.fragment)].map(
-    asks,
-  );
+  const asksToWrite = ({ fragment }: SimpleCommand): Finding => asks(fragment, INTO_FILES);
+  const spots = [...unapproved, ...read.opaque].map((one) => one.fragment);
+  return [
+    ...spots.map((fragment) => asks(fragment, UNAPPROVED)),
+    ...writing(matched.commands).map(asksToWrite),
+  ];
 }
 
 function rulesOf(matched: Matched, list: RuleList): DecisionRule[] {

@@ -19,4 +19,5 @@ export type {
 export { loadPolicy, parsePolicy } from "./load.ts";
 export { HOME_MARK } from "./command.ts";
 export { rehearse } from "./rehearse.ts";
+export { isKnownStart, programsOf, runsAnything } from "./runner-programs.ts";
 export { isReadable, readArgv, readShell, withVariables } from "./read.ts";

@@ -18,7 +18,8 @@ export type Inner =
       /** Where it runs (`env -C`), when not where it is written. */
       readonly folder?: CommandWord;
     }
-  | { readonly kind: "opaque"; readonly reason: string };
+  /** With `names`: only where the command sets one of these variables. */
+  | { readonly kind: "opaque"; readonly reason: string; readonly names?: readonly string[] };
 
 /** Text that arrives on standard input from a here-document, a here-string or a pipe. */
 export interface InputText {

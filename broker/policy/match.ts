@@ -2,6 +2,7 @@ import type { Operand } from "./arguments.ts";
 import { type CommandWord, HOME_MARK } from "./command.ts";
 import type { Where } from "./decision.ts";
 import { baseName } from "./inner.ts";
+import { isMoreThanSaid } from "./git-allow.ts";
 import { looksLikePath, normalPath } from "./paths.ts";
 import { globMatches, PROJECT_MARK, type StagePattern, sortedFor } from "./pattern.ts";
 import { type PreparedCommand, spellingsOf } from "./prepare.ts";
@@ -26,14 +27,14 @@ export function stageMatches(stage: StagePattern, command: PreparedCommand, read
   if (reading === "allowing" && command.command.reduced === true) return false;
   if (stage.anyShell && stage.words.length === 0 && runsItsInput(command.command)) return true;
   if (!programMatches(stage, command, reading)) return false;
-  if (reading === "allowing" && command.tampered) return false;
+  if (reading === "allowing" && !isEveryProgram(stage) && isMoreThanSaid(stage, command)) return false;
   return argumentsMatch(stage, command, reading);
 }
 
 /** Whether a pattern is about this program, whatever its words are. */
 export function programMatches(stage: StagePattern, command: PreparedCommand, reading: Reading): boolean {
   // Whoever writes `*` and nothing else means every program: none is an impostor, for it stands for no name.
-  if (stage.program === "*" && (reading === "refusing" || isEverything(stage))) return true;
+  if (stage.program === "*" && (reading === "refusing" || isEveryProgram(stage))) return true;
   if (stage.bare && reading === "refusing")
     return stage.programName !== null && command.names.includes(stage.programName);
   const wanted = patternText(stage.program, command.where);
@@ -46,8 +47,8 @@ export function programMatches(stage: StagePattern, command: PreparedCommand, re
   return isInstalled(command) && nameMatches(wanted, stage.programName, names[0] ?? "");
 }
 
-function isEverything({ rest, words, optionGlobs }: StagePattern): boolean {
-  return rest && words.length === 0 && optionGlobs.length === 0;
+function isEveryProgram({ program, rest, words, optionGlobs }: StagePattern): boolean {
+  return program === "*" && rest && words.length === 0 && optionGlobs.length === 0;
 }
 
 function nameMatches(wanted: string, plain: string | null, name: string): boolean {
@@ -109,8 +110,13 @@ function optionsMatch(stage: StagePattern, command: PreparedCommand, reading: Re
   if (reading === "refusing") return true;
   const extra = [...command.args.options.keys()].filter((name) => !wanted.has(name));
   return stage.rest
-    ? !extra.some((name) => command.facts.loadsCode?.includes(name) === true)
+    ? !extra.some((name) => command.facts.loadsCode?.some((one) => isSpelledAs(name, one)) === true)
     : extra.length === 0;
+}
+
+/** Programs take an unambiguous beginning for the whole: `make --ev=…`. */
+function isSpelledAs(name: string, option: string): boolean {
+  return name === option || (name.length > 2 && option.startsWith("--") && option.startsWith(name));
 }
 
 function valueMatches(

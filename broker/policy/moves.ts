@@ -1,5 +1,7 @@
-import { type CommandWord, HOME_MARK } from "./command.ts";
+import { type CommandWord, HOME_MARK, type SimpleCommand } from "./command.ts";
 import type { Inner } from "./inner.ts";
+
+const SAME_SHELL: ReadonlySet<string> = new Set(["command", "builtin", "eval"]);
 
 /** Where the shell stands after these words, when they are a `cd`; null when that is not known. */
 export function movesAfter(
@@ -13,6 +15,20 @@ export function movesAfter(
   const target = known.find((word) => !/^-./.test(word.text));
   if (target === undefined) return known.length < words.length - 1 ? null : [HOME_MARK];
   return target.text === "-" ? null : movedBy(moves, target);
+}
+
+/**
+ * The same for the command at `index` and what it runs in the same shell: `command cd x`, `eval 'cd x'`. What an `eval`
+ * runs in a subshell counts too: a folder further away is the stricter answer.
+ */
+export function movesAfterAll(
+  commands: readonly SimpleCommand[],
+  index: number,
+  moves: readonly string[] | null,
+): readonly string[] | null {
+  const first = commands[index]?.words[0]?.text ?? "";
+  if (!SAME_SHELL.has(first)) return movesAfter(commands[index]?.words ?? [], moves);
+  return commands.slice(index + 1).reduce((moved, { words }) => movesAfter(words, moved), moves);
 }
 
 /** Where a wrapper such as `env -C` runs its command. */

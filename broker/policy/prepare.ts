@@ -5,7 +5,8 @@ import type { Where } from "./decision.ts";
 import { baseName } from "./inner.ts";
 import { folderAfter, looksLikePath, normalPath, wholeFolder, withHome } from "./paths.ts";
 import type { ProgramFacts } from "./program-facts.ts";
-import { factsOf, loadsCode, plainName } from "./programs.ts";
+import { factsOf, plainName } from "./programs.ts";
+import { changesPrograms } from "./set-variables.ts";
 
 /** A simple command made ready to be compared with many rules. */
 export interface PreparedCommand {
@@ -22,7 +23,7 @@ export interface PreparedCommand {
   readonly args: Arguments;
   readonly where: Where;
   readonly folder: string | null;
-  /** A variable set for it makes it load other code. */
+  /** A variable that is set for it may make it load other code: it is on no list of harmless ones. */
   readonly tampered: boolean;
   /** The spellings of a word, computed once. */
   readonly spellings: Map<CommandWord, Spellings>;
@@ -37,8 +38,12 @@ export interface Spellings {
   readonly only: string | null;
 }
 
-/** Null when no program word is known. */
-export function prepare(command: SimpleCommand, where: Where): PreparedCommand | null {
+/**
+ * Null when no program word is known.
+ *
+ * @param tampered another part of the line sets such a variable.
+ */
+export function prepare(command: SimpleCommand, where: Where, tampered = false): PreparedCommand | null {
   const [program, ...others] = command.words;
   if (program === undefined || program.kind !== "literal") return null;
   const written = withHome(program.text, where.home);
@@ -57,7 +62,7 @@ export function prepare(command: SimpleCommand, where: Where): PreparedCommand |
     args: sortArguments(others, facts),
     where,
     folder,
-    tampered: command.assignments.some((assignment) => loadsCode(assignment.name)),
+    tampered: tampered || changesPrograms(command.assignments, where),
     spellings: new Map(),
     places: new Map(),
   };

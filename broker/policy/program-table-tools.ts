@@ -58,6 +58,8 @@ const GIT: ProgramFacts = {
     "--upload-pack",
     "--output",
     "--open-files-in-pager",
+    // `git grep -Oless`; the file of an order that `git diff -O` reads asks as well.
+    "-O",
     "--ext-diff",
   ],
 };

@@ -24,7 +24,7 @@ export function plainName(name: string): string {
   return name;
 }
 
-/** Variables that make a program load or run other code; a rule that allows does not hold beside them. */
+/** Variables that are known to make a program load or run other code. */
 export function loadsCode(variable: string): boolean {
   return (
     /^(LD_|DYLD_|GIT_|BASH_|PYTHON|NODE_|PERL5|RUBY|JAVA_TOOL_OPTIONS$|npm_config_|CARGO_|RUSTC|GO)/.test(

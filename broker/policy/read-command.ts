@@ -4,11 +4,19 @@ import { dynamicWord, literalWord, readWord } from "./read-word.ts";
 
 /** Program word and arguments. `export A=b` and `alias a=b` keep their assignments as words. */
 export function wordsOf(node: Command): CommandWord[] {
-  const program = node.name === undefined ? [] : readWord(node.name);
-  return [
-    ...program,
-    ...node.args.flatMap((word) => (word.type === "Word" ? readWord(word) : [assignmentWord(word)])),
-  ];
+  const words = node.name === undefined ? [] : readWord(node.name);
+  let end = node.name?.end ?? -1;
+  let count = words.length;
+  for (const word of node.args) {
+    const read = word.type === "Word" ? readWord(word) : [assignmentWord(word)];
+    // The parser ends a word before `<(`, a shell does not: `sh ''<(x)` runs what x says, `{a,b}<(x)` is two words.
+    const before = word.pos === end ? words.splice(words.length - count) : [];
+    const joined = before[0] === undefined ? read : [dynamicWord(before[0].raw + word.text)];
+    words.push(...joined);
+    count = joined.length;
+    ({ end } = word);
+  }
+  return words;
 }
 
 export function assignmentsOf(node: Command): CommandAssignment[] {

@@ -2,11 +2,11 @@ import { type Command, forEachChild, type ParsedScript, type Pipeline, parse, ty
 import type { CommandCollector, CommandContext, ScriptSource } from "./collect.ts";
 import type { PipelineStage } from "./command.ts";
 import { type Patch, patchedForDash, patchesOf } from "./dash.ts";
-import type { Input } from "./inner.ts";
+import type { Inner, Input } from "./inner.ts";
+import { overlooked } from "./overlooked.ts";
 import { assignmentsOf, redirectsOf, wordsOf } from "./read-command.ts";
 import { refuseToRead } from "./read-limits.ts";
 import { inputOf, outputOf } from "./standard-input.ts";
-import { evaluatedTest } from "./unwrap-builtins.ts";
 
 /** A shell process: a `cd` in a subshell does not move the shell around it. */
 interface Scope {
@@ -52,6 +52,8 @@ const OWN_PROCESS: ReadonlySet<SyntaxNode["type"]> = new Set<SyntaxNode["type"]>
   "ProcessSubstitution",
 ]);
 
+/** `r$\<newline>"m"` is rm in bash. */
+const BROKEN_QUOTE = /\$(?:\\\n)+['"]/;
 /** A patched text can show more that dash reads otherwise; beyond these readings it is opaque. */
 const MAX_READINGS = 4;
 
@@ -61,6 +63,8 @@ const MAX_READINGS = 4;
  */
 export function collectScript(collector: CommandCollector, source: ScriptSource): void {
   let { text } = source;
+  if (BROKEN_QUOTE.test(text))
+    collector.addOpaque(text, "A '$' and its quote stand in two lines: shells do not agree about that word");
   for (let reading = 1; reading <= MAX_READINGS; reading += 1) {
     const refusal = refuseToRead(text) ?? collector.refuseMore(text);
     if (refusal !== null) {
@@ -188,24 +192,16 @@ class ScriptWalk {
       this.#pushChildren(node, { ...frame, input: inputOf(node.redirects, frame.input) });
       return;
     }
-    this.#visitBash(node, frame);
+    this.#addRun(overlooked(node, frame.text, this.#collector), node, frame);
     this.#pushChildren(node, frame);
   }
 
-  /** Spots where bash runs text that is no command in its grammar. */
-  #visitBash(node: SyntaxNode, frame: Frame): void {
-    if (node.type === "For" || node.type === "Select") this.#collector.addAssigned(node.name.value);
-    if (node.type === "TestCommand") {
-      const text = frame.text.slice(node.pos, node.end);
-      const command = { words: [], assignments: [], redirects: [], text, ...this.#placeOf(node, frame) };
-      this.#collector.addRun(evaluatedTest(text), command, this.#context);
-    }
-    if (
-      node.type === "ParameterExpansion" &&
-      node.operation?.type === "Transform" &&
-      node.operation.operand.text === "P"
-    )
-      this.#collector.addOpaque(node.text, `What '${node.text}' holds is run as a prompt would be`);
+  /** Text inside this node that is run although it looks like mere text. */
+  #addRun(found: readonly Inner[], node: SyntaxNode, frame: Frame): void {
+    if (found.length === 0) return;
+    const text = frame.text.slice(node.pos, node.end);
+    const command = { words: [], assignments: [], redirects: [], text, ...this.#placeOf(node, frame) };
+    this.#collector.addRun(found, command, this.#context);
   }
 
   get #context(): CommandContext {

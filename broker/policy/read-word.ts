@@ -134,7 +134,7 @@ function isPlain(part: ParameterExpansionPart): boolean {
 
 function braceSegment(text: string): Segment {
   // Quotes and expansions inside braces, and sequences ({1..9}), stay unknown.
-  const simple = !/["'\\$`*?[\]]/.test(text);
+  const simple = !/["'\\$`*?[\]()<>]/.test(text);
   const texts = simple ? expandBraces(text) : null;
   return texts === null ? UNKNOWN : { kind: "choice", texts };
 }
@@ -185,10 +185,16 @@ function expandChoices(segments: readonly Segment[]): Segment[][] {
       continue;
     }
     expanded = expanded.flatMap((list) =>
-      options.map((text): Segment[] => [...list, text === "" ? NOTHING : { kind: "text", text }]),
+      options.map((text): Segment[] => [...list, ...choiceSegments(text, list.length === 0)]),
     );
   }
   return expanded;
+}
+
+/** The home folder is put in after braces: `{a,~}`. */
+function choiceSegments(text: string, isFirst: boolean): Segment[] {
+  if (text === "") return [NOTHING];
+  return isFirst && text.startsWith("~") ? tildeSegments(text) : [{ kind: "text", text }];
 }
 
 function splitWords(segments: readonly Segment[], raw: string): CommandWord[] {

@@ -1,9 +1,10 @@
 import { CommandCollector } from "./collect.ts";
-import type { CommandAssignment, ReadCommand } from "./command.ts";
+import type { CommandAssignment, OpaqueSpot, ReadCommand } from "./command.ts";
 import { literalWord } from "./read-word.ts";
 import { refuseToRead, refuseToReadWords } from "./read-limits.ts";
 import { collectScript } from "./read-script.ts";
 import { MAX_READING_MS, readInTime } from "./read-time.ts";
+import { mayMakeOptions } from "./unknown-options.ts";
 
 /**
  * Reads a command string as the shell would that runs it. Never throws; text that is too large, too deep or no valid
@@ -69,9 +70,16 @@ export function withVariables(read: ReadCommand, variables: Readonly<Record<stri
   return {
     ...read,
     fragments: [...fragments, ...run.fragments.slice(1)],
-    opaque: [...read.opaque, ...run.opaque],
+    opaque: [...read.opaque, ...run.opaque, ...doubtsAbout(read, variables)],
     incomplete: read.incomplete || run.incomplete,
   };
+}
+
+/** `bash "$x" STRING` with `x` given as `-c`. */
+function doubtsAbout(read: ReadCommand, variables: Readonly<Record<string, string>>): OpaqueSpot[] {
+  return (read.doubts ?? [])
+    .filter(({ names }) => names.some((name) => mayMakeOptions(variables[name] ?? "")))
+    .map(({ fragment, reason }) => ({ fragment, reason }));
 }
 
 function collect(

@@ -165,7 +165,23 @@ export const OPAQUE_WORDS: ReadonlyMap<string, readonly RegExp[]> = new Map([
   ["ncat", [/^-[a-zA-Z]*[ec]/, /^--(exec|sh-exec|lua-exec)/]],
   ["netcat", [/^-[a-zA-Z]*[ec]/]],
   ["socat", [/^(exec|system|shell)[:-]/i, /,(exec|system)/i]],
-  ["make", [/^--eval/, /^-E/, /^SHELL[?:+]*=/, /^-f ?-$/, /^--(file|makefile)[= ]-$/]],
+  [
+    "make",
+    [
+      // Long options may be shortened while they stay unlike all others, and letters may stand together.
+      /^--ev/,
+      /^-[bBdehiknpqrRsStvwL]*E/,
+      /^(SHELL|MAKEFLAGS|GNUMAKEFLAGS)[?:+]*=/,
+      /^[^-=]+!=/,
+      /^[^-=]+=.*\$[({](shell|eval|file|guile|load)\b/s,
+      /^-[bBdehiknpqrRsStvwL]*f ?(-|\/dev\/(stdin|fd\/.*)|\/proc\/.*\/fd\/.*)$/,
+      /^--(f|fi|fil|file|mak[a-z]*)[= ](-|\/dev\/(stdin|fd\/.*)|\/proc\/.*\/fd\/.*)$/,
+    ],
+  ],
+  // `fc -s` runs an earlier line again, `-e` a program on it first; `fc -l` shows.
+  ["fc", [/^-[es]/, /^[^-]/]],
+  ["history", [/^-[aps]/]],
+  ["set", [/^-[a-zA-Z]*H/, /^-[a-zA-Z]*o hist/]],
   ["crontab", [/^-$/]],
   ["scp", [/(Proxy|Local|KnownHosts)Command/i]],
   ["sftp", [/(Proxy|Local|KnownHosts)Command/i]],

@@ -11,7 +11,7 @@ const STANDARD_INPUT: ReadonlySet<string> = new Set(["-", "/dev/stdin", "/dev/fd
 export function runsItsInput(command: SimpleCommand): boolean {
   const [program] = command.words;
   const name = baseName(program?.text ?? "");
-  if (name === "eval") return true;
+  if (name === "eval") return !isConstantEval(command);
   const script = scriptWord(command.words);
   if (name === "source" || name === ".") return script !== null && isInput(script.word);
   if (!isShellName(name)) return false;
@@ -22,12 +22,19 @@ export function runsItsInput(command: SimpleCommand): boolean {
 /** `bash <(curl x)`, `sh -c "$(curl x)"`, `eval "$(curl x)"`, `bash <<< "$(curl x)"`. */
 export function runsItsSubstitutions(command: SimpleCommand): boolean {
   const name = baseName(command.words[0]?.text ?? "");
-  if (name === "eval") return true;
-  if (!isShellName(name) && name !== "source" && name !== ".") return false;
+  if (name === "eval" && !isConstantEval(command)) return true;
+  if (name !== "eval" && !isShellName(name) && name !== "source" && name !== ".") return false;
   const fed = command.redirects.some(
     ({ operator, target }) => operator.startsWith("<") && target?.kind !== "literal",
   );
   return fed || scriptWord(command.words)?.word.kind === "dynamic";
+}
+
+/** `eval 'x y'`: its commands are read as if they stood there, and it does nothing else. */
+export function isConstantEval({ words: [program, ...args] }: SimpleCommand): boolean {
+  return (
+    program?.kind === "literal" && program.text === "eval" && args.every((word) => word.kind === "literal")
+  );
 }
 
 function isInput(word: CommandWord): boolean {

@@ -26,9 +26,9 @@ function isInput(redirect: Redirection): boolean {
   return descriptor === undefined || (descriptor.type === "FileDescriptor" && descriptor.value === 0);
 }
 
-/** `<(…)`: a pipe from another command. */
+/** `<(…)`, `''<(…)`: a pipe from another command. */
 export function isSubstituted(word: CommandWord): boolean {
-  return word.raw.startsWith("<(");
+  return word.kind === "dynamic" && word.raw.includes("<(");
 }
 
 function documentText(here: HereDoc): InputText {

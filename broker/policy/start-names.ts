@@ -29,17 +29,22 @@ export function runsInside(name: string): boolean {
 /** The names of one policy's rules: looked for when they are first asked for, since most edits ask for none. */
 export class StartNames {
   readonly #rules: Pick<RuleSet, "all" | "count">;
+  readonly #asksForAll: boolean;
   readonly #before: ConcernedStarts | undefined;
   #found: ConcernedStarts | undefined;
 
-  /** @param before of the last reading of the file: where an edit changes no name, the list stays the very same one. */
-  constructor(rules: Pick<RuleSet, "all" | "count">, before: StartNames | undefined) {
+  /**
+   * @param asksForAll `approval.require`: what the line did not name asks, whatever it is called.
+   * @param before of the last reading of the file: where an edit changes no name, the list stays the very same one.
+   */
+  constructor(rules: Pick<RuleSet, "all" | "count">, asksForAll: boolean, before: StartNames | undefined) {
     this.#rules = rules;
+    this.#asksForAll = asksForAll;
     this.#before = before === undefined ? undefined : before.#found;
   }
 
   get concerned(): ConcernedStarts {
-    return (this.#found ??= unlessSame(find(this.#rules), this.#before));
+    return (this.#found ??= unlessSame(find(this.#rules, this.#asksForAll), this.#before));
   }
 }
 
@@ -56,13 +61,13 @@ export function concernedStarts(
   };
 }
 
-function find({ all: rules, count }: Pick<RuleSet, "all" | "count">): ConcernedStarts {
+function find({ all: rules, count }: Pick<RuleSet, "all" | "count">, asksForAll: boolean): ConcernedStarts {
   const refusing = rules.filter(speaksOfStarts);
   const named = refusing.map(({ stages: [stage] }) => namesOf(stage?.program ?? "*", stage?.programName));
   const known = [...new Set(named.flatMap((names) => names ?? []))];
   return {
     names: known.length === 0 ? [] : [...new Set([...known, ...RUN_INSIDE])],
-    all: count["commands.allowed"] > 0 || named.includes(null),
+    all: asksForAll || count["commands.allowed"] > 0 || named.includes(null),
   };
 }
 

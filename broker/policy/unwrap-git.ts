@@ -10,6 +10,8 @@ import {
   RUN_SETTINGS,
 } from "./git-table.ts";
 import { asShellText, type Inner, scriptOf } from "./inner.ts";
+import { hasUnknownName, mayBeOption, unknownOption } from "./unknown-options.ts";
+import { isAdded } from "./wrapper-options.ts";
 
 /** Each repeats all words of the call: beyond these an alias is only opaque. */
 const MAX_ALIASES = 4;
@@ -45,14 +47,24 @@ function globalsOf(words: readonly CommandWord[]): GitGlobals {
   const settings: CommandWord[] = [];
   const opaque: Inner[] = [];
   let at = 1;
-  for (; at < words.length && words[at]?.text.startsWith("-") === true; at += 1) {
-    const text = words[at]?.text ?? "";
+  for (; at < words.length; at += 1) {
+    const word = words[at];
+    if (word?.text.startsWith("-") !== true) break;
+    const { text } = word;
     const value = words[at + 1];
     if (text === "-c" && value !== undefined) settings.push(value);
+    if (hasUnknownName(word)) opaque.push(unknownOption(word, "git"));
     if (text.startsWith("--config-env") || text.startsWith("--exec-path="))
       opaque.push({ kind: "opaque", reason: `What 'git ${text}' leads to is only known when it runs` });
+    // `xargs git -C`: the value and whatever else is added.
+    if (GIT_VALUES.has(text) && value !== undefined && isAdded(value))
+      opaque.push(unknownOption(value, "git"));
     at += GIT_VALUES.has(text) ? 1 : 0;
   }
+  const named = words[at];
+  // `x=-c; git "$x" alias.z=!id z`. One word alone, that stays one, is a subcommand or nothing that runs.
+  if (named !== undefined && mayBeOption(named) && (at < words.length - 1 || named.vanishes === true))
+    opaque.push(unknownOption(named, "git"));
   return { settings, opaque, subcommand: at };
 }
 
@@ -127,6 +139,7 @@ function commandAfter(words: readonly CommandWord[]): Inner[] {
 function optionRuns(command: GitCommand, word: CommandWord, next: CommandWord | undefined): Inner[] {
   const value = (names: readonly string[] | undefined): CommandWord | undefined =>
     optionValue(names ?? [], word, next);
+  if (hasUnknownName(word)) return [unknownOption(word, "git")];
   const { attached } = command;
   if (attached !== undefined && word.text.startsWith(attached) && word.text.length > attached.length)
     return shellText({ ...word, text: word.text.slice(attached.length) }, []);

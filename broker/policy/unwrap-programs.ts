@@ -2,15 +2,9 @@ import { type CommandWord, UNKNOWN_MARK } from "./command.ts";
 import { splitEnvString } from "./env-string.ts";
 import { type Inner, type ShellLanguage, scriptOf } from "./inner.ts";
 import { literalWord } from "./read-word.ts";
+import { unknownOption } from "./unknown-options.ts";
 import { addedWords, endsInAdded, type WrapperWords, wrapperWords } from "./wrapper-options.ts";
 import type { WrapperOptions } from "./wrapper-table.ts";
-
-const FIND_EXEC: ReadonlySet<string> = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
-
-export const UNSURE: Inner = {
-  kind: "opaque",
-  reason: "Where the inner command begins is only known when the command runs",
-};
 
 /** What a wrapper runs, by its table row. */
 export function unwrapWrapper(
@@ -28,7 +22,9 @@ export function unwrapWrapper(
     folder === undefined
       ? found
       : found.map((inner) => (inner.kind === "opaque" ? inner : { ...inner, folder }));
-  return own.unsure && found.length > 0 ? [...placed, UNSURE] : placed;
+  if (own.unsure === undefined || (found.length === 0 && own.unsure.vanishes !== true)) return placed;
+  const { kind, reason, ...doubt } = unknownOption(own.unsure, words[0]?.text ?? "");
+  return [...placed, own.unsure.vanishes === true ? { kind, reason } : { kind, reason, ...doubt }];
 }
 
 function unwrapRest(own: WrapperWords, rest: readonly CommandWord[], options: WrapperOptions): Inner[] {
@@ -75,22 +71,4 @@ function unwrapStrings(
 export function replaced(word: CommandWord, mark: string): CommandWord {
   if (mark === "" || !word.text.includes(mark)) return word;
   return { kind: "dynamic", text: word.text.replaceAll(mark, UNKNOWN_MARK), raw: word.raw };
-}
-
-/** Each `-exec … ;` of find. `{}` is a file that find will name. */
-export function unwrapFind(words: readonly CommandWord[]): Inner[] {
-  const found: Inner[] = [];
-  for (let at = 1; at < words.length; at += 1) {
-    if (!FIND_EXEC.has(words[at]?.text ?? "")) continue;
-    const start = at + 1;
-    while (at + 1 < words.length && !endsExec(words, at + 1)) at += 1;
-    const inner = words.slice(start, at + 1).map((word) => replaced(word, "{}"));
-    if (inner.length > 0) found.push({ kind: "words", words: inner });
-  }
-  return found;
-}
-
-function endsExec(words: readonly CommandWord[], at: number): boolean {
-  const text = words[at]?.text;
-  return text === ";" || (text === "+" && words[at - 1]?.text === "{}");
 }

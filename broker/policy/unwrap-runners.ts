@@ -1,4 +1,4 @@
-import type { CommandWord } from "./command.ts";
+import { type CommandWord, UNKNOWN_MARK } from "./command.ts";
 import { type Inner, scriptOf } from "./inner.ts";
 import {
   OPAQUE_PROGRAMS,
@@ -10,6 +10,8 @@ import {
   SUBCOMMANDS,
   type Subcommand,
 } from "./runner-table.ts";
+import { isSubstituted } from "./standard-input.ts";
+import { hasUnknownName, mayBeOption, unknownOption } from "./unknown-options.ts";
 import { optionValue } from "./unwrap-git.ts";
 import { addedWords } from "./wrapper-options.ts";
 import { unwrapWrapper } from "./unwrap-programs.ts";
@@ -56,7 +58,11 @@ function unwrapSubcommand(words: readonly CommandWord[], { globals, subcommands 
   let at = 1;
   for (; at < words.length && words[at]?.text.startsWith("-") === true; at += 1)
     at += globals?.includes(words[at]?.text ?? "") === true ? 1 : 0;
-  const name = words[at]?.text ?? "";
+  const named = words[at];
+  const rest = words.length - 1 - at;
+  if (named !== undefined && mayBeOption(named) && (rest > 0 || named.vanishes === true))
+    return [unknownOption(named, words[0]?.text ?? "")];
+  const name = named?.text ?? "";
   const options = Object.hasOwn(subcommands, name) ? subcommands[name] : undefined;
   return options === undefined ? [] : unwrapWrapper(words.slice(at), options, "sh");
 }
@@ -100,6 +106,7 @@ function letterValue(
   for (let at = 1; at < word.text.length; at += 1) {
     const letter = word.text[at] ?? "";
     const attached = word.text.slice(at + 1);
+    if (letter === "\0") return { ...word, text: UNKNOWN_MARK };
     if (short.includes(letter)) return attached === "" ? next : { ...word, text: attached };
     if (values.includes(letter)) return undefined;
   }
@@ -136,7 +143,26 @@ function unwrapOdd(name: string, words: readonly CommandWord[]): Inner[] {
   // It puts the files that it finds behind these words.
   if (name === "fd" || name === "fdfind")
     return wordsAfter(words, (word) => /^(-[a-zA-Z]*[xX]|--exec(-batch)?)$/.test(word.text), [addedWords()]);
+  if (name === "jobs") return unwrapJobs(words);
+  if (name === "make" || name === "gmake") return unwrapMake(words);
   return name === "tmux" ? unwrapTmux(words) : [];
+}
+
+/** `jobs -x CMD`: bash runs it, with job numbers in it replaced. */
+function unwrapJobs(words: readonly CommandWord[]): Inner[] {
+  const [option, ...rest] = words.slice(1);
+  if (option === undefined) return [];
+  if (mayBeOption(option) || hasUnknownName(option)) return [unknownOption(option, "jobs")];
+  const inner = rest[0]?.text === "--" ? rest.slice(1) : rest;
+  return /^-[a-z]*x/.test(option.text) && inner.length > 0 ? [{ kind: "words", words: inner }] : [];
+}
+
+/** `make -f <(…)`: a makefile that another command is just writing. */
+function unwrapMake(words: readonly CommandWord[]): Inner[] {
+  const file = words.find((word) => isSubstituted(word));
+  return file === undefined
+    ? []
+    : [{ kind: "opaque", reason: `'make ${file.raw}' runs what is not read here` }];
 }
 
 /** `cmake -E env A=1 CMD`, `-E time CMD`, `-E chdir FOLDER CMD`. */

@@ -29,6 +29,7 @@ export function unwrapVariables(assignments: readonly CommandAssignment[]): Inne
 
 function variableRuns({ name, value }: CommandAssignment): Inner[] {
   if (COMMAND_VARIABLES.has(name)) return commandValue(value);
+  if (name.startsWith("BASH_FUNC_")) return functionValue(name, value);
   const leads = OPTION_VARIABLES.get(name);
   const isCode = CODE_VARIABLES.has(name) ? !/^(|\/dev\/null)$/.test(value.text) : leads?.test(value.text);
   if (isCode === true)
@@ -36,6 +37,12 @@ function variableRuns({ name, value }: CommandAssignment): Inner[] {
       { kind: "opaque", reason: `The variable ${name} makes programs load code that is not read here` },
     ];
   return evaluatedValue(value);
+}
+
+/** `BASH_FUNC_ls%%=() { …; }`: each bash that starts with it has a function ls. */
+function functionValue(name: string, value: CommandWord): Inner[] {
+  const reason = `The variable ${name} gives a name of a command another meaning in every bash that is started`;
+  return [...scriptOf([{ ...value, text: `f ${value.text}` }], "bash", "bash"), { kind: "opaque", reason }];
 }
 
 /** `LESSOPEN='|cmd %s'` has a bar of its own. What the program adds comes as further words. */

@@ -4,7 +4,8 @@ import { literalWord } from "./read-word.ts";
 import { EVALUATORS, FOREIGN_SHELLS, SHELLS } from "./shell-table.ts";
 import { evaluatedWords } from "./unwrap-builtins.ts";
 import { unwrapGit } from "./unwrap-git.ts";
-import { unwrapFind, unwrapWrapper } from "./unwrap-programs.ts";
+import { unwrapFind } from "./unwrap-find.ts";
+import { unwrapWrapper } from "./unwrap-programs.ts";
 import { unwrapRunner } from "./unwrap-runners.ts";
 import { unwrapShell, unwrapSource } from "./unwrap-shell.ts";
 import { WRAPPERS } from "./wrapper-table.ts";
@@ -86,12 +87,14 @@ function unwrapSu(words: readonly CommandWord[]): Inner[] {
 }
 
 function unwrapEvaluator(words: readonly CommandWord[], name: string, shell: ShellLanguage): Inner[] {
-  const args = words.slice(1).filter((word) => word.text !== "--");
+  const args = words.slice(words[1]?.text === "--" ? 2 : 1);
   if (name === "trap") return trapScript(args, shell);
-  return [
-    ...scriptOf(args, shell, name).filter((inner) => inner.kind === "script"),
-    { kind: "opaque", reason: "'eval' runs text that another command may have made" },
-  ];
+  const script =
+    args.length === 0 ? [] : scriptOf(args, shell, name).filter((inner) => inner.kind === "script");
+  // Names of files that a glob finds are text that another command may have made, too.
+  return args.every((word) => word.kind === "literal")
+    ? script
+    : [...script, { kind: "opaque", reason: "'eval' runs text that another command may have made" }];
 }
 
 function trapScript(args: readonly CommandWord[], shell: ShellLanguage): Inner[] {

@@ -2,7 +2,7 @@
  * Variables that make programs run something. Data only; `unwrap-variables.ts` reads it.
  *
  * Left out on purpose, since each is daily work and names a folder rather than a command: PATH, PYTHONPATH,
- * LD_LIBRARY_PATH, NODE_PATH, ENV (read by interactive shells alone), GIT_DIR. A program found there is a program in
+ * LD_LIBRARY_PATH, NODE_PATH, ENV when it is a plain word (`ENV=test npm start`), GIT_DIR. A program found there is a program in
  * another place, as `./x` is.
  */
 
@@ -22,6 +22,16 @@ export const CODE_VARIABLES: ReadonlySet<string> = new Set(
   GIT_CONFIG_GLOBAL GIT_CONFIG_SYSTEM GIT_TEMPLATE_DIR BASH_ALIASES BASH_CMDS`.split(/\s+/),
 );
 
+/** Does a value of this variable ever run something? */
+export function isCodeVariable(name: string): boolean {
+  return (
+    COMMAND_VARIABLES.has(name) ||
+    CODE_VARIABLES.has(name) ||
+    OPTION_VARIABLES.has(name) ||
+    name.startsWith("BASH_FUNC_")
+  );
+}
+
 /** They lead to code only when they hold this. */
 export const OPTION_VARIABLES: ReadonlyMap<string, RegExp> = new Map([
   ["GIT_ALLOW_PROTOCOL", /(^|:)ext(:|$)/],
@@ -31,8 +41,15 @@ export const OPTION_VARIABLES: ReadonlyMap<string, RegExp> = new Map([
   ["JAVA_TOOL_OPTIONS", /-(javaagent|agent(lib|path))/],
   ["_JAVA_OPTIONS", /-(javaagent|agent(lib|path))/],
   ["JDK_JAVA_OPTIONS", /-(javaagent|agent(lib|path))|@/],
-  ["MAKEFLAGS", /--eval|SHELL/],
+  ["MAKEFLAGS", /--ev|--(f|mak)|SHELL|\$|(^|\s)-[a-zA-Z]*E|^[a-zA-Z]*E[^=]*(\s|$)/],
+  ["GNUMAKEFLAGS", /--ev|--(f|mak)|SHELL|\$|(^|\s)-[a-zA-Z]*E|^[a-zA-Z]*E[^=]*(\s|$)/],
   ["TAR_OPTIONS", /command|program|script|action|-I|-F/],
   ["PS0", /\$\(|`/],
+  ["PS1", /\$\(|`/],
+  ["PS2", /\$\(|`/],
+  ["PS3", /\$\(|`/],
   ["PS4", /\$\(|`/],
+  // Interactive shells expand what they hold.
+  ["ENV", /\$\(|`/],
+  ["MAILPATH", /\$\(|`/],
 ]);

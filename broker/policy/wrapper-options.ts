@@ -1,8 +1,11 @@
-import type { CommandAssignment, CommandWord } from "./command.ts";
+import { type CommandAssignment, type CommandWord, UNKNOWN_MARK } from "./command.ts";
 import { literalWord } from "./read-word.ts";
+import { mayBeOption } from "./unknown-options.ts";
 import type { WrapperOptions } from "./wrapper-table.ts";
 
 const ASSIGNMENT = /^([A-Za-z_][A-Za-z0-9_]*)=/;
+/** Any name: env hands it on, and bash makes a function of `BASH_FUNC_x%%`. */
+const ANY_ASSIGNMENT = /^([^=\0]*)=/;
 const NUMBER = /^[+-]?\.?\d/;
 
 /** A wrapper's own words, read as it reads them. */
@@ -21,8 +24,8 @@ export interface WrapperWords {
   readonly assignments: readonly CommandAssignment[];
   /** The letters and long options that were given. */
   readonly given: ReadonlySet<string>;
-  /** An operand of the wrapper's own may be none, or several. */
-  readonly unsure: boolean;
+  /** The word that may be none, several or an option, so that the program may begin elsewhere. */
+  readonly unsure: CommandWord | undefined;
 }
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
@@ -43,8 +46,9 @@ export function wrapperWords(words: readonly CommandWord[], options: WrapperOpti
     folder: undefined,
     assignments: [],
     given: new Set(),
-    unsure: false,
+    unsure: undefined,
   };
+  const assignment = options.assignments === "any" ? ANY_ASSIGNMENT : ASSIGNMENT;
   const operands = [...(options.operands ?? [])];
   let ended = false;
   let at = 1;
@@ -54,16 +58,18 @@ export function wrapperWords(words: readonly CommandWord[], options: WrapperOpti
     if (!ended && word.text === "--") ended = true;
     else if (!ended && isOption(word, operands.length > 0))
       at += readOption(word, words[at + 1], options, read);
-    else if (options.assignments === true && ASSIGNMENT.test(word.text))
-      read.assignments.push(assigned(word));
+    else if (options.assignments !== undefined && assignment.test(word.text))
+      read.assignments.push(assigned(word, assignment));
     else {
       const wanted = operands.shift();
       if (wanted === undefined) break;
-      read.unsure ||= word.vanishes === true;
+      if (word.vanishes === true || (!ended && mayBeOption(word))) read.unsure ??= word;
       read.refused ||= word.kind === "literal" && !wanted.test(word.text);
     }
   }
   read.program = at;
+  // `x='5 id'; timeout $x`: the program is among what a word of the wrapper's own becomes.
+  if (at >= words.length) read.unsure ??= words.find((word, index) => index > 0 && word.vanishes === true);
   return read;
 }
 
@@ -71,8 +77,8 @@ function isOption(word: CommandWord, operandsLeft: boolean): boolean {
   return word.text.startsWith("-") || (word.text.startsWith("+") && operandsLeft);
 }
 
-function assigned(word: CommandWord): CommandAssignment {
-  const name = ASSIGNMENT.exec(word.text)?.[1] ?? "";
+function assigned(word: CommandWord, assignment: RegExp): CommandAssignment {
+  const name = assignment.exec(word.text)?.[1] ?? "";
   return { name, value: { ...word, text: word.text.slice(name.length + 1) } };
 }
 
@@ -96,6 +102,7 @@ function readLong(
 ): 0 | 1 {
   const equals = word.text.indexOf("=");
   const name = word.text.slice(2, equals < 0 ? undefined : equals);
+  if (name.includes(UNKNOWN_MARK)) read.unsure ??= word;
   const value = equals < 0 ? next : { ...word, text: word.text.slice(equals + 1) };
   // getopt takes unambiguous beginnings of a long option.
   const begins = (full: string): boolean => full.startsWith(name);
@@ -103,7 +110,8 @@ function readLong(
   read.given.add(name);
   if (isScript && value !== undefined) read.scripts.push(value);
   // Its value is optional, so it is never the next word.
-  if (name === "replace") read.replace = equals < 0 ? "{}" : (value?.text ?? "{}");
+  if (options.appends === true && "replace".startsWith(name))
+    read.replace = equals < 0 ? "{}" : (value?.text ?? "{}");
   if (options.folderLong?.startsWith(name) === true) read.folder = value;
   return equals < 0 && (isScript || (options.longValues ?? []).some(begins)) ? 1 : 0;
 }
@@ -116,6 +124,10 @@ function readShort(
 ): 0 | 1 {
   for (let at = 1; at < word.text.length; at += 1) {
     const letter = word.text[at] ?? "";
+    if (letter === "\0") {
+      read.unsure ??= word;
+      return 0;
+    }
     read.given.add(letter);
     if (options.lookups?.includes(letter) === true) {
       read.lookup = true;
@@ -156,5 +168,9 @@ export function addedWords(): CommandWord {
 /** `xargs xargs x`: what the outer one adds is what the inner one adds to. */
 export function endsInAdded(words: readonly CommandWord[]): boolean {
   const last = words.at(-1);
-  return last?.kind === "dynamic" && last.raw === ADDED;
+  return last !== undefined && isAdded(last);
+}
+
+export function isAdded(word: CommandWord): boolean {
+  return word.kind === "dynamic" && word.raw === ADDED;
 }

@@ -11,8 +11,8 @@ export interface WrapperOptions {
   readonly numbers?: string;
   /** Operands of the wrapper itself before the program, and what they must look like for it to run anything. */
   readonly operands?: readonly RegExp[];
-  /** `NAME=value` words may stand before the program. */
-  readonly assignments?: boolean;
+  /** `NAME=value` words may stand before the program; `any`: whatever the name is made of (`BASH_FUNC_x%%=…`). */
+  readonly assignments?: boolean | "any";
   /** Options after which nothing is run (`command -v ls`). */
   readonly lookups?: string;
   /** Options whose value is a command string (`su -c`). */
@@ -74,7 +74,7 @@ export const WRAPPERS: ReadonlyMap<string, WrapperOptions> = new Map<string, Wra
     {
       shortValues: "uCa",
       longValues: ["unset", "chdir", "argv0"],
-      assignments: true,
+      assignments: "any",
       scriptShort: "S",
       scriptLong: ["split-string"],
       splits: true,

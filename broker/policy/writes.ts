@@ -59,7 +59,7 @@ function wrongTarget({ path, folder, reason }: Target, lists: Lists, scope: Scop
   const pattern = lists.deny_write[denied];
   if (pattern !== undefined)
     return { list: "fs.deny_write", pattern, reason: `${reason}, and '${path}' may not be written` };
-  const isOpen = scope.write.some((one) => {
+  const isOpen = [...scope.write, ...(scope.scratch ?? [])].some((one) => {
     const root = one.endsWith("/**") ? one.slice(0, -3) || "/" : one;
     return isWithin(path, root) || (folder && isWithin(root, path));
   });

@@ -1,0 +1,152 @@
+import { forEachChild, type ParameterExpansionPart, parse, type SyntaxNode } from "unbash";
+import type { Inner } from "./inner.ts";
+
+/** More than somebody writes by hand; where there are more, the place is opaque all the same. */
+const MOST_READ = 8;
+const SUBSTITUTIONS: ReadonlySet<SyntaxNode["type"]> = new Set<SyntaxNode["type"]>([
+  "CommandExpansion",
+  "ArithmeticCommandExpansion",
+  "ProcessSubstitution",
+]);
+
+interface Span {
+  readonly pos: number;
+  readonly end: number;
+  /** Why the parser sees nothing there, when it is not for the quotes. */
+  readonly why?: string;
+}
+
+/**
+ * What runs in a here-document or in arithmetic although the parser takes it for quoted text: quotes do not quote there, not
+ * even inside `${…}`. A second, raw reading: each `$(` and backquote that is neither escaped nor inside a substitution that
+ * the parser saw. Where quotes would quote after all (`${x#'$(y)'}`, in some shells) it says too much, never too little.
+ *
+ * @param text the text that offsets of the node are about.
+ */
+export function hiddenSubstitutions(node: SyntaxNode, text: string): Inner[] {
+  if (node.type === "ParameterExpansion") return [...complaint(node), ...hiddenBy(node, text)];
+  const isArithmetic = node.type === "ArithmeticExpansion" || node.type === "ArithmeticCommand";
+  return [...(isArithmetic ? lopsided(text.slice(node.pos, node.end)) : []), ...hiddenBy(node, text)];
+}
+
+/** `"${x:?<(y)}"`: bash reads the message as a word of its own, whatever stands around it. */
+function complaint({ operation }: ParameterExpansionPart): Inner[] {
+  if (operation?.type !== "Default" || !operation.operator.endsWith("?")) return [];
+  const { text } = operation.operand;
+  return /['"\\]|[<>]\(/.test(text) && /[$<>]\(|`/.test(text)
+    ? [
+        { kind: "opaque", reason: `'${text.slice(0, 40)}' may be run: the quotes around it do not count` },
+        { kind: "script", text: `: ${text}`, shell: "bash" },
+      ]
+    : [];
+}
+
+/** `$(( ${x/$(case a in a) y;; esac)} ))`: bash counts the brackets, and takes what does not come out even for commands. */
+function lopsided(written: string): Inner[] {
+  let depth = 0;
+  for (const bracket of written.replaceAll(/'[^']*'|"(?:\\.|[^"\\])*"|\\./gs, "").match(/[()]/g) ?? [])
+    if ((depth += bracket === "(" ? 1 : -1) < 0) break;
+  if (depth === 0) return [];
+  return [{ kind: "opaque", reason: `'${written.slice(0, 40)}' may be arithmetic or commands` }];
+}
+
+function hiddenBy(node: SyntaxNode, text: string): Inner[] {
+  const spans = unquotedSpans(node).filter(({ pos, end, why }) => {
+    const body = text.slice(pos, end);
+    return (why !== undefined || /['"]/.test(body)) && /\$\(|`/.test(body);
+  });
+  if (spans.length === 0) return [];
+  const known = knownEnds(node);
+  const hidden = spans.flatMap((span) => hiddenIn(span, text, known));
+  return node.type === "HereDocBody" ? [...hidden, ...twiceQuoted(text, known)] : hidden;
+}
+
+/** `` `x \"a\"` ``: in a here-document dash takes the backslashes away, bash leaves them. */
+function twiceQuoted(text: string, known: ReadonlyMap<number, number>): Inner[] {
+  return [...known].flatMap(([start, end]): Inner[] => {
+    const written = text.slice(start, end);
+    if (!written.startsWith("`") || !written.includes('\\"')) return [];
+    return [
+      { kind: "opaque", reason: `'${written.slice(0, 40)}' has other words in another shell` },
+      { kind: "script", text: `: ${written.replaceAll('\\"', '"')}`, shell: "sh" },
+    ];
+  });
+}
+
+function unquotedSpans(node: SyntaxNode): readonly Span[] {
+  switch (node.type) {
+    case "HereDocBody":
+      return node.parts === undefined ? [] : [node];
+    case "ParameterExpansion":
+      return [node.index, node.operation?.type === "Slice" ? node.operation : undefined].filter(
+        (span) => span !== undefined,
+      );
+    case "Assignment":
+      return [
+        ...(node.index === undefined ? [] : [node.index]),
+        // `a=($(x))y`: the parser takes all of it for one word without parts.
+        ...(node.value.type === "Word" && node.value.text.startsWith("(")
+          ? [{ pos: node.value.pos, end: node.value.end, why: "something stands behind the list of values" }]
+          : []),
+      ];
+    case "ArithmeticFor":
+      return [{ pos: node.pos, end: node.body.pos }];
+    case "ArithmeticExpansion":
+    case "ArithmeticCommand":
+      return [node];
+    default:
+      return [];
+  }
+}
+
+function hiddenIn(
+  { pos, end, why = "quotes do not quote there" }: Span,
+  text: string,
+  known: ReadonlyMap<number, number>,
+): Inner[] {
+  const starts = hiddenStarts(text, pos, end, known);
+  const [first] = starts;
+  if (first === undefined) return [];
+  const shown = text.slice(first, Math.min(end, first + 40)).split("\n")[0] ?? "";
+  const scripts = starts
+    .slice(0, MOST_READ)
+    .map((start): Inner => ({ kind: "script", text: substitutionAt(text.slice(start, end)), shell: "sh" }));
+  return [{ kind: "opaque", reason: `'${shown}' may be run: ${why}` }, ...scripts];
+}
+
+/** `: $(x)`, without what stands behind the substitution; all of it where that has no end. */
+function substitutionAt(text: string): string {
+  const nodes: SyntaxNode[] = [parse(`: ${text}`)];
+  for (let one = nodes.pop(); one !== undefined; one = nodes.pop()) {
+    if (one.type === "CommandExpansion" && one.pos === 2) return `: ${one.text}`;
+    forEachChild(one, (child) => void nodes.push(child));
+  }
+  return `: ${text}`;
+}
+
+/** Where the substitutions that the parser saw end, by their beginnings. */
+function knownEnds(node: SyntaxNode): ReadonlyMap<number, number> {
+  const ends = new Map<number, number>();
+  const nodes: SyntaxNode[] = [node];
+  for (let one = nodes.pop(); one !== undefined; one = nodes.pop()) {
+    if (SUBSTITUTIONS.has(one.type)) ends.set(one.pos, one.end);
+    // Arithmetic is looked at by itself; this one begins with `$(` too.
+    else if (one.type === "ArithmeticExpansion") ends.set(one.pos, one === node ? one.pos + 3 : one.end);
+    if (!ends.has(one.pos) || one === node) forEachChild(one, (child) => void nodes.push(child));
+  }
+  return ends;
+}
+
+function hiddenStarts(text: string, from: number, to: number, known: ReadonlyMap<number, number>): number[] {
+  const starts: number[] = [];
+  for (let at = from; at < to; at += 1) {
+    const char = text[at];
+    if (char === "\\") at += 1;
+    else if (char === "`" || (char === "$" && text[at + 1] === "(")) {
+      const end = known.get(at);
+      if (end === undefined) starts.push(at);
+      at = end === undefined ? at : end - 1;
+    }
+  }
+  return starts;
+}

@@ -1,0 +1,84 @@
+import type { ParameterExpansionPart, ProcessSubstitutionPart, SyntaxNode } from "unbash";
+import type { CommandCollector } from "./collect.ts";
+import { isOddDelimiter } from "./dash.ts";
+import { hiddenSubstitutions } from "./hidden.ts";
+import type { Inner } from "./inner.ts";
+import { readWord } from "./read-word.ts";
+import { evaluatedTest } from "./unwrap-builtins.ts";
+
+/** `${x@P}`, `${a[1]@P}` */
+const PROMPTED = /^\$\{.*@P\}$/s;
+
+/** More than the line ends that somebody puts beside one. */
+const NEAR = 64;
+
+/**
+ * `<(x)#y`, where a comment begins to the parser, and `<(x)\<newline>y`, which is two words to it. `--x=<(y)` is one that
+ * `wordsOf` puts together.
+ */
+function isPartOfWord({ pos, end }: ProcessSubstitutionPart, text: string): boolean {
+  const before = text.slice(Math.max(0, pos - NEAR), pos);
+  const behind = text.slice(end, end + NEAR);
+  return /[^\s;&|(<>=](\\\n)*$/.test(before) || /^(\\\n)*#|^(\\\n)+[^\s;&|()<>]/.test(behind);
+}
+
+/**
+ * What shells run at this node although it is no command in the grammar, to be read in its place. What cannot be read is
+ * told to the collector, and so is what a variable gets or arithmetic takes.
+ *
+ * @param text the text that offsets of the node are about.
+ */
+export function overlooked(node: SyntaxNode, text: string, collector: CommandCollector): readonly Inner[] {
+  const { setters } = collector;
+  const written = (): string => text.slice(node.pos, node.end);
+  switch (node.type) {
+    case "For":
+    case "Select":
+      setters.addLoop(
+        node.name.value,
+        (node.wordlist ?? []).flatMap((word) => readWord(word)),
+      );
+      return [];
+    case "Function":
+      setters.addFunction();
+      return [];
+    case "TestCommand":
+      setters.addTest(written());
+      return evaluatedTest(written());
+    case "ParameterExpansion":
+      noteParameter(node, collector);
+      break;
+    case "ArithmeticExpansion":
+    case "ArithmeticCommand":
+    case "ArithmeticFor":
+      setters.addArithmetic(written());
+      break;
+    case "Coproc":
+      // `coproc a=($(('$(x)'))) y`: the parser takes the list for plain words.
+      if (/=\(/.test(written()))
+        collector.addOpaque(written(), "What the lists of values of a coproc run is not read here");
+      return [];
+    case "ProcessSubstitution":
+      if (isPartOfWord(node, text))
+        collector.addOpaque(node.text, `What stands beside '${node.text}' is part of the same word`);
+      return [];
+    case "HereDoc":
+      if (isOddDelimiter(node.delimiter?.text ?? ""))
+        collector.addOpaque(
+          written(),
+          `Where the here-document '${node.delimiter?.text ?? ""}' ends is not the same to every shell`,
+        );
+      return [];
+    default:
+  }
+  return hiddenSubstitutions(node, text);
+}
+
+function noteParameter(node: ParameterExpansionPart, collector: CommandCollector): void {
+  const { operation } = node;
+  if (PROMPTED.test(node.text.replaceAll("\\\n", "")))
+    collector.addOpaque(node.text, `What '${node.text}' holds is run as a prompt would be`);
+  if (operation?.type === "Default" && operation.operator.endsWith("="))
+    collector.setters.addLoop(node.parameter, readWord(operation.operand));
+  if (operation?.type === "Slice" || node.index !== undefined) collector.setters.addArithmetic(node.text);
+}
