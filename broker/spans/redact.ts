@@ -6,7 +6,8 @@
 import { createHash } from "node:crypto";
 import type { DecisionRule } from "../../schemas/generated/types.ts";
 import { isSecretName, TOKEN_KINDS } from "./secret-kinds.ts";
-import { RULES } from "./secret-rules.ts";
+import { commandRulesFor } from "./secret-commands.ts";
+import { RULES, type SecretRule } from "./secret-rules.ts";
 
 const MAX_TEXT = 64 * 1024;
 
@@ -47,14 +48,16 @@ export function redact(text: string, place: string, known: KnownSecrets = NO_SEC
     redacted.push({ kind: "cut", place });
   }
   if (LONG_RUN.test(rest)) rest = rest.replace(TOKENS, (token) => replaced(kindOf(token)));
-  for (const { kind, hint, pattern, isInnocent } of RULES) {
-    if (!hint.test(rest)) continue;
+  const apply = ({ kind, pattern, isInnocent }: Omit<SecretRule, "hint">): void => {
     rest = rest.replace(pattern, (match, kept: string) => {
       const value = match.slice(kept.length);
       if (value.includes("[redacted:") || isInnocent?.(value, kept) === true) return match;
       return `${kept}${quoteOf(value)}${replaced(kind)}${endQuoteOf(value)}`;
     });
-  }
+  };
+  // Before the names: `--secret dbPassword V` is the secret of a program that is known.
+  for (const rule of commandRulesFor(rest)) apply(rule);
+  for (const rule of RULES) if (rule.hint.test(rest)) apply(rule);
   return { text: rest, redacted };
 }
 

@@ -67,6 +67,7 @@ export const TOKEN_KINDS: readonly TokenKind[] = [
 /** Words that say it wherever a name ends with them: `authToken`, `DB_PASSWORD`. */
 const LONG_WORDS =
   "passwords?|passwd|passphrase|passcode|secrets?|tokens?|credentials?|" +
+  "sshpass|rediscli_auth|bw_session|(?:gh|github|gitlab|ado|azure_devops_ext|bitbucket|npm)_pat|" +
   "(?:api|access|secret|private|signing|encryption|master|account|auth|license|deploy|service|client|storage|shared)[_-]?keys?";
 
 /** Words that say it only behind a mark: `DB_PASS`, and not `bypass`. */

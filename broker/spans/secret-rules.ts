@@ -1,5 +1,6 @@
 /** Credentials that only their surroundings tell: a name, a header, the option of a program. */
 import { SECRET_NAME } from "./secret-kinds.ts";
+import { isReference, looksMadeUp, standsForAnother, VALUE } from "./secret-values.ts";
 
 /** The first group of a pattern is what stays before the secret. */
 export type SecretRule = {
@@ -11,9 +12,6 @@ export type SecretRule = {
   readonly isInnocent?: (value: string, kept: string) => boolean;
 };
 
-/** A quoted value goes to its quote, so that one with spaces is no half secret; a bare one to where a shell ends it. */
-const VALUE = "(?:\"[^\"]{1,4096}\"?|'[^']{1,4096}'?|[^\\s'\";&|)]{1,4096})";
-
 const BEFORE_NAME = "(?:^|[\\s'\";&|(?{,=:\\[])";
 
 /** In JSON that stands in a quoted word. */
@@ -21,7 +19,7 @@ const SLASHES = "\\\\{0,2}";
 
 /** Options that take no value: the word behind them is another one. */
 const NO_VALUE =
-  /--?(?:ask|no|prompt|show|use|force|reset|change|generate|save|remember|skip)-[a-z-]{1,40}\s+$/i;
+  /--?(?:with|ask|no|prompt|show|use|force|reset|change|generate|save|remember|skip)-[a-z-]{1,40}\s+$/i;
 
 /** Names of what lies elsewhere. */
 const ELSEWHERE = /existing[_-]?secret\W*$/i;
@@ -29,33 +27,12 @@ const ELSEWHERE = /existing[_-]?secret\W*$/i;
 /** Names that hold a folder or a result when they stand alone, and before `=` or as an option a password. */
 const MAYBE_INNOCENT = /(?:^|[^A-Za-z0-9_.-])(?:pwd|oldpwd|pw)\W*$|(?:^|[^A-Za-z0-9_.-])pass['"]?\s*:\s*$/i;
 
-const CONSTANT =
-  /^(?:\d{1,7}|true|false|yes|no|on|off|null|nil|none|undefined|string|str|required|optional|inherit|bearer|basic|id=\S*|type=\S*|src=\S*|env=\S*)$/i;
-
-/** `/etc/x`, `./x`, `~/x`, `@x`, `cert.pem`: a place where a secret lies, and not the secret. */
-const PLACE =
-  /^(?:(?:~|\.{1,2})\/|\/(?:etc|run|var|home|root|tmp|usr|opt|mnt|dev|proc|srv|secrets|workspace|app)\/|file:\/\/|@)|\.(?:pem|key|crt|cer|p12|pfx|asc|gpg|pub|json|ya?ml|txt)$/i;
-
-/** `$TOKEN`, `${TOKEN}`, `$(pass show x)`, `{{ token }}`, `<token>`, `%TOKEN%`, `***`: what will be there, and is not yet. */
-function isReference(value: string): boolean {
-  if (value.startsWith("'")) return isPlaceholder(value.slice(1));
-  const bare = value.replace(/^\\{0,2}"/, "");
-  return /^(?:\$[A-Za-z_{(]|`)/.test(bare) || isPlaceholder(bare);
-}
-
-function isPlaceholder(value: string): boolean {
-  return /^(?:\.[A-Za-z_][\w.]*[}\])]*$|\{\{|<[A-Za-z]|%[A-Za-z_]+%|\*{3}|\.{3}|x{4,}['"]?$|\[redacted:)/i.test(
-    value,
-  );
-}
-
 function isNoSecret(value: string, kept: string): boolean {
-  const bare = value.replace(/^\\{0,2}["']/, "").replace(/\\{0,2}["']?[}\],]*$/, "");
   const isNamed = MAYBE_INNOCENT.test(kept) || NO_VALUE.test(kept) || ELSEWHERE.test(kept);
-  return isNamed || isReference(value) || CONSTANT.test(bare) || PLACE.test(bare);
+  return isNamed || standsForAnother(value);
 }
 
-const NAMED = /pass|pw|secret|token|credential|key/i;
+const NAMED = /pass|pw|secret|token|credential|key|_auth|_session|_pat/i;
 
 export const RULES: readonly SecretRule[] = [
   {
@@ -78,6 +55,14 @@ export const RULES: readonly SecretRule[] = [
     isInnocent: isReference,
   },
   {
+    kind: "authorization",
+    hint: /authorization/i,
+    // Without a scheme the whole value is it.
+    pattern:
+      /(\b(?:proxy-)?authorization\s{0,8}:\s{0,8})(?!['"\s]|(?:bearer|basic|token|bot|apikey|digest|negotiate|aws4-hmac-sha256)\s)[^\s'"]{6,8192}/gi,
+    isInnocent: isReference,
+  },
+  {
     kind: "cookie",
     hint: /cookie:/i,
     pattern: /(\b(?:set-)?cookie:\s{0,8})[^\s'"][^'"\n]{0,8192}/gi,
@@ -92,8 +77,10 @@ export const RULES: readonly SecretRule[] = [
   {
     kind: "url-password",
     hint: /https?:\/\//i,
-    // `https://TOKEN@host`: a user of that length is none.
-    pattern: /(\bhttps?:\/\/)[A-Za-z0-9_-]{30,255}(?=@)/gi,
+    // `https://TOKEN@host`, `https://TOKEN:x-oauth-basic@host`: no user is called so.
+    pattern:
+      /(\bhttps?:\/\/)[A-Za-z0-9_.~%+-]{12,255}(?=(?::(?:x-oauth-basic|\[redacted:url-password\])?)?@)/gi,
+    isInnocent: (value) => !looksMadeUp(value),
   },
   {
     kind: "named-secret",
@@ -107,7 +94,7 @@ export const RULES: readonly SecretRule[] = [
   {
     kind: "named-secret",
     hint: NAMED,
-    pattern: new RegExp(`((?:^|\\s)--?${SECRET_NAME}\\s{1,8})(?!-)${VALUE}`, "gi"),
+    pattern: new RegExp(`((?:^|\\s)--?${SECRET_NAME}\\s{1,8})(?![-<>|&])${VALUE}`, "gi"),
     isInnocent: isNoSecret,
   },
   {
