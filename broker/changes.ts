@@ -23,7 +23,7 @@ export async function changesOf(job: Job, world: World, ran: Ran): Promise<FsDif
     if (!patience.aborted) throw error;
     return UNLISTED;
   });
-  return holdsChanges(job) ? changes : { ...changes, held: false };
+  return withStrays(holdsChanges(job) ? changes : { ...changes, held: false }, await world.strays());
 }
 
 function withStrays(changes: FsDiff, { paths, count }: Strayed): FsDiff {

@@ -2,12 +2,18 @@ import type { CheckReply, CheckRequest } from "../schemas/generated/types.ts";
 import type { Broker } from "./broker.ts";
 import { withoutWorldVariables } from "./environment.ts";
 import { groundOf, judge } from "./judge.ts";
+import type { Asker } from "./projects.ts";
 import type { Refusal } from "./refusal.ts";
 import { placeOf } from "./request.ts";
 
 /** The verdict on a command, and why. Runs nothing, charges nothing, records nothing. */
-export function check(broker: Broker, agent: string, request: CheckRequest): CheckReply | Refusal {
-  const place = placeOf(broker, request.cwd);
+export function check(
+  broker: Broker,
+  agent: string,
+  request: CheckRequest,
+  asker: Asker = "agent",
+): CheckReply | Refusal {
+  const place = placeOf(broker, request.cwd, asker);
   if ("code" in place) return place;
   const ground = groundOf(broker, agent, place, request.profile);
   if ("code" in ground) return ground;

@@ -23,6 +23,8 @@ export type Programs = ReadonlyMap<string, Program | null>;
 export type Judged = {
   readonly decision: Decision;
   readonly programs: Programs;
+  /** Whose repository a folder belongs to was asked: another command may change that at any moment. */
+  readonly restsOnFolders: boolean;
 };
 
 type Kept = Judged & { readonly at: number };
@@ -45,7 +47,7 @@ export class Decisions {
       at: performance.now(),
     };
     this.#kept.delete(key);
-    if (!restsOnFiles(kept.decision)) this.#kept.set(key, kept);
+    if (!kept.restsOnFolders && !restsOnFiles(kept.decision)) this.#kept.set(key, kept);
     if (this.#kept.size > MAX_KEPT) this.#forgetOldest();
     return kept.decision;
   }

@@ -51,12 +51,12 @@ export class BaseEnvironments {
     return this.#host["PATH"] ?? DEFAULT_PATH;
   }
 
-  /** `policy` is the hash of what holds, `passed` the variables that it passes. */
-  of(policy: string, passed: () => readonly string[] | undefined): BaseEnvironment {
+  /** `policy` is the hash of what holds, `passed` the variables that it passes, `added` those that its worlds add. */
+  of(policy: string, passed: () => readonly string[] | undefined, added: () => Variables): BaseEnvironment {
     const known = this.#made.get(policy);
     if (known !== undefined) return known;
     if (this.#made.size >= MAX_MADE) this.#made.clear();
-    const variables = baseVariables(this.#host, passed());
+    const variables = { ...baseVariables(this.#host, passed()), ...added() };
     const made = { variables, hash: environmentHash(variables), secrets: secretsIn(variables) };
     this.#made.set(policy, made);
     return made;

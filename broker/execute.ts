@@ -2,8 +2,8 @@
  * The journey of a command, step by step. Each step has its own file; each returns what the next one needs, or a
  * refusal that ends the journey. Nothing throws on the way but a bug.
  */
-import type { ExecuteRequest } from "../schemas/generated/types.ts";
-import type { CommandRun, WorldViolation } from "../world/backend.ts";
+import type { ExecuteRequest, FsDiff } from "../schemas/generated/types.ts";
+import type { CommandRun, World, WorldViolation } from "../world/backend.ts";
 import { approved, mustAsk } from "./approve.ts";
 import { borrowWorld } from "./borrow-world.ts";
 import type { Broker } from "./broker.ts";
@@ -11,6 +11,7 @@ import { type Admission, admit } from "./budgets/admit.ts";
 import { recordShortage } from "./budgets/record-shortage.ts";
 import { cannotRecord } from "./cannot-record.ts";
 import { changesOf } from "./changes.ts";
+import { withoutBroughtCode } from "./git-brought.ts";
 import { commandEnvironment } from "./environment.ts";
 import { jobGate } from "./exec-gate/job-gate.ts";
 import { holdsChanges, isIsolated, type Job, scopesOfJob, secretsOfJob } from "./job.ts";
@@ -18,8 +19,10 @@ import { autoApply } from "./held/auto-apply.ts";
 import { lookFirst } from "./held/first-look.ts";
 import { heldHint } from "./held/hint.ts";
 import type { CommandNetwork } from "./network/command-network.ts";
+import { Notices } from "./notices.ts";
 import type { Outcome } from "./outcome.ts";
 import { prepareJob } from "./prepare-job.ts";
+import { type How, IN_WORLD } from "./request.ts";
 import { ProgramRecorder } from "./programs/program-recorder.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 import { refuseByDecision } from "./refuse-by-decision.ts";
@@ -44,8 +47,9 @@ export async function execute(
   agent: string,
   request: ExecuteRequest,
   signal: AbortSignal,
+  how: How = IN_WORLD,
 ): Promise<Outcome> {
-  const outcome = broker.activity.during(() => journey(broker, agent, request, signal));
+  const outcome = broker.activity.during(() => journey(broker, agent, request, signal, how));
   return outcome === undefined ? refused(stopping()) : await outcome;
 }
 
@@ -54,14 +58,15 @@ async function journey(
   agent: string,
   request: ExecuteRequest,
   signal: AbortSignal,
+  how: How,
 ): Promise<Outcome> {
-  const job = prepareJob(broker, agent, request);
+  const job = prepareJob(broker, agent, request, how);
   if ("code" in job) return refused(job);
   const { idempotency: identity, effective } = job;
   if (identity === undefined) return await proceed(broker, job, signal);
   const call = { identity, agent, policy: effective.hash };
   const outcome = await broker.idempotency.once(call, () => proceed(broker, job, signal));
-  return outcome ?? (await journey(broker, agent, request, signal));
+  return outcome ?? (await journey(broker, agent, request, signal, how));
 }
 
 /** From a job to its end. */
@@ -106,7 +111,14 @@ async function runAndRecord(
 ): Promise<Outcome> {
   const { world } = lease;
   const started = { ...startedSpan(job, world), ...admission.fields };
-  const gate = jobGate(broker, job, started, signal);
+  const maxOutputBytes = job.request.max_output_bytes ?? 1024 * 1024;
+  const room = broker.outputRoom.share(2 * maxOutputBytes);
+  const notices = new Notices(job.span);
+  const write = (span: SpanRecord): void => {
+    broker.trace.event(span);
+    notices.take(span);
+  };
+  const gate = jobGate(broker, job, { started, write, signal });
   let held = false;
   if (!isIsolated(job)) broker.dirtyFiles.began(job.place.project);
   try {
@@ -114,7 +126,7 @@ async function runAndRecord(
     if (unrecorded !== undefined) return refused(unrecorded);
     for (const span of [...warningSpans(job, started), ...builtinSpans(job, started)])
       broker.trace.event(span);
-    const violations = new Violations((one) => broker.trace.event(violationSpan(job, started, one)));
+    const violations = new Violations((one) => write(violationSpan(job, started, one)));
     const onViolation = (violation: WorldViolation): void => violations.add(violation);
     let network: CommandNetwork | undefined;
     const onRun = (run: CommandRun): void => {
@@ -126,29 +138,43 @@ async function runAndRecord(
       known: secretsOfJob(job),
     });
     const telemetry = new TelemetryRecorder(world, secretsOfJob(job));
+    const outputs = { maxOutputBytes, room };
     const tellers = { onPrograms: programs.add, onTelemetry: telemetry.onTelemetry };
-    const order = { ...runRequest(job, admission), gate: gate.programs, onViolation, onRun, ...tellers };
+    const order = {
+      ...runRequest(job, admission),
+      gate: gate.programs,
+      onViolation,
+      onRun,
+      ...tellers,
+      ...outputs,
+    };
+    const since = Date.now();
     const ran = await runInWorld(world, order, signal);
     await programs.finish(ran.run, job.request.background === "keep");
     await network?.settled();
     const cut = ran.timedOut ? admission.cut : undefined;
     if (cut !== undefined) onViolation(cut);
-    violations.finish();
     // Until it is known that nothing changed, what may be in the overlay is kept.
     held = holdsChanges(job);
-    const listed = await changesOf(job, world, ran);
+    const all = { changes: await changesOf(job, world, ran), since, tell: onViolation };
+    const listed = await withoutBrought(broker, job, world, all);
+    violations.finish();
     const auto = listed.held ? await autoApply(broker, job, world, started, ran) : undefined;
     const changes = auto === undefined ? listed : { ...listed, held: auto.held };
     // What was applied by itself can be taken back from its layers.
     held = listed.held;
     const hint = heldHint(job.span, job.effective, changes, auto, broker.backend.held !== null);
-    const outcome = replyOf(job, world, { ran, changes, hint, cutShort: cut?.message, network });
+    notices.takeChanges(changes);
+    const result = { ran, changes, notices: notices.list(), hint, cutShort: cut?.message, network };
+    const outcome = replyOf(job, world, result);
+    if (outcome.kind === "refused") room.release();
     const told = { ran, outcome, changes, network, programs, telemetry, violations: violations.told };
     broker.trace.close(completedSpan(started, job, told));
     if (listed.held && auto === undefined) lookFirst(broker, job, world);
     broker.outputSamples.keepLater(job.span, ran, job.request.env, secretsOfJob(job));
-    return outcome;
+    return outcome.kind === "ran" ? { ...outcome, sent: room.release } : outcome;
   } catch (error) {
+    room.release();
     broker.trace.closeFailed(started, error);
     throw error;
   } finally {
@@ -156,6 +182,20 @@ async function runAndRecord(
     if (!isIsolated(job)) broker.dirtyFiles.ended(job.place.project);
     lease.release(held);
   }
+}
+
+/** Held changes are somebody's to look at, and no git reads them before. */
+async function withoutBrought(
+  broker: Broker,
+  job: Job,
+  world: World,
+  { changes, since, tell }: { changes: FsDiff; since: number; tell: (violation: WorldViolation) => void },
+): Promise<FsDiff> {
+  // Who lets commands write git's own settings says the same of those below.
+  if (isIsolated(job) || !world.spec.files.seal.some((path) => path.endsWith(".git/config"))) return changes;
+  const { uid } = broker.projectRules();
+  const takeOut = (path: string): string => world.takeOut(path);
+  return withoutBroughtCode(changes, { project: job.place.project, since, uid, takeOut, tell });
 }
 
 /** Without its line on record no command begins. */
@@ -175,7 +215,10 @@ function refuseByScopes({ scopes }: Job): Refusal | undefined {
   return scopes !== null && "code" in scopes ? scopes : undefined;
 }
 
-function runRequest(job: Job, { timeoutMs }: Admission): Omit<RunRequest, "onViolation" | "gate"> {
+function runRequest(
+  job: Job,
+  { timeoutMs }: Admission,
+): Omit<RunRequest, "onViolation" | "gate" | "maxOutputBytes" | "room"> {
   const { request } = job;
   return {
     argv: job.argv,
@@ -185,7 +228,6 @@ function runRequest(job: Job, { timeoutMs }: Admission): Omit<RunRequest, "onVio
     stdin: request.stdin_b64 === undefined ? undefined : Buffer.from(request.stdin_b64, "base64"),
     background: request.background ?? "kill",
     timeoutMs,
-    maxOutputBytes: request.max_output_bytes ?? 1024 * 1024,
   };
 }
 

@@ -4,18 +4,20 @@ import type { PolicyDocument } from "../schemas/generated/types.ts";
 import type { FileScope } from "../world/backend.ts";
 import { fileLists } from "./file-lists.ts";
 
-/** The lists of a policy as absolute paths, each in its place. */
+/** The lists of a policy as absolute paths, each in its place. What begins with `**` in a deny list holds in every tree. */
 export function fileScope(document: PolicyDocument, project: string, home: string): FileScope {
   const files = fileLists(document);
   const paths = (list: readonly string[]): readonly string[] =>
     list.map((path) => plain(absolute(path, project, home, (folder) => folder)));
-  const patterns = (list: readonly string[]): readonly string[] => pathPatterns(list, project, home);
+  const patterns = (list: readonly string[]): readonly string[] =>
+    list.map((path) => (path.startsWith("**/") ? `/${path}` : absolute(path, project, home, literalPattern)));
   return {
     read: paths(files.read),
     denyRead: patterns(files.deny_read),
     write: paths(files.write),
     denyWrite: patterns(files.deny_write),
     seal: patterns(files.sealed),
+    scratch: paths(files.scratch),
   };
 }
 

@@ -149,7 +149,7 @@ function isGitFolder(path: string, uid: number): boolean {
 }
 
 /** The folder that would be the project: what holds the `.git`, and a bare repository itself. */
-function aboveGit(folder: string): string {
+export function aboveGit(folder: string): string {
   const at = `${folder}/`.indexOf("/.git/");
   return at === -1 ? folder : folder.slice(0, at) || "/";
 }

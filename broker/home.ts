@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { chmodSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { realPlace } from "./real-place.ts";
 
 /** `sun_path` is 108 bytes with its NUL (unix(7)); Node cuts longer ones without a word. */
 const MAX_SOCKET_PATH = 107;
@@ -40,14 +41,17 @@ export type Home = {
 };
 
 /**
- * The layout below `root`. `overlay` is where upper and work folders go when it is not below `root`
- * (a privileged broker keeps them in `/var/lib`). Throws {@link HomeRefused} when a socket path would be too long.
+ * The layout below `asked`. `askedOverlay` is where upper and work folders go when it is not below that (a privileged broker
+ * keeps them in `/var/lib`). Both are followed to where they lead: worlds mount what lies there, and follow no link. Throws
+ * {@link HomeRefused} when a socket path would be too long.
  */
-export function homeLayout(root: string, overlay: string | undefined): Home {
+export function homeLayout(asked: string, askedOverlay: string | undefined): Home {
+  const root = realPlace(asked);
+  const overlay = askedOverlay === undefined ? undefined : realPlace(askedOverlay);
   const longest = join(root, LONGEST_SOCKET);
   if (Buffer.byteLength(longest) > MAX_SOCKET_PATH) {
     throw new HomeRefused(
-      `Cannot use '${root}' as SUBSTRATE_HOME: the socket path '${longest}' has ${Buffer.byteLength(longest)} bytes and the kernel takes ${MAX_SOCKET_PATH}. Choose a shorter folder`,
+      `Cannot use '${asked}' as SUBSTRATE_HOME: the socket path '${longest}' has ${Buffer.byteLength(longest)} bytes and the kernel takes ${MAX_SOCKET_PATH}. Choose a shorter folder`,
     );
   }
   return {

@@ -1,9 +1,14 @@
 /** Reads the command and decides, with every policy that holds. Nothing is run, charged or recorded here. */
+import { join } from "node:path";
 import type { CheckRequest, ExecuteRequest } from "../schemas/generated/types.ts";
-import { assignedPolicy } from "./assignment.ts";
+import { assignedPolicy, touchedPolicies } from "./assignment.ts";
 import type { Broker } from "./broker.ts";
 import type { Judged } from "./decisions.ts";
+import { fileScope } from "./file-scope.ts";
+import type { BaseEnvironment } from "./environment.ts";
+import { isForeignGit } from "./foreign-git.ts";
 import type { Job } from "./job.ts";
+import type { Listed } from "./listed.ts";
 import {
   type Decision,
   decideAll,
@@ -15,8 +20,9 @@ import {
   withVariables,
 } from "./policy/index.ts";
 import type { Effective } from "./policies.ts";
-import { folderOf, isWithin, type Place } from "./projects.ts";
+import { folderOf, isWithin, NO_PROJECT, type Place } from "./projects.ts";
 import type { Refusal } from "./refusal.ts";
+import { socketVariables } from "./shared-sockets.ts";
 import { leadsElsewhere } from "./stray-paths.ts";
 import type { Site } from "./world-spec.ts";
 
@@ -31,12 +37,31 @@ export function groundOf(
 ): Ground | Refusal {
   const folder = broker.profiles.of(place);
   if ("code" in folder) return folder;
-  const assigned = assignedPolicy(broker.config(), agent, folderOf(place), broker.around.home);
-  const effective = broker.policies.effective(assigned, profile ?? folder.name);
+  const config = broker.config();
+  const listed = broker.listed.of(config);
+  const assigned = assignedPolicy(config, listed, agent, folderOf(place));
+  const chosen = broker.policies.effective(assigned, profile === undefined ? folder.names : [profile]);
+  if ("code" in chosen) return chosen;
+  const effective = narrowedByFolders(broker, listed, place, chosen);
   if ("code" in effective) return effective;
   const { project, identity } = place;
   const git = broker.gitFolders.of(project, broker.projectRules);
-  return { effective, site: { project, identity, profiles: folder.files, git } };
+  const { home } = broker.around;
+  const gitFolder = git?.folder?.path ?? join(project, ".git");
+  const gitNamed = broker.gitNamed.of({ project, folder: gitFolder, home, uid: broker.projectRules().uid });
+  return { effective, site: { project, identity, profiles: folder.files, git, gitNamed } };
+}
+
+/** What a program writes that starts on the host no policy bounds: only the place where it stands has one. */
+function narrowedByFolders(
+  { policies, around }: Broker,
+  listed: Listed,
+  { project }: Place,
+  chosen: Effective,
+): Effective | Refusal {
+  if (listed.policies.length === 0 || project === NO_PROJECT) return chosen;
+  const { write } = fileScope(chosen.policies[0].document, project, around.home);
+  return policies.narrowedBy(chosen, touchedPolicies(listed, project, write));
 }
 
 /**
@@ -66,8 +91,25 @@ function narrowedAsBefore(
   { project }: Place,
   before: Effective,
 ): Effective | undefined {
-  const assigned = assignedPolicy(broker.config(), agent, project, broker.around.home);
+  const config = broker.config();
+  const assigned = assignedPolicy(config, broker.listed.of(config), agent, project);
   return broker.policies.narrowedAsBefore(assigned, before);
+}
+
+/** What every command starts with under these policies; with two, only what both pass in. */
+export function baseEnvironment(broker: Broker, { hash, policies }: Effective): BaseEnvironment {
+  return broker.environments.of(
+    hash,
+    () => passedVariables(policies),
+    () => socketVariables(policies, broker.around.agents),
+  );
+}
+
+function passedVariables(policies: Effective["policies"]): readonly string[] | undefined {
+  const lists = policies.flatMap((policy) => policy.document.world?.env ?? []);
+  const named = policies.filter((policy) => policy.document.world?.env !== undefined).length;
+  if (named === 0) return undefined;
+  return [...new Set(lists)].filter((name) => lists.filter((other) => other === name).length === named);
 }
 
 /** The variables of a request count: they can load code into whatever runs, and move the home folder. */
@@ -103,8 +145,19 @@ export function judge(
     };
     const leaves = (written: string): boolean => isForTheWorld(broker, place, written);
     const read = readCommand(request);
-    const wheres = wheresOf(place, broker.around.home, env, { resolve, leaves });
-    return { decision: decideAll(effective.policies, withVariables(read, env), wheres), programs };
+    let restsOnFolders = false;
+    const isForeign = (folder: string): boolean => {
+      restsOnFolders = true;
+      return isForeignGit(folder, place, broker.projectRules, broker.gitFolders);
+    };
+    const given = baseEnvironment(broker, effective).variables;
+    const files = { resolve, leaves, given, isForeignGit: isForeign };
+    const wheres = wheresOf(place, broker.around.home, env, files);
+    return {
+      decision: decideAll(effective.policies, withVariables(read, env), wheres),
+      programs,
+      restsOnFolders,
+    };
   };
   return broker.decisions.of(question, decide, find);
 }
@@ -131,7 +184,10 @@ export function startPlaces(broker: Broker, job: Job): readonly [Where, ...Where
   const { env = {} } = request;
   const path = env["PATH"] ?? environment.variables["PATH"] ?? broker.environments.path;
   const resolve = (program: string): Program | null => broker.programs.find(program, path, place.cwd);
-  return wheresOf(place, broker.around.home, env, { resolve, leaves: () => true });
+  const isForeign = (folder: string): boolean =>
+    isForeignGit(folder, place, broker.projectRules, broker.gitFolders);
+  const files = { resolve, leaves: () => true, given: environment.variables, isForeignGit: isForeign };
+  return wheresOf(place, broker.around.home, env, files);
 }
 
 /** In the other home a policy's `$HOME` is another folder than the world's: that reading says nothing about files. */
@@ -139,7 +195,7 @@ function wheresOf(
   { project, cwd }: Place,
   home: string,
   env: Readonly<Record<string, string>>,
-  files: Required<Pick<Where, "resolve" | "leaves">>,
+  files: Required<Pick<Where, "resolve" | "leaves" | "given" | "isForeignGit">>,
 ): readonly [Where, ...Where[]] {
   const usual = { project, cwd, home, ...files };
   const moved = env["HOME"];

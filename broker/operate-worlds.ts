@@ -14,7 +14,7 @@ import { followPolicies, type Ground, groundOf } from "./judge.ts";
 import { leaseWorld } from "./lease-world.ts";
 import type { Effective } from "./policies.ts";
 import { type Refusal, refusal } from "./refusal.ts";
-import { placeOf } from "./request.ts";
+import { placeOfWorld } from "./request.ts";
 import type { Session } from "./sessions.ts";
 import type { Lease } from "./worlds.ts";
 
@@ -73,7 +73,7 @@ export function spotOf(
   request: Pick<WorldWarmRequest, "agent_id" | "cwd" | "profile">,
 ): Spot | Refusal {
   const agent = request.agent_id ?? OPERATOR;
-  const place = placeOf(broker, request.cwd);
+  const place = placeOfWorld(broker, request.cwd, "person");
   if ("code" in place) return place;
   const ground = groundOf(broker, agent, place, request.profile);
   if ("code" in ground) return ground;

@@ -7,7 +7,7 @@ import type { NetEntry } from "./network/entries.ts";
 import { type CompiledPolicy, loadPolicy, type PolicyMemory, type PolicyProblem } from "./policy/index.ts";
 import { quoted, type Refusal, refusal } from "./refusal.ts";
 
-/** What holds for one command: the assigned policy, and perhaps one that narrows it. */
+/** Policies in force for one command: the assigned policy, and the policies that narrow it. */
 export type Effective = {
   readonly policies: readonly [CompiledPolicy, ...CompiledPolicy[]];
   readonly id: string;
@@ -81,26 +81,46 @@ export class Policies {
   }
 
   /**
-   * The assigned policy, narrowed by the named profile if there is one. Every file is compared with its loaded form
+   * The assigned policy, narrowed by the named profiles if there are any. Every file is compared with its loaded form
    * first, so an edit holds for this command already; one that does not load changes nothing.
    */
-  effective(name: string, profile: string | undefined): Effective | Refusal {
-    const base = this.#current(name);
-    if (base.policy === undefined) return broken(name, base.problems);
-    const narrowing = profile === undefined ? undefined : this.#selectable(profile);
-    if (narrowing !== undefined && "code" in narrowing) return narrowing;
-    return effectiveOf(base.policy, narrowing, base.commit);
+  effective(name: string, profiles: readonly string[]): Effective | Refusal {
+    const { policy, problems, commit } = this.#current(name);
+    if (policy === undefined) return broken(name, problems);
+    const narrowing: CompiledPolicy[] = [];
+    for (const profile of profiles) {
+      const found = this.#selectable(profile);
+      if ("code" in found) return found;
+      narrowing.push(found);
+    }
+    return effectiveOf(policy, narrowing, commit);
+  }
+
+  /** What holds, narrowed by further policies too, whether a request could name them or not. */
+  narrowedBy(holds: Effective, names: readonly string[]): Effective | Refusal {
+    let narrowed = holds;
+    for (const name of names) {
+      const { policy, problems } = this.#current(name);
+      if (policy === undefined) return broken(name, problems);
+      if (narrowed.policies.some(({ hash }) => hash === policy.hash)) continue;
+      const hash = jointHash(narrowed.hash, policy.hash);
+      narrowed = { ...narrowed, policies: [...narrowed.policies, policy], hash };
+    }
+    return narrowed;
   }
 
   /**
    * The assigned policy as it is now, narrowed by what narrowed it before: for what runs already, when it cannot be told any more
    * by which profile. Undefined when the assigned one has never loaded.
    */
-  narrowedAsBefore(name: string, { policies: [, before] }: Effective): Effective | undefined {
+  narrowedAsBefore(name: string, { policies: [, ...before] }: Effective): Effective | undefined {
     const { policy, commit } = this.#current(name);
-    if (policy === undefined || before === undefined) return policy && effectiveOf(policy, undefined, commit);
-    const known = [...this.#loaded].find(([, loaded]) => loaded.policy?.source === before.source);
-    return effectiveOf(policy, (known && this.#current(known[0]).policy) ?? before, commit);
+    if (policy === undefined) return undefined;
+    const now = before.map((each) => {
+      const known = [...this.#loaded].find(([, loaded]) => loaded.policy?.source === each.source);
+      return (known && this.#current(known[0]).policy) ?? each;
+    });
+    return effectiveOf(policy, now, commit);
   }
 
   /** Any policy by name, alone: for the operator, who asks what would hold. */
@@ -113,14 +133,11 @@ export class Policies {
       );
     }
     const { policy, problems, commit } = this.#current(name);
-    return policy === undefined ? broken(name, problems) : effectiveOf(policy, undefined, commit);
+    return policy === undefined ? broken(name, problems) : effectiveOf(policy, [], commit);
   }
 
   /** A policy by name as it is now, with what is wrong with its file. */
-  show(name: string): {
-    readonly policy: CompiledPolicy | undefined;
-    readonly problems: readonly PolicyProblem[];
-  } {
+  show(name: string): Pick<Loaded, "policy" | "problems"> {
     return this.#current(name);
   }
 
@@ -222,13 +239,13 @@ function broken(name: string, problems: readonly PolicyProblem[]): Refusal {
 
 function effectiveOf(
   base: CompiledPolicy,
-  narrowing: CompiledPolicy | undefined,
+  narrowing: readonly CompiledPolicy[],
   commit: string | null,
 ): Effective {
-  if (narrowing === undefined) return { policies: [base], id: base.id, hash: base.hash, commit };
-  return { policies: [base, narrowing], id: base.id, hash: jointHash(base, narrowing), commit };
+  const hash = narrowing.reduce((joint, each) => jointHash(joint, each.hash), base.hash);
+  return { policies: [base, ...narrowing], id: base.id, hash, commit };
 }
 
-function jointHash(one: CompiledPolicy, other: CompiledPolicy): string {
-  return `sha256:${createHash("sha256").update(`${one.hash}\n${other.hash}`).digest("hex")}`;
+function jointHash(one: string, other: string): string {
+  return `sha256:${createHash("sha256").update(`${one}\n${other}`).digest("hex")}`;
 }

@@ -4,10 +4,10 @@ import { withoutWorldVariables } from "./environment.ts";
 import { callIdentity } from "./idempotency/call-identity.ts";
 import { newId } from "./ids.ts";
 import type { Job } from "./job.ts";
-import { groundOf, judge } from "./judge.ts";
+import { baseEnvironment, groundOf, judge } from "./judge.ts";
 import type { Place } from "./projects.ts";
 import { quoted, type Refusal, refusal } from "./refusal.ts";
-import { IN_WORLD, type ON_HOST } from "./request.ts";
+import { type How, IN_WORLD } from "./request.ts";
 import { usableScopes } from "./scopes/use-scopes.ts";
 import type { Session } from "./sessions.ts";
 import { seccompMode } from "./world-spec.ts";
@@ -17,7 +17,7 @@ export function prepareJob(
   broker: Broker,
   agent: string,
   asked: ExecuteRequest,
-  { argvOf, placeOf }: typeof IN_WORLD | typeof ON_HOST = IN_WORLD,
+  { argvOf, placeOf }: How = IN_WORLD,
 ): Job | Refusal {
   const request = withoutWorldVariables(asked);
   const argv = argvOf(request);
@@ -47,7 +47,7 @@ export function prepareJob(
     decision: judge(broker, request, place, holds),
     scopes,
     approval: null,
-    environment: broker.environments.of(effective.hash, () => passedVariables(effective.policies)),
+    environment: baseEnvironment(broker, effective),
     projectCommit: broker.gitHeads.of(place.project),
     dirtyHash: broker.dirtyFiles.of(place.project),
     idempotency: callIdentity(agent, request, place.cwd),
@@ -78,12 +78,4 @@ function policyChanged(wanted: string, now: string, id: string): Refusal {
     "Look at the policy again, then send its hash",
     { policy_id: id },
   );
-}
-
-/** With two policies, only what both pass in. */
-function passedVariables(policies: Job["effective"]["policies"]): readonly string[] | undefined {
-  const lists = policies.flatMap((policy) => policy.document.world?.env ?? []);
-  const named = policies.filter((policy) => policy.document.world?.env !== undefined).length;
-  if (named === 0) return undefined;
-  return [...new Set(lists)].filter((name) => lists.filter((other) => other === name).length === named);
 }

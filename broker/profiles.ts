@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { isWithin, type Place } from "./projects.ts";
 import { quoted, type Refusal, refusal } from "./refusal.ts";
 
-const FILE = ".substrate-profile";
+export const PROFILE_FILE = ".substrate-profile";
 
 /** One word and its line end; what is longer is none. */
 const MAX_BYTES = 129;
@@ -12,8 +12,11 @@ const MAX_BYTES = 129;
 const WORD = /^\s*([a-z0-9-]+)\s*$/;
 
 export type FolderProfile = {
-  /** The policy that the nearest file names; undefined without a file. */
-  readonly name: string | undefined;
+  /**
+   * The policies that hold by such files, the nearest file's last: that of the nearest file at or above the project, and those
+   * of files between it and the working directory. Such a file may be a command's, and must not hide the project's.
+   */
+  readonly names: readonly string[];
   /** The files of this kind in the project that were met so far: none may be written inside a world. */
   readonly files: readonly string[];
 };
@@ -23,14 +26,18 @@ export class Profiles {
 
   /** Reads from the host, now. A file that is no plain file with one word refuses: to pass it over would widen. */
   of({ project, cwd }: Place): FolderProfile | Refusal {
-    let name: string | undefined;
+    const names: string[] = [];
+    let isDecided = false;
     for (let folder = cwd; ; folder = dirname(folder)) {
-      const path = join(folder, FILE);
+      const path = join(folder, PROFILE_FILE);
       const word = readWord(path);
       if (typeof word === "object") return word;
-      if (word !== undefined) this.#met.add(path);
-      name ??= word;
-      if (folder === "/") return { name, files: this.#within(project) };
+      if (word !== undefined) {
+        this.#met.add(path);
+        if (!isDecided) names.unshift(word);
+        isDecided ||= folder === project || !isWithin(folder, project);
+      }
+      if (folder === "/") return { names, files: this.#within(project) };
     }
   }
 

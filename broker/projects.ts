@@ -4,7 +4,25 @@
  */
 import { existsSync, realpathSync, type Stats, statSync } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
+import { isWithin } from "./folders.ts";
+import { MARKS } from "./marked-below.ts";
+import type { Marks } from "./marks.ts";
 import { quoted, type Refusal, refusal } from "./refusal.ts";
+import type { SecondNames } from "./second-names.ts";
+import { type Unfit, UnmarkedFolders } from "./unmarked.ts";
+
+export { isWithin } from "./folders.ts";
+
+/** What a broker knows of folders, beyond what stands at their paths. */
+export type KnownFolders = {
+  readonly marks: Pick<Marks, "counts" | "below" | "isInUsed">;
+  readonly secondNames: Pick<SecondNames, "of">;
+  readonly unmarked: Pick<UnmarkedFolders, "unfit">;
+  /** Real paths of all folders that config.yaml names. */
+  readonly listed: readonly string[];
+  /** More folders of the kind of `/tmp`. */
+  readonly scratch: readonly string[];
+};
 
 export type ProjectRules = {
   /** The home folder of the broker's user. */
@@ -16,6 +34,8 @@ export type ProjectRules = {
   readonly installation: string;
   /** Roots under which projects may lie; empty means anywhere. */
   readonly roots: readonly string[];
+  /** Absent where nothing is to be enforced: a command that shows what a policy stands for. */
+  readonly known?: KnownFolders;
 };
 
 export type Place = {
@@ -41,8 +61,11 @@ const BELOW_SYSTEM = /^(\/usr)?\/(proc|sys|etc|boot|bin|sbin|lib[^/]*)\/|^\/dev\
 
 const GIT_FOLDER = /\/\.git(\/|$)/;
 
+/** Whose call names a folder: what a person works in is a project, whoever made its mark. */
+export type Asker = "agent" | "person";
+
 /** The project of a working directory, or why it cannot have one. */
-export function locateProject(cwd: string, rules: ProjectRules): Place | Refusal {
+export function locateProject(cwd: string, rules: ProjectRules, asker: Asker = "agent"): Place | Refusal {
   if (!isAbsolute(cwd)) {
     return refusal(
       "invalid_request",
@@ -53,18 +76,32 @@ export function locateProject(cwd: string, rules: ProjectRules): Place | Refusal
   const found = realFolder(cwd);
   if ("code" in found) return found;
   const { real } = found;
-  const marked = nearestMarked(real, rules);
+  const marked = nearestMarked(real, rules, asker);
   // Looked at once: what else is asked of it below is on the path of every command.
   const candidates: readonly Folder[] =
     marked === undefined || marked === real ? [found] : [folderAt(marked), found];
-  const reasons = candidates.map((folder) => neverBecause(folder.real, rules, folder.stat));
+  const reasons = candidates.map((folder) => unfit(folder, folder.real === marked, rules));
   const project = candidates[reasons.indexOf(undefined)];
   if (project !== undefined) return { project: project.real, cwd: real, identity: identityOf(project) };
-  return refusal(
-    "project_not_allowed",
-    `Cannot work in ${quoted(real)}: ${reasons.at(-1)}`,
-    "Use a project folder of your own, for example a git checkout below your home",
-  );
+  const { why, hint } = reasons.at(-1) ?? { why: "it is no project", hint: USE_ANOTHER };
+  return refusal("project_not_allowed", `Cannot work in ${quoted(real)}: ${why}`, hint);
+}
+
+const USE_ANOTHER = "Use a project folder of your own, for example a git checkout below your home";
+
+/** The reason why a folder is no project; undefined when it is one. */
+function unfit(folder: Folder, hasMark: boolean, rules: ProjectRules): Unfit | undefined {
+  const why = neverBecause(folder.real, rules, folder.stat);
+  if (why !== undefined) return { why, hint: USE_ANOTHER };
+  if (hasMark) return undefined;
+  const { known, home } = rules;
+  return (known?.unmarked ?? new UnmarkedFolders()).unfit(folder.real, {
+    home,
+    listed: known?.listed ?? rules.roots,
+    scratch: known?.scratch ?? [],
+    counts: (marked) => marksProject(marked, rules, "agent"),
+    known: (project) => known?.marks.below(project, identityOf(folder)),
+  });
 }
 
 type Folder = { readonly real: string; readonly stat: Stats | undefined };
@@ -90,18 +127,25 @@ function realFolder(cwd: string): Folder | Refusal {
 }
 
 /** No folder that contains the home folder can be a project, no system folder, and none above them: a mark there says nothing. */
-function nearestMarked(from: string, { home }: ProjectRules): string | undefined {
-  const ends = (folder: string): boolean => folder === "/" || isWithin(home, folder) || SYSTEM.test(folder);
+function nearestMarked(from: string, rules: ProjectRules, asker: Asker): string | undefined {
+  const ends = (folder: string): boolean =>
+    folder === "/" || isWithin(rules.home, folder) || SYSTEM.test(folder);
   for (let folder = from; !ends(folder); folder = dirname(folder)) {
-    if (isMarked(folder)) return folder;
+    if (isMarked(folder) && marksProject(folder, rules, asker)) return folder;
   }
   return undefined;
+}
+
+/** Whether a mark counts: not when a command may have made it, until a person has used or listed the folder. */
+function marksProject(folder: string, { known }: ProjectRules, asker: Asker): boolean {
+  if (known === undefined || asker === "person" || known.listed.includes(folder)) return true;
+  return known.marks.counts(folder);
 }
 
 /** Whether a folder says that it is a project, whoever may have made it say so. */
 export function isMarked(folder: string): boolean {
   if (GIT_FOLDER.test(folder)) return false;
-  return existsSync(join(folder, ".git")) || existsSync(join(folder, ".substrate-profile"));
+  return MARKS.some((mark) => existsSync(join(folder, mark)));
 }
 
 /** Whether a path lies in a folder that begins with a dot, directly in the home folder. */
@@ -115,7 +159,7 @@ export function neverBecause(
   rules: ProjectRules,
   stat = folderAt(folder).stat,
 ): string | undefined {
-  const protects = protectedBecause(folder, rules);
+  const protects = protectedBecause(folder, rules, stat);
   if (protects !== undefined) return protects;
   if (isBelowSettings(folder, rules.home) && !isMarked(folder)) {
     return "it lies in a settings folder of the home folder, and holds no .git or .substrate-profile";
@@ -130,7 +174,34 @@ export function neverBecause(
 }
 
 /** The reason why nobody may have a real path written, as a project or by a grant; undefined without one. */
-export function protectedBecause(folder: string, rules: ProjectRules): string | undefined {
+export function protectedBecause(
+  folder: string,
+  rules: ProjectRules,
+  stat = rules.known === undefined ? undefined : folderAt(folder).stat,
+): string | undefined {
+  return protectedByPath(folder, rules) ?? protectedByName({ real: folder, stat }, rules);
+}
+
+/** The same by every other name of the folder: a second mount of the home is the home. */
+function protectedByName(folder: Folder, rules: ProjectRules): string | undefined {
+  const { known, home } = rules;
+  if (known === undefined || folder.stat === undefined) return undefined;
+  for (const { how, name } of known.secondNames.of(folder.real, identityOf(folder))) {
+    const isElsewhere = (place: string): boolean => isWithin(name, place) && !isWithin(folder.real, place);
+    const usual =
+      how === "is"
+        ? `it is ${quoted(name)} under another name`
+        : `it holds ${quoted(name)} under another name`;
+    const why = protectedByPath(name, rules);
+    if (why !== undefined) return `${usual}, and ${why}`;
+    if (isBelowSettings(name, home)) return `${usual}, in a settings folder of the home folder`;
+    if (isElsewhere(home) || known.listed.some(isElsewhere)) return `${usual}: use that path`;
+    if (known.marks.isInUsed(name) && !known.marks.isInUsed(folder.real)) return `${usual}: use that path`;
+  }
+  return undefined;
+}
+
+function protectedByPath(folder: string, rules: ProjectRules): string | undefined {
   if (isWithin(rules.home, folder))
     return folder === rules.home ? "it is the home folder itself" : "it contains the home folder";
   if (dirname(folder) === rules.home && folder.slice(rules.home.length + 1).startsWith(".")) {
@@ -150,9 +221,4 @@ export function protectedBecause(folder: string, rules: ProjectRules): string | 
 
 function identityOf({ stat }: Folder): string {
   return stat === undefined ? "gone" : `${stat.dev}:${stat.ino}`;
-}
-
-/** Whether `path` is `folder` or lies below it; both real paths. */
-export function isWithin(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`);
 }

@@ -1,5 +1,5 @@
 import { constants } from "node:os";
-import type { FsDiff } from "../schemas/generated/types.ts";
+import type { FsDiff, Notice } from "../schemas/generated/types.ts";
 import type { Ending, World } from "../world/backend.ts";
 import { join } from "node:path";
 import { type Job, scopesOfJob } from "./job.ts";
@@ -19,6 +19,7 @@ const KILLED = 137;
 export type Result = {
   readonly ran: Ran;
   readonly changes: FsDiff;
+  readonly notices: Notice[];
   /** What to do about changes that are held. */
   readonly hint: string | undefined;
   /** Why we ended it before its time, in a sentence. */
@@ -30,7 +31,11 @@ export type Result = {
 type End = { readonly exit: number; readonly signal: string | null; readonly complaint: string };
 
 /** The reply of a command that ran, with why it was cut short if it was; or the refusal of one that could not be started or lost its world. */
-export function replyOf(job: Job, world: World, { ran, changes, hint, cutShort, network }: Result): Outcome {
+export function replyOf(
+  job: Job,
+  world: World,
+  { ran, changes, notices, hint, cutShort, network }: Result,
+): Outcome {
   const end = endOf(ran.ending);
   if ("code" in end) return { kind: "refused", error: { ...end, span_id: job.span } };
   const { verdict, mode, rule } = job.decision;
@@ -64,6 +69,7 @@ export function replyOf(job: Job, world: World, { ran, changes, hint, cutShort, 
       fs_diff: changes,
       ...(hint === undefined ? {} : { hint }),
       usage: usageOf(ran.ending, network),
+      notices,
       isolation: world.isolation,
     },
   };

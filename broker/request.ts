@@ -2,7 +2,7 @@
 import { realpathSync } from "node:fs";
 import type { CheckRequest, ExecuteRequest } from "../schemas/generated/types.ts";
 import type { Broker } from "./broker.ts";
-import { locateProject, NO_PROJECT, type Place } from "./projects.ts";
+import { type Asker, locateProject, NO_PROJECT, type Place } from "./projects.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 
 /** Linux ends one argument of execve at 128 KiB with its NUL (`MAX_ARG_STRLEN`, include/uapi/linux/binfmts.h). */
@@ -25,9 +25,9 @@ export function argvOf(request: ExecuteRequest | CheckRequest): readonly string[
 }
 
 /** Project and working directory of a call; without `cwd`, the broker's own. */
-export function placeOf(broker: Broker, cwd: string | undefined): Place | Refusal {
-  if (cwd !== undefined) return locateProject(cwd, broker.projectRules());
-  const own = locateProject(broker.startedIn, broker.projectRules());
+export function placeOf(broker: Broker, cwd: string | undefined, asker: Asker = "agent"): Place | Refusal {
+  if (cwd !== undefined) return locateProject(cwd, broker.projectRules(), asker);
+  const own = locateProject(broker.startedIn, broker.projectRules(), asker);
   if (!("code" in own)) return own;
   return refusal(
     "cwd_required",
@@ -36,14 +36,32 @@ export function placeOf(broker: Broker, cwd: string | undefined): Place | Refusa
   );
 }
 
-/** How a request is understood whose command runs in a world. */
-export const IN_WORLD = { argvOf, placeOf } as const;
+/**
+ * How a request is understood whose command runs in a world. What turns up below its project from then on may be that
+ * command's: `Marks` is told before it runs.
+ */
+export const IN_WORLD: How = { argvOf, placeOf: (broker, cwd) => placeOfWorld(broker, cwd, "agent") };
+
+/** The same from the operator's socket. */
+export const BY_PERSON: How = { argvOf, placeOf: (broker, cwd) => placeOfWorld(broker, cwd, "person") };
+
+export type How = {
+  readonly argvOf: (request: ExecuteRequest) => readonly string[] | Refusal;
+  readonly placeOf: (broker: Broker, cwd: string | undefined) => Place | Refusal;
+};
+
+/** Where a command will work, and that it will. */
+export function placeOfWorld(broker: Broker, cwd: string | undefined, asker: Asker): Place | Refusal {
+  const place = placeOf(broker, cwd, asker);
+  if (!("code" in place)) broker.marks.use(place.project, place.identity, asker === "person");
+  return place;
+}
 
 /** The same for a program that starts on the host: the kernel has taken its words already. */
-export const ON_HOST = {
-  argvOf: ({ argv = [] }: ExecuteRequest): readonly string[] | Refusal => argv,
+export const ON_HOST: How = {
+  argvOf: ({ argv = [] }) => argv,
   placeOf: placeOnHost,
-} as const;
+};
 
 /**
  * Project and working directory of a program that starts on the host, which works wherever it is started: the home folder, `/`, another user's folder,

@@ -8,6 +8,7 @@ import type {
   World,
   WorldViolation,
 } from "../world/backend.ts";
+import type { OutputShare } from "./output-room.ts";
 import { BoundedOutput } from "./output.ts";
 
 /** Output bytes in flight; half of it used up is granted again in one frame. */
@@ -31,6 +32,8 @@ export type RunRequest = {
   readonly background: "kill" | "keep";
   readonly timeoutMs: number;
   readonly maxOutputBytes: number;
+  /** Where the room for its outputs comes from, beyond a window of them. */
+  readonly room: OutputShare;
   /** Decides about each program that it starts. */
   readonly gate: ProgramGate;
   readonly onViolation: (violation: WorldViolation) => void;
@@ -71,8 +74,10 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
       (stream === "stdout" ? stdout : stderr).push(bytes);
       owed += bytes.length;
       if (owed < WINDOW / 2) return;
-      run.grant(owed);
+      const bytesBack = owed;
       owed = 0;
+      // Until then the command waits as it does for a slow reader.
+      request.room.whenRoom(() => run.grant(bytesBack));
     },
     gate: request.gate,
     onViolation: request.onViolation,
@@ -80,7 +85,7 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
     onTelemetry: request.onTelemetry,
   });
   request.onRun?.(run);
-  const stop = new Stopper(world, run);
+  const stop = new Stopper(world, run, request.room);
   const timer = setTimeout(() => stop.begin("timeout"), request.timeoutMs);
   const onAbort = (): void => stop.begin("cancelled");
   signal.addEventListener("abort", onAbort, { once: true });
@@ -107,17 +112,20 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
 class Stopper {
   readonly #world: World;
   readonly #run: CommandRun;
+  readonly #room: OutputShare;
   #timer: NodeJS.Timeout | undefined;
   cause: "timeout" | "cancelled" | undefined;
 
-  constructor(world: World, run: CommandRun) {
+  constructor(world: World, run: CommandRun, room: OutputShare) {
     this.#world = world;
     this.#run = run;
+    this.#room = room;
   }
 
   begin(cause: "timeout" | "cancelled"): void {
     if (this.cause !== undefined) return;
     this.cause = cause;
+    this.#room.force();
     this.#run.signal("SIGTERM");
     this.#timer = setTimeout(() => this.#end(), GRACE_MS);
   }

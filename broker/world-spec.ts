@@ -3,8 +3,10 @@ import type { FileScope, ProjectAccess, WorldSpec } from "../world/backend.ts";
 import { deniedInGitFolder, sealedInGitFolder } from "./default-denials.ts";
 import { fileScope, literalPattern } from "./file-scope.ts";
 import type { GitFolder, GitLink } from "./git-folder.ts";
+import { PROFILE_FILE } from "./profiles.ts";
 import type { CompiledPolicy } from "./policy/index.ts";
 import { isWithin } from "./projects.ts";
+import { type AgentSockets, sharedSockets } from "./shared-sockets.ts";
 import { lowerLimits, worldLimits } from "./world-limits.ts";
 
 /** Where a world is for. */
@@ -16,14 +18,19 @@ export type Site = {
   readonly profiles: readonly string[];
   /** Where `.git` is a file. */
   readonly git: GitLink | undefined;
+  /** What git's settings name in the project: hooks, more settings, programs. */
+  readonly gitNamed?: readonly string[];
 };
 
 export type Surroundings = {
   readonly home: string;
   /** SUBSTRATE_HOME, and where held changes lie when that is elsewhere. */
   readonly hidden: readonly string[];
-  /** The running installation's build and packages. */
+  /** Where the running installation lies: read-only as a whole wherever it is not itself the project. */
+  readonly checkout?: string;
+  /** What runs of it, and what that is built from: read-only there too. */
   readonly installation: readonly string[];
+  readonly agents: AgentSockets;
 };
 
 /** All of a spec but its network, and what hangs on that, which is known when a preset's tool has been asked. */
@@ -48,7 +55,9 @@ export class WarmSpecs {
   /** `hash` is that of the policies together. */
   of(hash: string, policies: readonly CompiledPolicy[], site: Site): SpecOfFiles {
     const git = [site.git?.file, site.git?.folder?.path];
-    const key = [hash, identityOf(site), site.project, ...git, ...site.profiles].join("\0");
+    const sockets = sharedSockets(policies, site.project, this.#around).map(({ identity }) => identity);
+    const places = [...git, ...site.profiles, "", ...(site.gitNamed ?? []), "", ...sockets];
+    const key = [hash, identityOf(site), site.project, ...places].join("\0");
     const known = this.#made.get(key);
     if (known !== undefined) return known;
     if (this.#made.size >= MAX_MADE) this.#made.clear();
@@ -67,21 +76,33 @@ export function worldSpec(
   const { project, profiles, git } = site;
   const own = policies.map((policy) => fileScope(policy.document, project, around.home)).reduce(narrower);
   const files = withGitFolder(own, project, git?.folder);
+  const sockets = sharedSockets(policies, project, around);
   // Git on the host follows a `.git` file wherever it leads, and runs what it finds there.
   const links = git === undefined ? [] : [git.file];
+  // A policy that leaves git's own folder open says the same of what its settings name.
+  const named = files.seal.length === 0 ? [] : (site.gitNamed ?? []);
   return {
     project,
     identity: identityOf(site),
     access,
-    files: { ...files, denyWrite: [...files.denyWrite, ...[...profiles, ...links].map(literalPattern)] },
+    files: {
+      ...files,
+      denyWrite: [...files.denyWrite, ...[...profiles, ...links, ...named].map(literalPattern)],
+      seal: [...files.seal, `${literalPattern(project)}/**/${PROFILE_FILE}`],
+    },
     ...(git?.folder === undefined ? {} : { gitFolder: git.folder.path }),
     hidden: around.hidden,
-    sealed: around.installation,
+    sealed: sealedInstallation(project, around),
     limits: policies.map((policy) => worldLimits(policy.document.world?.limits)).reduce(lowerLimits),
     seccomp: seccompMode(policies),
+    ...(sockets.length === 0 ? {} : { sockets }),
     ...(asksForTelemetry(policies) ? { telemetry: true as const } : {}),
     strays: policies.some((policy) => policy.document.mode === "enforce") ? "refused" : "kept",
   };
+}
+
+function sealedInstallation(project: string, { checkout, installation }: Surroundings): readonly string[] {
+  return checkout === undefined || isWithin(project, checkout) ? installation : [checkout];
 }
 
 /** The strictest that any of the policies asks for. */
@@ -121,13 +142,24 @@ function withGitFolder(files: FileScope, project: string, folder: GitFolder | un
 }
 
 function narrower(one: FileScope, other: FileScope): FileScope {
+  const write = both(one.write, other.write);
   return {
     read: both(one.read, other.read),
     denyRead: [...new Set([...one.denyRead, ...other.denyRead])],
-    write: both(one.write, other.write),
+    write,
     denyWrite: [...new Set([...one.denyWrite, ...other.denyWrite])],
     seal: [...new Set([...one.seal, ...other.seal])],
+    scratch: bothKeep(one, other).filter((path) => !covers(write, path)),
   };
+}
+
+/** What one policy lets reach the host and the other keeps in the world stays in the world. */
+function bothKeep(one: FileScope, other: FileScope): readonly string[] {
+  const kept = ({ scratch = [], write }: FileScope): readonly string[] => [
+    ...scratch,
+    ...write.filter((path) => path.endsWith("/**")),
+  ];
+  return both(kept(one), kept(other));
 }
 
 /** The paths of either list that the other list covers too. */

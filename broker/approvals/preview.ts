@@ -11,6 +11,7 @@ import type { Broker } from "../broker.ts";
 import { commandEnvironment } from "../environment.ts";
 import { previewGate } from "../exec-gate/preview-gate.ts";
 import type { Job } from "../job.ts";
+import { OutputRoom } from "../output-room.ts";
 import { NO_PROJECT } from "../projects.ts";
 import { type Ran, runInWorld } from "../run.ts";
 import { worldSpec } from "../world-spec.ts";
@@ -98,6 +99,7 @@ async function tryOut(job: Job, world: World, gate: ProgramGate): Promise<Approv
       background: "kill",
       timeoutMs: Math.min(RUN_MS, request.timeout_ms ?? RUN_MS),
       maxOutputBytes: 0,
+      room: new OutputRoom().share(0),
       gate,
       onViolation: () => {},
     },

@@ -61,8 +61,9 @@ export function resetBudget(broker: Broker, name: string): BudgetReply | Refusal
 function effectiveFor(broker: Broker, name: string, cwd: string | undefined): Effective | Refusal {
   const agent = name === SHARED ? "" : name;
   if (cwd === undefined) {
-    const assigned = assignedPolicy(broker.config(), agent, "/", broker.around.home);
-    return broker.policies.effective(assigned, undefined);
+    const config = broker.config();
+    const assigned = assignedPolicy(config, broker.listed.of(config), agent, "/");
+    return broker.policies.effective(assigned, []);
   }
   const place = placeOf(broker, cwd);
   if ("code" in place) return place;

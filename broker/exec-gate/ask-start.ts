@@ -27,8 +27,11 @@ export async function askAboutStart(
   const question = (): Question | Refusal => startQuestion(broker, jobOf(job, argv, asked));
   const first = question();
   if ("code" in first) return first;
-  wait(first.timeoutMs + MARGIN_MS);
-  return await askPerson(broker, question, first.timeoutMs, signal);
+  // What no rule names can be anything, in any number: the caller says whether to wait for a person.
+  const isRule = finding.rule.list !== "approval.require";
+  const waitMs = isRule ? first.timeoutMs : (job.request.approval_wait_ms ?? 0);
+  wait(waitMs + MARGIN_MS);
+  return await askPerson(broker, question, waitMs, signal);
 }
 
 /** By the bare name where that stands for this file: so an answer for the same words as a command of their own counts. */

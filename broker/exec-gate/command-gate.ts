@@ -74,6 +74,7 @@ function execGate(
       approvedUnder: isApproved ? effective.hash : null,
       commands: () => readCommand(request).fragments,
       where,
+      wouldAsk: decision.verdict === "would_ask",
       told: [...decision.warnings, ...(decision.rule === null ? [] : [decision.rule])],
     }),
     onFault: broker.onFault,

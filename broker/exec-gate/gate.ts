@@ -92,11 +92,13 @@ export class ExecGate {
   /** Without what the command itself, or what a person said of it, does justice to already. */
   #notMet({ found }: StartDecision, start: ProgramStart, effective: Effective): readonly StartFinding[] {
     const { isIsolated, own } = this.#parts;
-    const asking = found.filter(({ verdict }) => verdict === "ask");
+    const asking = found.filter(({ verdict, rule }) => verdict === "ask" && rule.list !== "approval.require");
     const isListed = this.#interpreters.isNext(start);
     const isApproved = asking.length > 0 && own.isApproved(asking, start, effective);
     return found.filter(({ verdict, rule }) => {
       if (rule.list === "commands.allowed") return !isListed;
+      if (rule.list === "approval.require")
+        return !isListed && !isApproved && !own.speaksFor(start, effective);
       return verdict === "isolate" ? !isIsolated : verdict !== "ask" || !isApproved;
     });
   }
@@ -139,7 +141,7 @@ export class ExecGate {
     // Minutes may have passed: what holds now must still let it start.
     const now = this.#parts.now();
     if (now?.hash !== effective.hash) return this.#refuse(start, policyChanged(first), now);
-    this.#parts.own.approve(asking, effective);
+    this.#parts.own.approve(asking, start, effective);
     return this.#pass(start);
   }
 

@@ -6,12 +6,20 @@ import { askAboutStart } from "./ask-start.ts";
 import { CommandGate } from "./command-gate.ts";
 import { StartRecords } from "./start-records.ts";
 
-/** Of a command that runs. `started` is the command's own line. `signal` aborts when nobody waits for the command any more. */
-export function jobGate(broker: Broker, job: Job, started: SpanRecord, signal: AbortSignal): CommandGate {
+export type JobGateParts = {
+  /** The command's own line. */
+  readonly started: SpanRecord;
+  /** Writes a line below it. */
+  readonly write: (span: SpanRecord) => void;
+  /** Aborts when nobody waits for the command any more. */
+  readonly signal: AbortSignal;
+};
+
+/** Of a command that runs. */
+export function jobGate(broker: Broker, job: Job, { started, write, signal }: JobGateParts): CommandGate {
   return new CommandGate(broker, job, () => {
     const over = new AbortController();
     const [where] = startPlaces(broker, job);
-    const write = (span: SpanRecord): void => broker.trace.event(span);
     return {
       isIsolated: isIsolated(job),
       isApproved: job.approval !== null,

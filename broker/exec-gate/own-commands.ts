@@ -6,6 +6,10 @@ import type { Effective } from "../policies.ts";
 import {
   type CommandWord,
   HOME_MARK,
+  isKnownStart,
+  programsOf,
+  readArgv,
+  runsAnything,
   type SimpleCommand,
   type StartFinding,
   type StartWarning,
@@ -20,11 +24,14 @@ export type OwnParts = {
   readonly where: Where;
   /** Rules that the command's own line, or those below it, name already. */
   readonly told: readonly DecisionRule[];
+  /** The line asked, and went on because it was only watched. */
+  readonly wouldAsk?: boolean;
 };
 
 export class OwnCommands {
   readonly #parts: OwnParts;
   #commands: readonly SimpleCommand[] | undefined;
+  #programs: readonly string[] | undefined;
   /** What a person said yes to as a part of what else was started; each for one start. */
   readonly #granted: { readonly command: SimpleCommand; readonly under: string }[] = [];
 
@@ -39,16 +46,42 @@ export class OwnCommands {
   isApproved(asking: readonly StartFinding[], start: ProgramStart, { hash }: Effective): boolean {
     const own = this.#parts.approvedUnder === hash ? this.#own() : [];
     if (own.some((one) => this.#isThis(one, start))) return true;
-    const granted = this.#granted.findIndex(
-      ({ command, under }) => under === hash && this.#isThis(command, start),
-    );
-    if (granted >= 0) return this.#granted.splice(granted, 1).length > 0;
+    if (this.#isGranted(start, hash)) return true;
     return asking.every(({ command }) => own.some((one) => command !== null && isWritten(one, command)));
   }
 
+  /**
+   * Whether this start needs no answer of its own under `approval.require`: a person said yes to the line, the line names the
+   * program, or it names one that runs the project's own commands or is known to start this one.
+   */
+  speaksFor(start: ProgramStart, { hash }: Effective): boolean {
+    const { approvedUnder, wouldAsk } = this.#parts;
+    if (approvedUnder === hash || wouldAsk === true) return true;
+    const programs = (this.#programs ??= programsOf(this.#own()));
+    const [{ path }] = start.files;
+    return (
+      programs.some(runsAnything) ||
+      (path !== null && isKnownStart(programs, path)) ||
+      this.#own().some((one) => this.#isThis(one, start)) ||
+      this.#isGranted(start, hash)
+    );
+  }
+
+  /** Each such answer counts for one start. */
+  #isGranted(start: ProgramStart, hash: string): boolean {
+    const granted = this.#granted.findIndex(
+      ({ command, under }) => under === hash && this.#isThis(command, start),
+    );
+    return granted >= 0 && this.#granted.splice(granted, 1).length > 0;
+  }
+
   /** A person was shown all of it: what such a start starts in turn needs no other answer. */
-  approve(asked: readonly StartFinding[], { hash: under }: Effective): void {
-    const inner = asked.flatMap(({ command }) => (command === null || command.depth === 0 ? [] : [command]));
+  approve(asked: readonly StartFinding[], { files: [file] }: ProgramStart, { hash: under }: Effective): void {
+    const isWhole = asked.some(({ rule }) => rule.list === "approval.require");
+    const inner = [
+      ...asked.flatMap(({ command }) => command ?? []),
+      ...(isWhole ? readArgv(file.argv).fragments : []),
+    ].filter(({ depth }) => depth > 0);
     // Of each reading of the same words.
     const each = new Map(inner.map((command) => [JSON.stringify(command.words), command]));
     for (const command of each.values()) {

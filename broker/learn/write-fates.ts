@@ -35,8 +35,9 @@ export function judgeWrites(
   whereOf: (cwd: string) => Folders,
   kindOf: (path: string) => PathKind,
 ): JudgedWrites {
-  const { write } = fileLists(document);
-  const open = writes.filter(({ path, cwd }) => !isCovered(path, write, whereOf(cwd)));
+  const { write, scratch } = fileLists(document);
+  // What a policy keeps in the world is where its person wants it.
+  const open = writes.filter(({ path, cwd }) => !isCovered(path, [...write, ...scratch], whereOf(cwd)));
   const judged = open.map((one) => ({ one, stop: stopOf(document, one, whereOf(one.cwd)) }));
   const learnable = judged.flatMap(({ one, stop }) => (stop === undefined ? [one] : []));
   const { additions, stopped } = scopesFor(learnable, whereOf, kindOf);

@@ -31,7 +31,14 @@ export function decideCase(policy: CompiledPolicy, { document }: PolicyCase): De
     home: CASE_HOME,
     cwd: document.cwd ?? CASE_PROJECT,
   };
-  return decide(policy, withVariables(commandOf(document), document.env ?? {}), where);
+  const holds = document.require_approval === true ? requiring(policy) : policy;
+  return decide(holds, withVariables(commandOf(document), document.env ?? {}), where);
+}
+
+/** The same policy, where everything asks but `approval.auto_approve`. */
+function requiring(policy: CompiledPolicy): CompiledPolicy {
+  const { document } = policy;
+  return { ...policy, document: { ...document, approval: { ...document.approval, require: true } } };
 }
 
 /** Whether the policy keeps the case. Pure. */

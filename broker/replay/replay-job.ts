@@ -9,6 +9,7 @@ import { prepareJob } from "../prepare-job.ts";
 import { secretsIn } from "../spans/redact.ts";
 import { type Refusal, refusal } from "../refusal.ts";
 import { notReplayable, type Recorded } from "./recorded.ts";
+import { socketVariables } from "../shared-sockets.ts";
 
 /** Under which policy: today's, or one that is named: instead of it, or narrowing it. */
 export type Under =
@@ -92,7 +93,11 @@ function underPolicy(broker: Broker, job: Job, policy: string): Job | Refusal {
   const effective = broker.policies.named(policy);
   if ("code" in effective) return effective;
   const decision = judge(broker, job.request, job.place, effective);
-  const environment = broker.environments.of(effective.hash, () => passedBy(effective.policies));
+  const environment = broker.environments.of(
+    effective.hash,
+    () => passedBy(effective.policies),
+    () => socketVariables(effective.policies, broker.around.agents),
+  );
   return { ...job, effective, decision, environment };
 }
 

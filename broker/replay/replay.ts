@@ -60,6 +60,8 @@ async function runAgain(
 ): Promise<{ readonly now: Span; readonly compared: Compared } | Refusal> {
   const outcome = await proceed(broker, job, signal);
   if (outcome.kind === "refused") return outcome.error;
+  // Its outputs go to nobody.
+  outcome.sent?.();
   const now = broker.trace.find(job.span);
   if (now === undefined) return lost(job);
   if (now.event_type !== "command_complete") return notYet(job);

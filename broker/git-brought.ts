@@ -1,0 +1,174 @@
+/**
+ * A command may make a repository below its project, or a git folder under another name, and lead git there by a `.git` file or a
+ * submodule: then the person's `git status` in the project's own folder runs what its settings name. So what a command wrote
+ * there that runs code is taken out again when the command ends; a repository without that stays.
+ */
+import { existsSync, lstatSync, realpathSync, type Stats } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import type { FsDiff } from "../schemas/generated/types.ts";
+import type { WorldViolation } from "../world/backend.ts";
+import { runsCode } from "./git-commands.ts";
+import { gitSettings } from "./git-config.ts";
+import { searchChanged } from "./git-brought-search.ts";
+import { readSmallFile } from "./small-file.ts";
+
+/** Git's own are some hundred bytes; what is longer is not read and counts as one that runs code. */
+const MAX_CONFIG = 1024 * 1024;
+
+const NOBODY_KNOWS = "nobody can say which programs git would run by it";
+
+export type Brought = {
+  readonly project: string;
+  /** When the command began, in milliseconds since 1970. */
+  readonly since: number;
+  /** Who the file belongs to when a command made it. */
+  readonly uid: number;
+  /** Moves a path to quarantine; returns where it lies now. */
+  readonly takeOut: (path: string) => string;
+  readonly tell: (violation: WorldViolation) => void;
+};
+
+/** The changes without what was taken out again. */
+export async function withoutBroughtCode(changes: FsDiff, brought: Brought): Promise<FsDiff> {
+  const changed = new Set(changes.mods);
+  const taken = new Set(writtenIn(changes).filter((path) => takeIfCode(path, changed.has(path), brought)));
+  // What the listing lacks is looked for: a command may have ended its world, or closed a folder.
+  if (changes.truncated) {
+    await searchChanged(brought.project, brought.since, (path) => {
+      if (takeIfCode(path, changed.has(path), brought)) taken.add(path);
+    });
+  }
+  if (taken.size === 0) return changes;
+  const rest = (paths: readonly string[]): string[] => paths.filter((path) => !taken.has(path));
+  const { writes, mods, autorun } = changes;
+  // The hash was over all of them.
+  return {
+    ...changes,
+    writes: rest(writes),
+    mods: rest(mods),
+    autorun: rest(autorun),
+    tree_hash: null,
+  };
+}
+
+/**
+ * Names that git reads in a git folder; `autorun` has those too that a long listing leaves out. What leads git to settings comes
+ * last: by then settings that run code are gone.
+ */
+function writtenIn({ writes, mods, autorun, deletes }: FsDiff): readonly string[] {
+  const gone = new Set(deletes);
+  const all = new Set([...writes, ...mods, ...autorun]);
+  const paths = [...all].filter((path) => !gone.has(path));
+  return [
+    ...paths.filter((path) => /(?:^|\/)(?:config|config\.worktree|hooks\/[^/]+)$/.test(path)),
+    ...paths.filter((path) => /(?:^|\/)commondir$/.test(path)),
+    ...paths.filter((path) => /(?:^|\/)HEAD$/.test(path)),
+  ];
+}
+
+/** True when it was taken out. */
+function takeIfCode(path: string, stood: boolean, { project, uid, takeOut, tell }: Brought): boolean {
+  const place = join(project, path);
+  const why = whyNot(place, stood, uid);
+  if (why === undefined) return false;
+  const made = `'${place}' was made although ${why}`;
+  try {
+    tell({
+      kind: "denied_name",
+      subject: place,
+      message: `${made}: it was taken out, and lies in '${takeOut(place)}'`,
+    });
+    return true;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    tell({
+      kind: "denied_name",
+      subject: place,
+      message: `${made}, and could not be taken out: ${reason}`,
+    });
+    return false;
+  }
+}
+
+function whyNot(place: string, stood: boolean, uid: number): string | undefined {
+  const folder = dirname(place);
+  if (basename(folder) === "hooks") return hookWhy(place);
+  // A file that was there before and is only called so is the person's.
+  if (stood && !isGitFolder(folder)) return undefined;
+  switch (basename(place)) {
+    case "HEAD":
+      return stood ? undefined : headWhy(folder, uid);
+    case "commondir":
+      return isGitFolder(folder) ? commonWhy(place, uid) : undefined;
+    default:
+      return settingsWhy(place, uid, isGitFolder(folder));
+  }
+}
+
+/** A HEAD makes a git folder of one whose settings were not looked at as such, when they were written. */
+function headWhy(folder: string, uid: number): string | undefined {
+  return (
+    settingsWhy(join(folder, "config"), uid, true) ??
+    settingsWhy(join(folder, "config.worktree"), uid, true) ??
+    commonWhy(join(folder, "commondir"), uid)
+  );
+}
+
+/** Git's own (`git worktree add`) leads two folders up. Any other may lead to settings that nobody looks at, or will later. */
+function commonWhy(place: string, uid: number): string | undefined {
+  const stat = lookAt(place);
+  if (stat === undefined || stat.isDirectory()) return undefined;
+  const worktrees = dirname(dirname(place));
+  const common = dirname(worktrees);
+  const isOwn =
+    readSmallFile(place, 4096, uid)?.trim() === "../.." &&
+    basename(worktrees) === "worktrees" &&
+    realOf(dirname(place)) === dirname(place);
+  if (!isOwn) return "it leads git to the settings and hooks of another folder";
+  if (common.endsWith(".git")) return undefined;
+  return existsSync(join(common, "HEAD")) ? settingsWhy(join(common, "config"), uid, true) : NOBODY_KNOWS;
+}
+
+function hookWhy(place: string): string | undefined {
+  const stat = lookAt(place);
+  const runs = stat?.isSymbolicLink() === true || (stat?.isFile() === true && (stat.mode & 0o111) !== 0);
+  if (!runs || place.endsWith(".sample") || !isGitFolder(dirname(dirname(place)))) return undefined;
+  return "git runs it by itself, and a repository that a command makes has no hooks";
+}
+
+function settingsWhy(place: string, uid: number, inGitFolder: boolean): string | undefined {
+  const stat = lookAt(place);
+  if (stat === undefined || stat.isDirectory()) return undefined;
+  // By another name it is written later, and the listing has that name only.
+  const text = inGitFolder && stat.nlink > 1 ? undefined : readSmallFile(place, MAX_CONFIG, uid);
+  const settings = text === undefined ? undefined : gitSettings(text);
+  if (settings === undefined) return inGitFolder ? NOBODY_KNOWS : undefined;
+  const found = settings.find(runsCode);
+  return found === undefined ? undefined : `git would run what its '${found.name}' names`;
+}
+
+/**
+ * Git itself wants HEAD, objects and refs, and no HEAD where a `commondir` leads to. A command may bring the others later; then
+ * HEAD, or the `commondir` below `worktrees`, is looked at.
+ */
+function isGitFolder(folder: string): boolean {
+  const has = (name: string): boolean => lookAt(join(folder, name)) !== undefined;
+  return folder.endsWith(".git") || has("HEAD") || has("worktrees") || (has("objects") && has("refs"));
+}
+
+function realOf(path: string): string | undefined {
+  try {
+    return realpathSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function lookAt(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false });
+  } catch {
+    // Its maker has closed the folder: git does not come there either.
+    return undefined;
+  }
+}

@@ -1,0 +1,103 @@
+/** What happened inside a command and would otherwise stand in the trace alone, told in its reply (CONTRACT §3). */
+import { basename } from "node:path";
+import type { FsDiff, Notice } from "../schemas/generated/types.ts";
+import { BUDGET_NAMES } from "./budgets/limits.ts";
+import type { SpanRecord } from "./spans/trace.ts";
+
+/** A reply is read by a model: so many notices say what is wrong, and the trace has the rest. */
+const MAX_NOTICES = 20;
+
+/** Alike ones beyond this many different ones are counted together, whatever they say. */
+const MAX_KNOWN = 1000;
+
+/** The notices of one command. Its violation spans become notices as they are written. */
+export class Notices {
+  readonly #span: string;
+  readonly #known = new Map<string, Notice>();
+  #more = 0;
+  #listed = false;
+
+  /** `span`: the command's own. */
+  constructor(span: string) {
+    this.#span = span;
+  }
+
+  /** Takes a line below the command's own; one that is about nothing an agent can act on is no notice. */
+  take(line: SpanRecord): void {
+    const kind = kindOf(line);
+    // What a kept process does after the reply has nobody to be told.
+    if (kind === undefined || this.#listed) return;
+    const isStart = kind === "denied" || kind === "approval_required";
+    this.#add({
+      kind,
+      message: line.message ?? "",
+      rule: isStart ? (line.decision?.rule ?? null) : null,
+      program: isStart ? programOf(line) : null,
+      count: 1,
+      span_id: line.span_id,
+      ...(typeof line.approval_id === "string" ? { approval_id: line.approval_id } : {}),
+    });
+  }
+
+  /** Takes what became of the changes. */
+  takeChanges({ held, world_only, writes, mods, deletes, dirs }: FsDiff): void {
+    const own = { rule: null, program: null, span_id: this.#span };
+    if (held) {
+      const count = writes.length + mods.length + deletes.length + dirs.length;
+      const message = `Changes are held and not in the project: ${writes.length} written, ${mods.length} modified, ${deletes.length} deleted`;
+      this.#add({ ...own, kind: "held", message, count: Math.max(count, 1) });
+    }
+    const [first] = world_only;
+    if (first === undefined) return;
+    const others = world_only.length === 1 ? "" : ` and ${world_only.length - 1} more`;
+    const message = `Writes stayed in the world and are not on the host: '${first}'${others}`;
+    this.#add({ ...own, kind: "world_only", message, count: world_only.length });
+  }
+
+  /** At most {@link MAX_NOTICES}, then one that says how many more there are. */
+  list(): Notice[] {
+    this.#listed = true;
+    const all = [...this.#known.values()];
+    const [first] = all.slice(MAX_NOTICES);
+    if (first === undefined) return all;
+    const count = all.length - MAX_NOTICES + this.#more;
+    const message = `${count} more notices: GET /v1/trace/${this.#span} lists the spans of all`;
+    const rest: Notice = { kind: first.kind, message, rule: null, program: null, count, span_id: this.#span };
+    return [...all.slice(0, MAX_NOTICES), rest];
+  }
+
+  #add(notice: Notice): void {
+    const { kind, program, rule, message } = notice;
+    // A start that is tried again and again says other words each time; what is denied and why stays the same.
+    const what = program === null ? message : [program, rule?.source, rule?.pattern];
+    const key = JSON.stringify([kind, what]);
+    const known = this.#known.get(key);
+    if (known !== undefined) this.#known.set(key, { ...known, count: known.count + notice.count });
+    else if (this.#known.size < MAX_KNOWN) this.#known.set(key, notice);
+    else this.#more += 1;
+  }
+}
+
+function kindOf({ violation, decision, code }: SpanRecord): Notice["kind"] | undefined {
+  switch (violation?.kind) {
+    case "program":
+      // A line without a code is about a start that went on, or counts those that have no line.
+      if (code === undefined) return undefined;
+      return decision?.verdict === "ask" ? "approval_required" : "denied";
+    case "denied_name":
+      return "quarantined";
+    case "name":
+    case "connection":
+      return "network";
+    case "limit":
+      return BUDGET_NAMES.some((name) => name === violation.subject) ? "budget" : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** The subject of a start is its words as JSON (`redactWords`). */
+function programOf({ violation }: SpanRecord): string | null {
+  const [word] = JSON.parse(violation?.subject ?? "[]") as readonly string[];
+  return word === undefined ? null : basename(word);
+}
