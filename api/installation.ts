@@ -15,9 +15,27 @@ export type Installation = {
   readonly policies: string;
   /** The launcher that starts this program again. */
   readonly launcher: string;
-  /** Build and packages: read-only in every world. */
+  /** What `npm start` and this program run, and what the build is made of: read-only in a world whose project is this folder. */
   readonly sealed: readonly string[];
 };
+
+/**
+ * `npm start` builds anew what changed, and starts it. So a command that changes a source of a running checkout changes what its
+ * person runs next; tests, documents and settings of the checkers are what is left to write.
+ */
+const RUNS = [
+  ".build",
+  ".npmrc",
+  "api",
+  "broker",
+  "node_modules",
+  "package-lock.json",
+  "package.json",
+  "policies",
+  "schemas",
+  "shim",
+  "world",
+] as const;
 
 /** The installation below a folder. Throws when it is not complete. */
 export function installationAt(folder: string): Installation {
@@ -34,6 +52,6 @@ export function installationAt(folder: string): Installation {
     built: [init, join(root, ".build/substrate.mjs")],
     policies: join(root, "policies"),
     launcher: join(root, "api/bin/substrate.mjs"),
-    sealed: [join(root, ".build"), join(root, "node_modules"), join(root, "api/bin"), join(root, "policies")],
+    sealed: RUNS.map((name) => join(root, name)),
   };
 }

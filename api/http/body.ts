@@ -8,7 +8,7 @@ export const MAX_BODY = 10 * 1024 * 1024;
 /**
  * The JSON document of a request's body, whatever its content type says. A body that is too long is read to its end
  * and forgotten, so that the client gets to see the answer instead of a broken connection.
- * Rejects only when the client goes away.
+ * Rejects only when the client goes away, with {@link ClientLeft}.
  */
 export function readJson(request: IncomingMessage): Promise<{ readonly document: unknown } | Refusal> {
   return new Promise((resolve, reject) => {
@@ -20,8 +20,17 @@ export function readJson(request: IncomingMessage): Promise<{ readonly document:
       else parts.push(chunk);
     });
     request.on("end", () => resolve(size > MAX_BODY ? tooLarge(size) : parseJson(joined(parts))));
-    request.on("error", reject);
+    request.on("error", (cause) => reject(new ClientLeft(cause)));
   });
+}
+
+/** The connection ended in the middle of a request: nobody is left to be answered, and nothing is wrong here. */
+export class ClientLeft extends Error {
+  override readonly name = "ClientLeft";
+
+  constructor(cause: Error) {
+    super("The client left before it had sent its request", { cause });
+  }
 }
 
 function joined(parts: readonly Buffer[]): Buffer {

@@ -1,11 +1,13 @@
 import type { ServerResponse } from "node:http";
 import { refusal } from "../../broker/refusal.ts";
 import { sendRefusal } from "./answer.ts";
+import { ClientLeft } from "./body.ts";
 import type { Log } from "./context.ts";
 
-/** What nobody foresaw: the log has the cause, the client an id to find it by. */
+/** What nobody foresaw: the log has the cause, the client an id to find it by. A client that left is no bug. */
 export function sendBug(response: ServerResponse, log: Log, error: unknown): void {
   const id = String(response.getHeader("x-request-id"));
+  if (error instanceof ClientLeft) return log.info({ request: id }, error.message);
   log.error({ err: error, request: id }, "A request failed for a reason that is a bug");
   if (response.destroyed) return;
   sendRefusal(

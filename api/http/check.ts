@@ -14,7 +14,8 @@ export async function handleCheck(
 ): Promise<void> {
   const body = await validRequest<CheckRequest>(request, context.caller, validateCheckRequest);
   if ("code" in body) return sendRefusal(response, body);
-  const reply = check(context.broker, body.valid.agent_id, body.valid);
+  const asker = context.caller.kind === "operator" ? "person" : "agent";
+  const reply = check(context.broker, body.valid.agent_id, body.valid, asker);
   if ("code" in reply) return sendRefusal(response, reply);
   sendJson(response, 200, reply);
 }

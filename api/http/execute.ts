@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { execute } from "../../broker/execute.ts";
+import { BY_PERSON, IN_WORLD } from "../../broker/request.ts";
 import { refusal } from "../../broker/refusal.ts";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import { validateExecuteRequest } from "../../schemas/generated/validators.js";
@@ -31,6 +32,7 @@ export async function handleExecute(
     body.valid.agent_id,
     body.valid,
     whenClientLeaves(request, response),
+    context.caller.kind === "operator" ? BY_PERSON : IN_WORLD,
   );
   if (outcome.kind === "refused") {
     const { error } = outcome;
@@ -39,4 +41,7 @@ export async function handleExecute(
     return sendRefusal(response, error);
   }
   sendJson(response, 200, outcome.reply);
+  if (outcome.sent === undefined) return;
+  if (response.closed || response.destroyed) outcome.sent();
+  else response.once("close", outcome.sent);
 }

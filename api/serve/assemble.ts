@@ -7,15 +7,17 @@ import { Activity } from "../../broker/activity.ts";
 import { AlwaysFile } from "../../broker/approvals/always-file.ts";
 import { approvalSpan } from "../../broker/approvals/approval-spans.ts";
 import { Approvals } from "../../broker/approvals/approvals.ts";
-import { inHome } from "../../broker/assignment.ts";
 import type { Broker, WorldBackend } from "../../broker/broker.ts";
 import { Budgets } from "../../broker/budgets/budgets.ts";
 import { SHARED } from "../../broker/budgets/ledger.ts";
+import { ListedFolders } from "../../broker/listed.ts";
+import { Marks } from "../../broker/marks.ts";
 import { LimitSpans } from "../../broker/budgets/limit-spans.ts";
 import { Config } from "../../broker/config.ts";
 import { Decisions } from "../../broker/decisions.ts";
 import { BaseEnvironments, hostEnvironment } from "../../broker/environment.ts";
 import { GitFolders } from "../../broker/git-folder.ts";
+import { GitNamed } from "../../broker/git-named.ts";
 import { GitHeads } from "../../broker/git-head.ts";
 import { HeldTurns } from "../../broker/held/turns.ts";
 import { type Home, prepareHome } from "../../broker/home.ts";
@@ -27,8 +29,10 @@ import { Profiles } from "../../broker/profiles.ts";
 import { publishSpan } from "../../broker/publish/publish-spans.ts";
 import { Publisher } from "../../broker/publish/publisher.ts";
 import { ScopeTokens } from "../../broker/scopes/tokens.ts";
+import { OutputRoom } from "../../broker/output-room.ts";
 import { OutputSamples } from "../../broker/replay/output-samples.ts";
 import { Sessions } from "../../broker/sessions.ts";
+import { agentSockets } from "../../broker/shared-sockets.ts";
 import { Shims } from "../../broker/shims/shims.ts";
 import { reloadSpan } from "../../broker/spans/policy-spans.ts";
 import type { OnFault } from "../../broker/spans/span-index.ts";
@@ -37,7 +41,6 @@ import { presetsFor } from "../../broker/network/presets/for-broker.ts";
 import { NpmRetries } from "../../broker/network/presets/npm-retries.ts";
 import { Reaches } from "../../broker/network/reach.ts";
 import { DirtyFiles } from "../../broker/project-files/dirty-files.ts";
-import type { ProjectRules } from "../../broker/projects.ts";
 import type { SpanRecord, Trace } from "../../broker/spans/trace.ts";
 import { WarmSpecs } from "../../broker/world-spec.ts";
 import { Worlds } from "../../broker/worlds.ts";
@@ -45,6 +48,7 @@ import type { WorldImage } from "../../schemas/generated/types.ts";
 import type { Log } from "../http/context.ts";
 import type { Installation } from "../installation.ts";
 import { openTrace } from "./open-trace.ts";
+import { projectRulesOf } from "./project-rules.ts";
 
 const DEFAULT_IDLE_SECS = 900;
 
@@ -112,15 +116,19 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     },
   );
   const hidden = home.hidden.map((path) => realpathSync(path));
-  const around = { home: realpathSync(homedir()), hidden, installation: installation.sealed };
-  const sessions = new Sessions(trace.database, onFault);
-  const projectRules = (): ProjectRules => ({
-    home: around.home,
+  const userHome = realpathSync(homedir());
+  const agents = agentSockets(parts.host, userHome, parts.uid);
+  const around = {
+    home: userHome,
     hidden,
-    uid: parts.uid,
-    installation: installation.root,
-    roots: (config.current().projects ?? []).map((path) => inHome(path, around.home)),
-  });
+    checkout: installation.root,
+    installation: installation.sealed,
+    agents,
+  };
+  const sessions = new Sessions(trace.database, onFault);
+  const marks = new Marks(trace.database, onFault);
+  const listed = new ListedFolders(around.home);
+  const projectRules = projectRulesOf(parts, around, () => listed.of(config.current()), marks);
   const known = { rules: projectRules, wasProject: (folder: string) => sessions.wasProject(folder) };
   const presets = presetsFor(parts.host, known, () => policies.documents());
   const gateway = new Gateway({
@@ -151,10 +159,14 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     policies,
     profiles: new Profiles(),
     gitFolders: new GitFolders(),
+    gitNamed: new GitNamed(),
+    marks,
+    listed,
     gitHeads,
     dirtyFiles: new DirtyFiles(),
     trace,
     outputSamples,
+    outputRoom: new OutputRoom(),
     approvals,
     scopeTokens,
     always: new AlwaysFile(home.approvals, (problems) =>

@@ -29,20 +29,31 @@ export function parentSpan(terminal: Terminal): Record<string, string> {
   return parent === undefined ? {} : { parent_span: parent };
 }
 
-/** Where that is sent: an agent with a socket of its own is refused on the one that all others share. */
+/**
+ * Where that is sent. An agent with a socket of its own is refused on the one that all others share. A person's command goes
+ * to the operator's socket: a folder that a person works in is a project, whoever made its `.git`.
+ */
 export function commandSocket(terminal: Terminal, options: CommandOptions): string {
   const { home } = terminal;
   const agent = agentOf(terminal, options);
   if (!AGENT_NAME.test(agent)) return home.agentSocket;
   const own = join(home.agentSockets, `${agent}.sock`);
-  return lstatSync(own, { throwIfNoEntry: false })?.isSocket() === true ? own : home.agentSocket;
+  if (isSocket(own)) return own;
+  return agent === PERSON && isSocket(home.controlSocket) ? home.controlSocket : home.agentSocket;
 }
+
+function isSocket(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSocket() === true;
+}
+
+/** Who calls, when nobody says otherwise. */
+const PERSON = "human";
 
 /** As in config.yaml: no name leads to another folder. */
 const AGENT_NAME = /^[A-Za-z0-9._:@-]{1,128}$/;
 
 function agentOf(terminal: Terminal, options: CommandOptions): string {
-  return options.agent ?? variable(terminal, "SUBSTRATE_AGENT_ID") ?? "human";
+  return options.agent ?? variable(terminal, "SUBSTRATE_AGENT_ID") ?? PERSON;
 }
 
 /** An empty variable is one that is not set: a script has no other way to take one back for a single command. */

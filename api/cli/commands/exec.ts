@@ -54,6 +54,7 @@ function show(terminal: Terminal, reply: ExecuteReply): void {
     terminal.err.write(
       `substrate: the middle of the output is left out (${reply.stdout_bytes} bytes, ${reply.stderr_bytes} on stderr)\n`,
     );
+  sayNotices(terminal, reply);
   if (reply.timed_out) terminal.err.write("substrate: the command was ended because its time was over\n");
   if (reply.fs_diff?.held === true) {
     const { writes, mods, deletes } = reply.fs_diff;
@@ -62,6 +63,17 @@ function show(terminal: Terminal, reply: ExecuteReply): void {
     );
   }
   if (reply.hint !== undefined) terminal.err.write(`substrate: ${harmlessLine(reply.hint)}\n`);
+}
+
+/** What the reply's own stderr, or the lines about held changes, do not say already. */
+function sayNotices(terminal: Terminal, { notices, stderr_b64 }: ExecuteReply): void {
+  if (notices.length === 0) return;
+  const said = Buffer.from(stderr_b64, "base64").toString();
+  for (const { kind, message, count } of notices) {
+    if (kind === "held" || said.includes(message)) continue;
+    const times = count === 1 || kind === "world_only" ? "" : ` (${count} times)`;
+    terminal.err.write(`substrate: ${harmlessLine(message)}${times}\n`);
+  }
 }
 
 function milliseconds(text: string): number {

@@ -1,0 +1,30 @@
+import type { Listed } from "../../broker/listed.ts";
+import type { Marks } from "../../broker/marks.ts";
+import type { KnownFolders, ProjectRules } from "../../broker/projects.ts";
+import { realPlace } from "../../broker/real-place.ts";
+import { SecondNames } from "../../broker/second-names.ts";
+import { UnmarkedFolders } from "../../broker/unmarked.ts";
+import type { Surroundings } from "../../broker/world-spec.ts";
+import type { Parts } from "./assemble.ts";
+
+/** What folders can be projects, by the settings as they are whenever it is asked. */
+export function projectRulesOf(
+  { uid, host, installation: { root: installation } }: Pick<Parts, "uid" | "host" | "installation">,
+  { home, hidden }: Surroundings,
+  listed: () => Listed,
+  marks: Marks,
+): () => ProjectRules {
+  const runtime = host["XDG_RUNTIME_DIR"];
+  const lasting = {
+    marks,
+    secondNames: new SecondNames({ home, hidden, installation }),
+    unmarked: new UnmarkedFolders(),
+    scratch: runtime?.startsWith("/") === true ? [realPlace(runtime)] : [],
+  };
+  return () => {
+    const { roots, folders } = listed();
+    // The tour runs in the installation, which may be unpacked anywhere and without its repository.
+    const known: KnownFolders = { ...lasting, listed: [...folders, installation] };
+    return { home, hidden, uid, installation, roots, known };
+  };
+}
