@@ -8,7 +8,7 @@ import { Applies, Generations } from "./applies.ts";
 import { cgroups, layers, marked, mounts, soonNone, survivors, TraceReader } from "./leftovers.ts";
 import { AGENTS, type Answered, Load } from "./load.ts";
 import { Random } from "./random.ts";
-import { chooseVictim, isAlive, type Kind, KINDS, type Victim } from "./victims.ts";
+import { chooseVictim, isAlive, type Kind, type Kinds, type Victim } from "./victims.ts";
 
 /** How long the load runs before the kill, at most: some worlds are being made, some are busy, some idle. */
 const LONGEST_LOAD_MS = 600;
@@ -40,14 +40,14 @@ export class FaultRounds {
   /** Every broker of this home so far. */
   readonly #pids = new Set<number>();
   readonly #generations = new Generations();
-  readonly #only: Kind | undefined;
+  readonly #kinds: Kinds;
   #broker: TestBroker;
 
-  /** @param only the one kind of victim; undefined: any. */
-  constructor(broker: TestBroker, doctor: Doctor, only?: Kind) {
+  /** @param kinds of victims, of which each round has one */
+  constructor(broker: TestBroker, doctor: Doctor, kinds: Kinds) {
     this.#broker = broker;
     this.#doctor = doctor;
-    this.#only = only;
+    this.#kinds = kinds;
   }
 
   /** The broker that runs now: each death of one brings another. */
@@ -91,7 +91,7 @@ export class FaultRounds {
   }
 
   async #kill(random: Random): Promise<Victim | undefined> {
-    const wanted = this.#only ?? random.pick(KINDS);
+    const wanted = random.pick(this.#kinds);
     for (let choice = 0; choice < CHOICES; choice += 1) {
       const victim = chooseVictim(this.#broker.process.pid ?? 0, wanted, random);
       if (victim !== undefined && isAlive(victim.process)) {

@@ -17,8 +17,11 @@ export type SeenWorld = {
   readonly everything: readonly Seen[];
 };
 
-export const KINDS = ["broker", "outer init", "PID 1", "forker", "leader", "network"] as const;
+export const KINDS_FOR_ANYBODY = ["broker", "outer init", "PID 1", "forker", "leader"] as const;
+/** Only root may look into the namespaces of a world, and so tell which of the networks is its. */
+export const KINDS = [...KINDS_FOR_ANYBODY, "network"] as const;
 export type Kind = (typeof KINDS)[number];
+export type Kinds = readonly [Kind, ...Kind[]];
 
 /** `world` is what the death takes along; for the broker all of them, for a leader only what is below it. */
 export type Victim = {

@@ -54,7 +54,7 @@ describe.each(actors())("approvals on a full disk, as $kind", (actor) => {
     }
     const folder = mkdtempSync(join(tmpdir(), "sb-disk-"));
     const project = join(folder, "project");
-    for (const name of ["disk", "project"]) mkdirSync(join(folder, name));
+    for (const name of ["disk", "project/.git"]) mkdirSync(join(folder, name), { recursive: true });
     try {
       const { node, launcher } = await installationFor(actor);
       const args = [join(folder, "disk"), project, node, launcher, POLICY];

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -5,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ErrorReply } from "../../schemas/generated/types.ts";
 import { validateErrorReply } from "../../schemas/generated/validators.js";
 import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
+import { eventually, TestBroker } from "../broker.ts";
 
 type Raw = {
   readonly status: number;
@@ -205,6 +206,24 @@ describe.each(actors().slice(0, 1))("bad input, as $kind", (actor) => {
     await closed;
     expect(await broker.run("echo alive")).toMatchObject({ stdout: "alive\n" });
   });
+
+  test.each(["/v1/execute", "/v1/check", "/v1/report", "/v1/request_scopes"])(
+    "a client that leaves in the middle of its body to %s is no bug, and the log says what it is",
+    async (path) => {
+      const lines = (word: string): readonly string[] =>
+        readFileSync(join(broker.home, "log/broker.log"), "utf8")
+          .split("\n")
+          .filter((line) => line.includes(word));
+      const before = lines("left before").length;
+      const socket = connect(join(broker.home, "sock/agent.sock"));
+      socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n{"agent_id": "te`);
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      socket.destroy();
+      expect(await eventually(() => lines("left before").length > before, 5000)).toBe(true);
+      expect(lines("is a bug")).toEqual([]);
+      expect(await broker.run("echo alive")).toMatchObject({ stdout: "alive\n" });
+    },
+  );
 
   test("the content type does not matter, and a good body is good", async () => {
     const answer = await raw(JSON.stringify(good()));

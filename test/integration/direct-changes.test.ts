@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { FsDiff } from "../../schemas/generated/types.ts";
 import { type Actor, actors } from "../actors.ts";
 import { type Ran, TestBroker } from "../broker.ts";
+import { needs, needsOf } from "../needs.ts";
 
 const POLICY = (seccomp: string): string => `id: default
 name: x
@@ -136,6 +137,7 @@ describe.each(actors())("writes straight to the project, as $kind", (actor: Acto
     }
 
     test.each(CASES)("%s is listed as what it is", async (what, before, cmd, wanted) => {
+      needsOf(cmd);
       const { diff, ran } = await listed(before, cmd);
       expect(ran.exit, ran.stderr).toBe(0);
       if (what === "git commit") expect(diff).toMatchObject(wanted);
@@ -195,6 +197,7 @@ describe.each(actors())("writes straight to the project, as $kind", (actor: Acto
     });
 
     test("a path of 4,096 bytes is listed, and one that is longer is said to be missing", async () => {
+      needs("python3");
       const deep = await broker.run(
         `python3 -c "
 import os

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Actor, actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
 import { linuxSince } from "../kernel.ts";
+import { needs } from "../needs.ts";
 import { skip } from "../skips.ts";
 
 /** One process that gives the same names to other folders in every way there is, and makes a file under each. */
@@ -112,6 +113,7 @@ describe.each(actors())("one process that writes much, as $kind", (actor: Actor)
   test.each(Array.from({ length: ROUNDS }, (_each, seed) => seed + 1))(
     "a name that comes to lead to another folder is listed where it led (seed %i)",
     async (seed) => {
+      needs("python3");
       const ran = await broker.run(`mkdir w${seed} && cd w${seed} && exec python3 ../wanderer.py ${seed}`);
       expect(ran.exit, ran.stderr).toBe(0);
       const made = below(join(broker.project, `w${seed}`));
@@ -126,6 +128,7 @@ describe.each(actors())("one process that writes much, as $kind", (actor: Actor)
   );
 
   test("a name in a folder that procfs has for each process is listed where it led the one that used it", async () => {
+    needs("python3");
     const ran = await broker.run("mkdir own && cd own && exec python3 ../own.py");
     expect(ran.exit, ran.stderr).toBe(0);
     const made = below(join(broker.project, "own")).writes.map((path) => `own/${path}`);
@@ -134,6 +137,7 @@ describe.each(actors())("one process that writes much, as $kind", (actor: Actor)
   });
 
   test("what is made while another thread moves the folder above is listed under its last name alone", async () => {
+    needs("python3");
     const ran = await broker.run("mkdir moved && cd moved && exec python3 ../moved.py");
     expect(ran.exit, ran.stderr).toBe(0);
     const made = below(join(broker.project, "moved")).writes.map((path) => `moved/${path}`);

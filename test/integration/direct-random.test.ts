@@ -1,8 +1,9 @@
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Actor, actors } from "../actors.ts";
+import type { Actor } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
+import { actorsWith } from "../needs.ts";
 
 /**
  * Changes a small tree at random, a third of the steps in a process of their own; much of what it tries fails. Folders that it
@@ -75,7 +76,7 @@ function changesBetween(before: ReadonlyMap<string, Entry>, after: ReadonlyMap<s
   };
 }
 
-describe.each(actors())("a tree that is changed at random, as $kind", (actor: Actor) => {
+describe.each(actorsWith("python3"))("a tree that is changed at random, as $kind", (actor: Actor) => {
   let broker: TestBroker;
   beforeAll(async () => {
     broker = await TestBroker.start(actor);

@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Actor, actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
+import { settings, TestBroker } from "../broker.ts";
 import { checkOf, overlayOf, reportOf } from "../doctor-report.ts";
 import { installationFor } from "../installation.ts";
 import { processesWith } from "../processes.ts";
@@ -125,6 +125,7 @@ describe.each(actors())("the doctor, as $kind", (actor) => {
     const inside = (...words: readonly string[]): Promise<Ended> =>
       runAs(actor, [...NO_USER_NAMESPACES, ...words], { cwd: broker.project, env });
     await skipUnlessLocked(actor, inside);
+    broker.write(join(broker.folder, "helpless/config.yaml"), settings(broker.folder));
     expect((await inside(node, launcher, "broker", "start")).code).toBe(0);
     try {
       const ran = await broker.cli(["exec", "--", "true"], { env });

@@ -1,7 +1,6 @@
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
 import { eventually, TestBroker } from "../broker.ts";
 
 const POLICY = `id: default
@@ -31,8 +30,9 @@ while time.monotonic() < until:
 codes = {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in kids}
 print(slowest < 2, codes)
 `;
+import { actorsWith } from "../needs.ts";
 
-describe.each(actors())("as $kind", (actor) => {
+describe.each(actorsWith("python3"))("as $kind", (actor) => {
   let broker: TestBroker;
   beforeEach(async () => {
     broker = await TestBroker.start(actor, { policies: { default: POLICY } });

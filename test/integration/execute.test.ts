@@ -3,11 +3,11 @@ import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { validateExecuteReply, validateSpan } from "../../schemas/generated/validators.js";
-import { actors } from "../actors.ts";
+import { everyActor } from "../actors.ts";
 import { eventually, TestBroker } from "../broker.ts";
 import { processesWith } from "../processes.ts";
 
-describe.each(actors())("execute, as $kind", (actor) => {
+describe.each(everyActor())("execute, as $kind", (actor) => {
   let broker: TestBroker;
   beforeAll(async () => {
     broker = await TestBroker.start(actor);

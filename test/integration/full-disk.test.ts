@@ -74,7 +74,7 @@ describe.each(actors())("a full disk, as $kind", (actor) => {
       return;
     }
     const folder = mkdtempSync(join(tmpdir(), "sb-disk-"));
-    for (const name of ["disk", "project"]) mkdirSync(join(folder, name));
+    for (const name of ["disk", "project/.git"]) mkdirSync(join(folder, name), { recursive: true });
     try {
       const { node, launcher } = await installationFor(actor);
       const words = [
@@ -110,7 +110,7 @@ describe.each(actors())("a full disk, as $kind", (actor) => {
       return;
     }
     const folder = mkdtempSync(join(tmpdir(), "sb-disk-"));
-    for (const name of ["disk", "project"]) mkdirSync(join(folder, name));
+    for (const name of ["disk", "project/.git"]) mkdirSync(join(folder, name), { recursive: true });
     try {
       const { node, launcher } = await installationFor(actor);
       const places = [join(folder, "disk"), join(folder, "project"), node, launcher];

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
@@ -190,6 +190,19 @@ describe.each(actors())("held changes, as $kind", (actor) => {
     expect(treeOf(broker.project)).toEqual(before);
     await changed(broker, "apply", span, ["run"]);
     expect(existsSync(join(broker.project, "run"))).toBe(true);
+  });
+
+  test("conflict with an edit of the same length whose time was set back", async () => {
+    const path = join(broker.project, "kept.txt");
+    // A whole second: a time that Node reads and sets again may differ by a nanosecond.
+    utimesSync(path, 1_000_000_000, 1_000_000_000);
+    const { span_id: span } = await isolated(broker, WORK);
+    writeFileSync(path, "ONE\ntwo\nthree\n");
+    utimesSync(path, 1_000_000_000, 1_000_000_000);
+    expect(statSync(path)).toMatchObject({ size: 14, mtimeMs: 1_000_000_000_000 });
+    const error = errorIn(await change(broker, "apply", span));
+    expect(error).toMatchObject({ status: 409, code: "apply_conflict", conflicts: [{ path: "kept.txt" }] });
+    expect(readFileSync(path, "utf8")).toBe("ONE\ntwo\nthree\n");
   });
 
   test("with names that are no UTF-8, or hold line breaks, are found again by the name that the diff gives", async () => {

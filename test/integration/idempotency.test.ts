@@ -67,6 +67,18 @@ describe.each(actors())("a call that is made again, as $kind", (actor) => {
     expect(times()).toBe(1);
   });
 
+  test("with another command while the first one runs is a conflict at once, and never gets the first one's output", async () => {
+    const { body, times } = counted();
+    const slow = { ...body, cmd: `${String(body["cmd"])}; sleep 2; echo of the first` };
+    const first = broker.run(slow);
+    expect(await eventually(() => times() === 1, 5000)).toBe(true);
+    const error = await broker.refused({ ...slow, cmd: "echo of the second" });
+    expect(error).toMatchObject({ status: 409, code: "idempotency_conflict" });
+    expect(JSON.stringify(error)).not.toContain("of the first");
+    expect(await broker.run(slow)).toEqual(await first);
+    expect(times()).toBe(1);
+  });
+
   test("a key is its agent's own", async () => {
     const { body, times } = counted();
     const first = await broker.run(body);

@@ -140,10 +140,16 @@ describe.each(actors().filter(({ uid }) => uid === 0))("cgroups of dead worlds, 
       join(shared, groupName(here, 9_999_999)),
       join(shared, groupName({ ...here, space: "1", pid: gone }, 1)),
     ];
+    const remove = (): void => {
+      for (const path of [...dead.map((each) => join(each, "below")), ...dead, ...alive])
+        if (existsSync(path)) rmdirSync(path);
+    };
     try {
       for (const path of dead) mkdirSync(join(path, "below"), { recursive: true });
-      for (const path of alive) mkdirSync(path);
+      // The shared one is there only once some broker has made a world.
+      for (const path of alive) mkdirSync(path, { recursive: true });
     } catch (error) {
+      remove();
       return skip("left-over cgroups", `no cgroup can be made: ${String(error)}`);
     }
     const broker = await TestBroker.start(actor);
@@ -156,8 +162,7 @@ describe.each(actors().filter(({ uid }) => uid === 0))("cgroups of dead worlds, 
       expect([...dead, ...alive, shared].filter((path) => existsSync(path))).toEqual([...alive, shared]);
     } finally {
       await broker.stop();
-      for (const path of [...dead.map((each) => join(each, "below")), ...dead, ...alive])
-        if (existsSync(path)) rmdirSync(path);
+      remove();
     }
   });
 });

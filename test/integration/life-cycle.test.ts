@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { BrokerFile } from "../../schemas/generated/types.ts";
 import { actors } from "../actors.ts";
-import { eventually, TestBroker } from "../broker.ts";
+import { eventually, settings, TestBroker } from "../broker.ts";
 import { processesWith } from "../processes.ts";
 
 describe.each(actors())("a broker's life, as $kind", (actor) => {
@@ -157,7 +157,7 @@ describe.each(actors())("a broker's life, as $kind", (actor) => {
     const own = join(broker.home, "sock/agents/late.sock");
     const config = join(broker.home, "config.yaml");
     try {
-      broker.write(config, "agents:\n  late: {}\n");
+      broker.write(config, settings(broker.folder, "agents:\n  late: {}\n"));
       expect(await eventually(() => existsSync(own), 5000)).toBe(true);
       const body = { cmd: "touch begun; sleep 60", cwd: broker.project };
       const running = call(own, "POST", "/v1/execute", body).then(
@@ -169,7 +169,7 @@ describe.each(actors())("a broker's life, as $kind", (actor) => {
       const file = JSON.parse(readFileSync(join(broker.home, "run/broker.json"), "utf8")) as BrokerFile;
       expect(file.sockets.agents).toEqual({ late: own });
 
-      broker.write(config, "agents: {}\n");
+      broker.write(config, settings(broker.folder, "agents: {}\n"));
       expect(await eventually(() => !existsSync(own), 5000)).toBe(true);
       expect(await running).toBe("cut");
       expect(await broker.run({ agent_id: "late", cmd: "echo a label now" })).toMatchObject({ exit: 0 });
@@ -220,7 +220,7 @@ describe.each(actors())("a broker's life, as $kind", (actor) => {
       // As any file is for a moment that is written in place.
       writeFileSync(config, "");
       expect((await broker.refused({ cmd: "true" })).code).toBe("project_not_allowed");
-      writeFileSync(config, "{}\n");
+      writeFileSync(config, settings(broker.folder));
       expect(await broker.run("true")).toMatchObject({ exit: 0 });
       writeFileSync(config, "projects: 5\n");
       await broker.kill("SIGTERM");

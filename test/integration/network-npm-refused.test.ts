@@ -14,6 +14,7 @@ import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Actor, actors } from "../actors.ts";
 import { eventually, type Ran, TestBroker } from "../broker.ts";
+import { needs } from "../needs.ts";
 import { runAs } from "../users.ts";
 
 type Policy = { readonly allowed?: readonly string[]; readonly mode?: string; readonly fs?: string };
@@ -163,6 +164,7 @@ describe.each(actors())("npm that lies in a home, as $kind,", (actor) => {
   };
 
   test("is told without a file on the host", async () => {
+    needs("python3");
     const here = await start();
     expect(await isTold(here)).toBe(true);
     const listed = await here.run({

@@ -3,10 +3,11 @@ import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { HealthReply } from "../../schemas/generated/types.ts";
-import { type Actor, actors } from "../actors.ts";
+import { type Actor, everyActor } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
 import { checkOf, reportOf } from "../doctor-report.ts";
 import { installationFor } from "../installation.ts";
+import { thoseWith } from "../needs.ts";
 import { recordSkip } from "../skips.ts";
 import { currentUser, runAs } from "../users.ts";
 
@@ -35,57 +36,61 @@ for host, port in (place.rsplit(":", 1) for place in sys.argv[1:]):
 `;
 
 const isRoot = currentUser().uid === 0;
-if (!isRoot) recordSkip({ what: "a host without nft", why: "only root can lay something over it" });
+if (!isRoot) recordSkip({ what: "on a host without nft", why: "only root can lay something over it" });
 
-describe.skipIf(!isRoot).each(actors())("on a host without nft, as $kind", (actor) => {
-  let broker: TestBroker;
-  let servers: readonly Server[];
-  let ports: readonly number[];
-  beforeAll(async () => {
-    servers = [greeting(), greeting()];
-    ports = await Promise.all(servers.map(listening));
-    broker = await TestBroker.start(actor, { policies: { default: policy("") }, within: WITHOUT_NFT });
-    broker.write(join(broker.project, "dial.py"), DIAL);
-  });
-  afterAll(async () => {
-    await broker.stop();
-    for (const server of servers) server.close();
-  });
+describe.skipIf(!isRoot).each(thoseWith(["python3"], everyActor()))(
+  "on a host without nft, as $kind",
+  (actor) => {
+    let broker: TestBroker;
+    let servers: readonly Server[];
+    let ports: readonly number[];
+    beforeAll(async () => {
+      servers = [greeting(), greeting()];
+      ports = await Promise.all(servers.map(listening));
+      broker = await TestBroker.start(actor, { policies: { default: policy("") }, within: WITHOUT_NFT });
+      broker.write(join(broker.project, "dial.py"), DIAL);
+    });
+    afterAll(async () => {
+      await broker.stop();
+      for (const server of servers) server.close();
+    });
 
-  test("a world that may reach nothing is whole, and one that may says what it lacks", async () => {
-    const before = await broker.run(`python3 dial.py host.internal:${ports[0]}`);
-    expect(before).toMatchObject({ stdout: "unknown\n", isolation: { net: "on" } });
-    broker.write(join(broker.home, "policies/default.yaml"), policy(`host.internal:${ports[0]}`));
-    const after = await broker.run("true");
-    expect(after.world_id).toBe(before.world_id);
-    expect(after.isolation.net).toMatch(DEGRADED);
-  });
+    test("a world that may reach nothing is whole, and one that may says what it lacks", async () => {
+      const before = await broker.run(`python3 dial.py host.internal:${ports[0]}`);
+      expect(before).toMatchObject({ stdout: "unknown\n", isolation: { net: "on" } });
+      broker.write(join(broker.home, "policies/default.yaml"), policy(`host.internal:${ports[0]}`));
+      const after = await broker.run("true");
+      expect(after.world_id).toBe(before.world_id);
+      expect(after.isolation.net).toMatch(DEGRADED);
+    });
 
-  test("a port that has had connections is listened on again when the policy is edited", async () => {
-    const dial = async (): Promise<string> =>
-      (await broker.run(`python3 dial.py ${ports.map((port) => `host.internal:${port}`).join(" ")}`)).stdout;
-    broker.write(join(broker.home, "policies/default.yaml"), policy(`host.internal:${ports[0]}`));
-    expect(await dial()).toBe("hello\nECONNREFUSED\n");
-    const both = ports.map((port) => `host.internal:${port}`).join();
-    broker.write(join(broker.home, "policies/default.yaml"), policy(both));
-    expect(await dial()).toBe("hello\nhello\n");
-  });
+    test("a port that has had connections is listened on again when the policy is edited", async () => {
+      const dial = async (): Promise<string> =>
+        (await broker.run(`python3 dial.py ${ports.map((port) => `host.internal:${port}`).join(" ")}`))
+          .stdout;
+      broker.write(join(broker.home, "policies/default.yaml"), policy(`host.internal:${ports[0]}`));
+      expect(await dial()).toBe("hello\nECONNREFUSED\n");
+      const both = ports.map((port) => `host.internal:${port}`).join();
+      broker.write(join(broker.home, "policies/default.yaml"), policy(both));
+      expect(await dial()).toBe("hello\nhello\n");
+    });
 
-  test("a policy that requires the network is refused with the reason, and status and doctor say it too", async () => {
-    const text = `${policy(`host.internal:${ports[0]}`)}world: { require: [net] }\n`;
-    broker.write(join(broker.home, "policies/default.yaml"), text);
-    const refused = await broker.refused({ cmd: "true" });
-    expect(refused).toMatchObject({ status: 503, code: "isolation_unavailable" });
-    expect(refused.message).toContain("this host has no nft");
-    const health = (await broker.call("GET", "/v1/health")).document as HealthReply;
-    expect(health.isolation.net).toMatch(DEGRADED);
-    const report = await doctorsReport(actor, broker);
-    expect(checkOf(report, "network")).toMatchObject({ verdict: "ok" });
-    expect(checkOf(report, "nftables")).toMatchObject({ verdict: "weaker", needed: true });
-    expect(checkOf(report, "nftables").mend.join()).toMatch(/apt-get install -y nftables$/);
-    expect(checkOf(report, "capture").verdict).toBe("weaker");
-  });
-});
+    test("a policy that requires the network is refused with the reason, and status and doctor say it too", async () => {
+      const text = `${policy(`host.internal:${ports[0]}`)}world: { require: [net] }\n`;
+      broker.write(join(broker.home, "policies/default.yaml"), text);
+      const refused = await broker.refused({ cmd: "true" });
+      expect(refused).toMatchObject({ status: 503, code: "isolation_unavailable" });
+      expect(refused.message).toContain("this host has no nft");
+      const health = (await broker.call("GET", "/v1/health")).document as HealthReply;
+      expect(health.isolation.net).toMatch(DEGRADED);
+      const report = await doctorsReport(actor, broker);
+      expect(checkOf(report, "network")).toMatchObject({ verdict: "ok" });
+      expect(checkOf(report, "nftables")).toMatchObject({ verdict: "weaker", needed: true });
+      expect(checkOf(report, "nftables").mend.join()).toMatch(/apt-get install -y nftables$/);
+      expect(checkOf(report, "capture").verdict).toBe("weaker");
+    });
+  },
+);
 
 async function doctorsReport(actor: Actor, broker: TestBroker): Promise<ReturnType<typeof reportOf>> {
   const { node, launcher } = await installationFor(actor);

@@ -1,6 +1,5 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync } from "node:fs";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
@@ -182,7 +181,7 @@ describe.each(actors())("policy learn about files, as $kind", (actor) => {
   let broker: TestBroker;
   beforeAll(async () => {
     // Not below /tmp, which is the world's own.
-    const options = actor.uid === 0 ? { folder: mkdtempSync(join(homedir(), "sb-")) } : {};
+    const options = actor.uid === 0 ? { folder: mkdtempSync(join(actor.home, "sb-")) } : {};
     const policies = { default: "id: default\nname: Files\nmode: observe\n" };
     broker = await TestBroker.start(actor, { ...options, policies });
   });

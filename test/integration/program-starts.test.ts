@@ -1,11 +1,13 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ExecRequest, ProgramEvent, ProgramGate, ProgramStart, World } from "../../world/backend.ts";
 import { LinuxBackend } from "../../world/linux/backend.ts";
 import { installationFor } from "../installation.ts";
+import { needs, needsOf } from "../needs.ts";
 import { DISGUISES, OWN_WORDS } from "../program-disguises.ts";
+import { removeTrees } from "../remove.ts";
 import { currentUser } from "../users.ts";
 
 /** What a world tells of programs, and how its gate holds, at the interface between world and broker. */
@@ -42,8 +44,7 @@ describe.each(["direct", "overlay", "log"] as const)("starts of programs in a wo
   });
   afterAll(async () => {
     await backend.close();
-    rmSync(folder, { recursive: true, force: true });
-    rmSync(`${folder}-layers`, { recursive: true, force: true });
+    removeTrees(folder, `${folder}-layers`);
   });
 
   type Told = {
@@ -127,6 +128,7 @@ describe.each(["direct", "overlay", "log"] as const)("starts of programs in a wo
   });
 
   test.each(DISGUISES)("%s does not hide a refused program; its twin starts", async (_what, cmd) => {
+    needsOf(cmd);
     const whole = `rm -rf ./*; ${cmd}`;
     const free = await run(whole);
     expect(free.output).toMatch(/^2$|syntax error/m);
@@ -151,6 +153,7 @@ describe.each(["direct", "overlay", "log"] as const)("starts of programs in a wo
   test.each(["/proc/self/exe", "/proc//self/exe", "me/exe"])(
     "%s is the caller's own program",
     async (path) => {
+      needs("python3");
       const cmd = `ln -s /proc/self me; python3 -c 'import os; os.execv("${path}", ["x", "-c", "print(1 + 1)"])'`;
       const decide = ({ files: [{ path }] }: ProgramStart): boolean => path?.includes("python") !== true;
       const names = ["python3*"];
@@ -163,6 +166,7 @@ describe.each(["direct", "overlay", "log"] as const)("starts of programs in a wo
   );
 
   test("a file in memory is asked about whatever its name", async () => {
+    needs("python3");
     const cmd = `python3 -c '
 import os
 fd = os.memfd_create("x")
@@ -218,6 +222,7 @@ os.execve(fd, ["x", "1", "+", "1"], {})'`;
   });
 
   test("programs that are looked for along PATH fail as they do without a gate", async () => {
+    needs("python3");
     const cmd = `exec 2>&1; nothing-of-that-name; echo $?; ./nowhere/x; echo $?; /etc/passwd; echo $?; ./; echo $?
 /etc/passwd/x; echo $?; python3 -c '
 import ctypes

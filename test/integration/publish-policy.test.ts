@@ -69,6 +69,7 @@ describe.each(actors())("ports that a policy publishes, as $kind", (actor) => {
     const [world] = (document as HealthReply).worlds;
     process.kill(world?.pid ?? 0, "SIGKILL");
     expect(await eventually(async () => (await talk(port)) === "ECONNREFUSED", 5000)).toBe(true);
+    await eventually(() => happened("closed").length > 0, 5000);
     expect(happened("closed").map(({ message }) => message)).toEqual(["its world has ended"]);
     await keepServer(broker, "test", port, "again");
     expect(await talk(port)).toBe("again 5");
@@ -130,7 +131,7 @@ describe.each(actors())("ports that a policy publishes, as $kind", (actor) => {
     expect(await broker.run("echo ran")).toMatchObject({ exit: 0, stdout: "ran\n" });
     await broker.run("true");
     expect(await eventually(() => happened("failed").length > 0, 5000)).toBe(true);
-    const whose = actor.uid === 0 ? `process ${process.pid} (` : "a program of user 0";
+    const whose = actor.uid === process.getuid?.() ? `process ${process.pid} (` : "a program of user 0";
     expect(happened("failed").map(({ message, agent_id: agent }) => [message, agent])).toEqual([
       [expect.stringContaining(`Port ${port} of the host is taken by ${whose}`), null],
     ]);

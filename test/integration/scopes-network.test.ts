@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
 import { Person } from "../approvals.ts";
 import type { Ran } from "../broker.ts";
+import { actorsWith } from "../needs.ts";
 import { ScopeAsker } from "../scopes.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 
@@ -14,7 +14,7 @@ const POLICIES = {
 
 type Body = Readonly<Record<string, unknown>>;
 
-describe.each(actors())("scopes of the network, as $kind", (actor) => {
+describe.each(actorsWith("python3", "nft"))("scopes of the network, as $kind", (actor) => {
   let place: NetworkPlace;
   let asker: ScopeAsker;
   beforeAll(async () => {

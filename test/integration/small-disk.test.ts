@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Answer } from "../../api/client.ts";
 import type { DiffReply, ErrorReply, ExecuteReply } from "../../schemas/generated/types.ts";
-import { type Actor, actors } from "../actors.ts";
+import { type Actor, everyActor } from "../actors.ts";
 import { eventually, TestBroker } from "../broker.ts";
 import { change, changed, isolated, isolating, treeOf } from "../held-changes.ts";
 import { skip } from "../skips.ts";
@@ -21,7 +21,7 @@ const ROOMS = [0, 4096, 16_384, 65_536, 131_072, 262_144, 524_288, 1_048_576] as
 const make = (folder: string): string =>
   `mkdir ${folder}; for i in $(seq ${FILES}); do head -c ${BYTES} /dev/zero | tr '\\0' x > ${folder}/$i; done`;
 
-describe.each(actors())("a small disk that is full, as $kind", (actor) => {
+describe.each(everyActor())("a small disk that is full, as $kind", (actor) => {
   test("refuses each step with a cause, leaves every tree whole, keeps what was recorded, and goes on once there is room", async () => {
     const disk = SmallDisk.make(actor, MEBIBYTES);
     if (typeof disk === "string") return skip(`a full disk at each step, as ${actor.kind}`, disk);

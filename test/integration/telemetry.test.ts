@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
+import { needsOf } from "../needs.ts";
 import { installationFor } from "../installation.ts";
 import { listening, tell } from "../telemetry.ts";
 
@@ -80,6 +81,7 @@ describe.each(actors())("what programs report of themselves, as $kind", (actor) 
     ["Node", "./run-node"],
     ["a shell", SHELL.replace("python3", "/usr/bin/python3")],
   ])("a program in %s is seen to start, write, dial and take away", async (_name, cmd) => {
+    needsOf(cmd);
     const told = await tell(broker, `cd ${broker.project} && ${cmd}`);
     expect(told.stderr).toBe("");
     expect(told).toMatchObject({ exit: 0, state: "on", reason: null, unlisted: 0, dropped: 0 });

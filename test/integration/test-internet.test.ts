@@ -2,6 +2,7 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { needs } from "../needs.ts";
 import { ask } from "../support/network/ask.ts";
 import { TestInternet } from "../support/network/internet.ts";
 import { README } from "../support/network/repository.ts";
@@ -74,6 +75,7 @@ describe("the tests' internet", () => {
   });
 
   test("counts each byte of an upload, and sends each byte that is asked for", async () => {
+    needs("python3");
     const body = join(internet.folder, "body");
     writeFileSync(body, Buffer.alloc(300_000));
     const upload = await internet.during(() =>
@@ -98,6 +100,7 @@ describe("the tests' internet", () => {
   });
 
   test("has a server that speaks first, and one that echoes", async () => {
+    needs("python3");
     expect((await dial("203.0.113.22", "22", "SSH-2.0-client\\r\\n")).stdout).toBe(
       `${SSH_GREETING}SSH-2.0-client\r\n`,
     );
@@ -119,6 +122,7 @@ describe("the tests' internet", () => {
   });
 
   test("answers names over UDP, TCP, TLS and HTTPS, counts the questions, and knows no other name", async () => {
+    needs("python3");
     for (const over of ["udp", "tcp", "tls", "https"] as const) {
       const { result, seen } = await internet.during(() =>
         ask(internet, over, [
@@ -137,6 +141,7 @@ describe("the tests' internet", () => {
   });
 
   test("has names that rotate, rebind, lead to another name, fail or stay silent", async () => {
+    needs("python3");
     const addressesOf = async (name: string, times: number): Promise<readonly string[]> =>
       await ask(
         internet,
@@ -162,6 +167,7 @@ describe("the tests' internet", () => {
   });
 
   test("sees datagrams and echo requests, to whatever address", async () => {
+    needs("python3");
     const send = `import socket
 for address in ("203.0.113.9", "10.9.9.9"): socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"12345", (address, 4433))
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP)

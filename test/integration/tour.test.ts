@@ -16,6 +16,8 @@ describe.each(actors())("the tour, as $kind", (actor) => {
   let broker: TestBroker;
   beforeAll(async () => {
     broker = await TestBroker.start(actor);
+    // The tour's own broker has settings of its own, which list no project.
+    broker.write(join(broker.project, ".git/description"), "");
   });
   afterAll(() => broker.stop());
 

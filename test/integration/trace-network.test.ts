@@ -3,14 +3,14 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SpansReply, TraceReply } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
+import { actorsWith } from "../needs.ts";
 import { skip } from "../skips.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 
 const NAME = "registry.example.test";
 const SPAN = /spn_[0-9a-f-]+/;
 
-describe.each(actors())("connections in the trace, as $kind", (actor) => {
+describe.each(actorsWith("python3", "nft"))("connections in the trace, as $kind", (actor) => {
   let place: NetworkPlace;
   beforeAll(async () => {
     place = await NetworkPlace.open(actor, {
@@ -84,7 +84,7 @@ describe.each(actors())("connections in the trace, as $kind", (actor) => {
   });
 });
 
-describe.each(actors())("connections of a policy that observes, as $kind", (actor) => {
+describe.each(actorsWith("python3", "nft"))("connections of a policy that observes, as $kind", (actor) => {
   let place: NetworkPlace;
   beforeAll(async () => {
     place = await NetworkPlace.open(actor, { default: networkPolicy([NAME], { mode: "observe" }) });

@@ -7,6 +7,7 @@ import type { Span, SpansReply, TraceReply, TraceTreeReply } from "../../schemas
 import type { ProgramEvent } from "../../world/programs.ts";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
+import { recordSkip } from "../skips.ts";
 import { ended, refused, started } from "../program-events.ts";
 
 const COMPILED = 20_000;
@@ -28,6 +29,8 @@ function build(): readonly ProgramEvent[] {
   }
   return [...events, ended(1, { code: 2 })];
 }
+
+if (actor === undefined) recordSkip({ what: "the tree of a build", why: "there is nobody to run it as" });
 
 describe.runIf(actor !== undefined)("the tree of a build", () => {
   let broker: TestBroker;

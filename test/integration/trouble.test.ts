@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { type Actor, actors } from "../actors.ts";
+import { type Actor, everyActor } from "../actors.ts";
 import { type BrokerOptions, eventually, TestBroker } from "../broker.ts";
 import { installationFor } from "../installation.ts";
 import { processesWith } from "../processes.ts";
@@ -26,7 +26,7 @@ const ISOLATING = {
   policies: { default: "id: default\nname: x\nmode: enforce\ncommands:\n  isolated: ['true']\n" },
 };
 
-describe.each(actors())("in trouble, as $kind", (actor) => {
+describe.each(everyActor())("in trouble, as $kind", (actor) => {
   test("a kept process that floods its outputs harms no other command of the session", async () => {
     await withBroker(actor, {}, async (broker) => {
       const other = broker.run("sleep 1; echo unharmed");
@@ -77,9 +77,18 @@ describe.each(actors())("in trouble, as $kind", (actor) => {
     });
   });
 
-  test("a command that ends its own world is answered as killed", async () => {
+  test("a command that ends its own world is answered as killed, and told what it did", async () => {
     await withBroker(actor, {}, async (broker) => {
-      expect(await broker.run("kill -9 -1; sleep 5")).toMatchObject({ signal: "SIGKILL", exit: 137 });
+      const watched = broker.run({ cmd: "touch begun; sleep 60" });
+      expect(await eventually(() => existsSync(join(broker.project, "begun")), 10_000)).toBe(true);
+      const ran = await broker.run("kill -9 -1; sleep 5");
+      expect(ran).toMatchObject({ signal: "SIGKILL", exit: 137 });
+      const words = /A command ended the world's own processes.*the next command gets a new world/;
+      // What its leader told before it died is all that one of them may hear.
+      expect(`${ran.stderr}${(await watched).stderr}`).toMatch(words);
+      const next = await broker.run("echo next");
+      expect(next.stdout).toBe("next\n");
+      expect(next.world_id).not.toBe(ran.world_id);
     });
   });
 

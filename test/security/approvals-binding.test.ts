@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, symlinkSync, unlinkSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, symlinkSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
@@ -86,6 +86,21 @@ describe.each(actors())("what an answer is bound to, as $kind", (actor) => {
     },
   );
 
+  test("an answer for the session is not one for another folder that took the project's place", async () => {
+    const cwd = join(broker.folder, "replaced");
+    broker.write(join(cwd, ".git/HEAD"), "ref: refs/heads/main\n");
+    const body = { cmd: "touch placed", cwd };
+    await person.approve(body, "session");
+    expect(await person.told(body)).toMatchObject({ status: 200 });
+    renameSync(cwd, `${cwd}-before`);
+    broker.write(join(cwd, ".git/HEAD"), "ref: refs/heads/main\n");
+    expect(await person.told(body)).toMatchObject({ code: "approval_required" });
+    expect(existsSync(join(cwd, "placed"))).toBe(false);
+    renameSync(cwd, `${cwd}-after`);
+    renameSync(`${cwd}-before`, cwd);
+    expect(await person.told(body)).toMatchObject({ status: 200 });
+  });
+
   test("a program that steps before the approved one in PATH asks again", async () => {
     broker.write(inProject("late/tool"), "#!/bin/sh\nprintf good");
     broker.write(inProject("early/other"), "");
@@ -140,7 +155,12 @@ describe.each(actors())("what an answer is bound to, as $kind", (actor) => {
   });
 
   test("what cannot be known before it runs, or seen from the host, is approved for one run only", async () => {
-    const commands = ["$TOOL x", "eval touch y", "PATH=.:$PATH touch z", "touch y; sh /tmp/made-inside.sh"];
+    const commands = [
+      "$TOOL x",
+      'eval "touch $y"',
+      "PATH=.:$PATH touch z",
+      "touch y; sh /tmp/made-inside.sh",
+    ];
     for (const cmd of commands) {
       const { approval_id: id } = await person.told({ cmd });
       const { offers, notes } = await person.question(id);

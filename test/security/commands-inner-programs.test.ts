@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
+import { needs } from "../needs.ts";
 import { skip } from "../skips.ts";
 import { attack, type Disguise, FORBIDDEN, makes, NOTHING_OPAQUE, POLICY } from "./command-attacks.ts";
 
@@ -153,6 +154,7 @@ describe.each(actors())("one-liners of another language, as $kind", (actor) => {
   });
 
   test("a script in a file, and a question about the version, run", async () => {
+    needs("perl");
     broker.write(join(broker.project, "x.pl"), "print 'from a file';\n");
     expect(await broker.run("perl x.pl")).toMatchObject({
       stdout: "from a file",

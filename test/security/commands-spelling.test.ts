@@ -60,6 +60,20 @@ const SPELLINGS: readonly (readonly [string, Disguise])[] = [
   ["&> that dash reads as & and >", sh((file) => `echo &>/dev/null touch ${file}; wait`)],
   ["a subscript that bash evaluates", bash((file) => `x='a[$(touch ${file})]'; : $((x))`)],
   ["a subscript for a builtin", bash((file) => `test -v 'a[$(touch ${file})]'`)],
+  ["quotes in a default in a here-document", sh((file) => `cat <<E\n\${x:-'$(touch ${file})'}\nE`)],
+  ["quotes in arithmetic", sh((file) => `: $((1 + '$(touch ${file})'))`)],
+  ["the end of a here-document that is dash's alone", sh((file) => `cat <<$'E'\n$E\ntouch ${file}\nE`)],
+  ["the end of a here-document that is bash's alone", bash((file) => `cat <<$'E'\n$E\nE\ntouch ${file}`)],
+  ["jobs -x", bash((file) => `jobs -x touch ${file}`)],
+  ["a quoted subscript in [[ ]]", bash((file) => `[[ -v a'[$(touch ${file})]' ]]`)],
+  ["a function in a variable", sh((file) => `env 'BASH_FUNC_q%%=() { touch ${file}; }' bash -c q`)],
+  ["a lone dash before the string", sh((file) => `sh -c - 'touch ${file}'`)],
+  [
+    "the envelope of an agent",
+    bash(
+      (file) => `source ./x 2>/dev/null || true && eval 'touch ${file}' < /dev/null && pwd -P >| /tmp/cwd`,
+    ),
+  ],
   ["a path with .. in it", sh((file) => `/usr/bin/../bin/touch ./${file}`)],
 ];
 
@@ -101,6 +115,13 @@ const OPAQUE: readonly (readonly [string, Disguise])[] = [
   ],
   ["a prompt that is expanded", bash((file) => `x='$(touch ${file})'; : "\${x@P}"`)],
   ["a trace prefix", bash((file) => `PS4='$(touch ${file})'; set -x; :`)],
+  ["an option in a variable", sh((file) => `x=-c; bash "$x" 'touch ${file}'`)],
+  ["a part of an option", sh((file) => `x=xec; find . -maxdepth 0 -e$x touch ${file} ';'`)],
+  ["a name that is read", bash((file) => `read x <<< 'a[$(touch ${file})]'; : $((x))`)],
+  ["a loop over a trace prefix", bash((file) => `for PS4 in '$(touch ${file})'; do set -x; :; done`)],
+  ["a script that ends with a descriptor", bash((file) => `bash ''<(echo touch ${file})`)],
+  ["a shortened option of make", sh((file) => `make --ev='$(shell touch ${file})' -f /dev/null`)],
+  ["a table of commands", bash((file) => `read 'BASH_CMDS[q]' <<< /usr/bin/touch; q ${file}`)],
   ["100,000 characters", sh((file) => `: ${"a".repeat(100_000)}; touch ${file}`)],
   ["10,000 levels", sh((file) => `${"$(".repeat(10_000)}touch ${file}${")".repeat(10_000)}`)],
 ];

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
+import { everyActor } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
 import { skip } from "../skips.ts";
 import { runAs } from "../users.ts";
@@ -23,7 +23,7 @@ const CONNECT = `const s = require("node:net").connect(process.argv[1]);
 s.on("connect", () => { console.log("reached"); process.exit(); });
 s.on("error", (error) => console.log(error.code));`;
 
-describe.each(actors())("who controls the broker, as $kind", (actor) => {
+describe.each(everyActor())("who controls the broker, as $kind", (actor) => {
   let broker: TestBroker;
 
   beforeAll(async () => {

@@ -56,3 +56,65 @@ taken:
   return 0;
 }
 `;
+
+/** Makes a name by one call: `make-by-call WAY NAME…`. */
+export const MAKE_BY_CALL = `
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+  if (argc < 3) return 2;
+  const char *way = argv[1], *name = argv[argc - 1];
+  if (strcmp(way, "bind") == 0) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strcpy(address.sun_path, name);
+    return bind(socket(AF_UNIX, SOCK_STREAM, 0), (void *)&address, sizeof address) < 0;
+  }
+  if (strcmp(way, "exchange") == 0) {
+    close(open("beside", O_CREAT | O_WRONLY, 0644));
+    rename("beside", name);
+    return syscall(SYS_renameat2, AT_FDCWD, argv[2], AT_FDCWD, name, 2) < 0;
+  }
+  if (strcmp(way, "tmpfile") == 0) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", open(".", O_TMPFILE | O_WRONLY, 0644));
+    return linkat(AT_FDCWD, path, AT_FDCWD, name, AT_SYMLINK_FOLLOW) < 0;
+  }
+  if (strcmp(way, "openat") == 0) return openat(open(argv[2], O_PATH), name, O_CREAT | O_WRONLY, 0644) < 0;
+  if (strcmp(way, "undumpable") == 0) prctl(PR_SET_DUMPABLE, 0);
+  return open(name, O_CREAT | O_WRONLY, 0644) < 0;
+}
+`;
+
+/** Opens a path for ever while another thread changes what the path says: \`swap-names HARMLESS DENIED\`. */
+export const SWAP_NAMES = `
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+static char path[64];
+static char **names;
+static void *swap(void *unused) {
+  for (unsigned i = 0;; i++) memcpy(path, names[i % 2], strlen(names[i % 2]) + 1);
+  return unused;
+}
+int main(int argc, char **argv) {
+  pthread_t thread;
+  if (argc != 3) return 2;
+  names = argv + 1;
+  strcpy(path, names[0]);
+  pthread_create(&thread, NULL, swap, NULL);
+  for (;;) {
+    int file = open(path, O_CREAT | O_WRONLY, 0644);
+    if (file >= 0) close(file);
+    unlink(names[0]);
+  }
+}
+`;

@@ -1,9 +1,10 @@
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
 import { eventually, type Ran, TestBroker } from "../broker.ts";
+import { needs } from "../needs.ts";
 import { buildProgram } from "../programs.ts";
 import { skip } from "../skips.ts";
 import { MAKE_AND_KILL, TAKE_WATCHES } from "./denied-names-programs.ts";
@@ -116,6 +117,7 @@ describe.each(actors())("who works against the guard of denied names, as $kind",
   });
 
   test("leaves nothing by a few thousand at once, and is answered", async () => {
+    needs("python3");
     const many = `python3 -c "import os
 for i in range(5000):
   os.mkdir('m%d' % i); open('m%d/.env' % i, 'w').close(); open('m%d/kept' % i, 'w').close()"`;
@@ -143,7 +145,9 @@ for i in range(5000):
 
   test("finds it gone on another file system too, whatever it holds", async () => {
     const shm = mkdtempSync("/dev/shm/substrate-test-");
-    chownSync(shm, actor.uid, actor.gid);
+    // Unmarked, a folder there would be no project.
+    mkdirSync(join(shm, ".git"));
+    for (const path of [shm, join(shm, ".git")]) chownSync(path, actor.uid, actor.gid);
     try {
       const hold =
         "mkfifo p; ln -s / root; mkdir deep; chmod 000 deep; echo evil > pre-commit; head -c 20M /dev/zero > big";

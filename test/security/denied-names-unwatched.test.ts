@@ -1,9 +1,9 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
-import { recordSkip } from "../skips.ts";
+import { actorsWith } from "../needs.ts";
+import { skippedTest } from "../skips.ts";
 import { spawnAs } from "../users.ts";
 
 const POLICY = `
@@ -27,13 +27,13 @@ while True:
         time.sleep(0.0005)
 `;
 
-if (actors().some(({ uid }) => uid === 0))
-  recordSkip({
-    what: "denied names without inotify, as root",
-    why: "taking all of root's instances would disturb the machine; it is proved as an ordinary user",
-  });
+if (actorsWith("python3").some(({ uid }) => uid === 0))
+  skippedTest(
+    "denied names without inotify, as root",
+    "taking all of root's instances would disturb the machine; it is proved as an ordinary user",
+  );
 
-describe.each(actors().filter(({ uid }) => uid !== 0))(
+describe.each(actorsWith("python3").filter(({ uid }) => uid !== 0))(
   "denied names on a host whose inotify instances are all taken, as $kind",
   (actor) => {
     test("are denied all the same, those that appear later too", async () => {

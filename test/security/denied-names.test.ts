@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
 import { eventually, TestBroker } from "../broker.ts";
+import { needs } from "../needs.ts";
 
 const POLICY = `
 id: default
@@ -45,6 +46,7 @@ describe.each(actors())("denied names in the project, as $kind", (actor) => {
   });
 
   test("cannot be reached by a link, a hard link, a rename, an exchange, or a renamed parent; other files can", async () => {
+    needs("python3");
     const tries = await broker.run(
       [
         "ln -s .env sym; cat sym",

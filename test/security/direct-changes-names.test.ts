@@ -2,8 +2,9 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { FsDiff } from "../../schemas/generated/types.ts";
-import { type Actor, actors } from "../actors.ts";
+import type { Actor } from "../actors.ts";
 import { type Ran, TestBroker } from "../broker.ts";
+import { actorsWith } from "../needs.ts";
 
 function diffOf(ran: Ran): FsDiff {
   if (ran.fs_diff === null) throw new Error("Expected a diff, received none");
@@ -22,7 +23,7 @@ ${script}"`;
 }
 
 /** A write to a project is told by its name there, or the diff says that something is missing. */
-describe.each(actors())("names by which a direct write could hide, as $kind", (actor: Actor) => {
+describe.each(actorsWith("python3"))("names by which a direct write could hide, as $kind", (actor: Actor) => {
   let broker: TestBroker;
   beforeAll(async () => {
     broker = await TestBroker.start(actor, {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { FsDiff } from "../../schemas/generated/types.ts";
 import { type Actor, actors } from "../actors.ts";
 import { type Ran, TestBroker } from "../broker.ts";
+import { needs } from "../needs.ts";
 import { buildProgram } from "../programs.ts";
 import { FLOOD, LISTENED, SWAP, VANISH } from "./direct-changes-programs.ts";
 
@@ -71,6 +72,7 @@ describe.each(actors())("what is told of direct writes, as $kind", (actor: Actor
   });
 
   test("a program that closes its memory to PID 1 has a diff that says so, not an empty one", async () => {
+    needs("python3");
     const ran = await broker.run(
       `python3 -c "import ctypes; ctypes.CDLL(None).prctl(4, 0); open('hidden', 'w')"`,
     );
@@ -84,6 +86,7 @@ describe.each(actors())("what is told of direct writes, as $kind", (actor: Actor
   });
 
   test("paths that are no text, too long, or nowhere are the caller's own trouble", async () => {
+    needs("python3");
     const ran = await broker.run(`python3 -c "
 import ctypes, errno
 c = ctypes.CDLL(None, use_errno=True)
@@ -98,6 +101,7 @@ print(call(257, -100, ctypes.c_void_p(8), 65, 0o644), call(257, -100, long, 65, 
   });
 
   test("below another sandbox that listens, commands run, and their diffs say that nothing is known", async () => {
+    needs("python3");
     const listened = join(broker.project, "listened");
     buildProgram(broker, "listened", LISTENED);
     const inner = await TestBroker.start(actor, { policies: { default: POLICY }, wrap: () => [listened] });
@@ -127,6 +131,7 @@ print(call(257, -100, ctypes.c_void_p(8), 65, 0o644), call(257, -100, long, 65, 
   });
 
   test("every way by which a file can be changed is told", async () => {
+    needs("python3");
     const ran =
       await broker.run(`mkdir ways && cd ways && echo 1 > o && echo 1 > t && echo 1 > m && python3 -c "
 import ctypes, os

@@ -48,7 +48,7 @@ describe.each(actors())("git folders outside the project, as $kind", (actor) => 
 
   beforeAll(async () => {
     broker = await TestBroker.start(actor, { policies: { default: ENFORCE } });
-    ground = mkdtempSync(join(actor.uid === 0 ? "/opt" : actor.home, "sb-git-"));
+    ground = mkdtempSync(join(actor.home, "sb-git-"));
     own(actor, ground);
     victim = join(ground, "victim");
     repository(actor, victim);

@@ -2,6 +2,7 @@ import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync } from "
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
+import { needs } from "../needs.ts";
 import { skip } from "../skips.ts";
 import { type Deed, HeldPlace } from "../support/held/place.ts";
 import { below, buildSetter, HeldSpans, upper } from "../support/held/spans.ts";
@@ -122,6 +123,7 @@ describe.each(actors())("applying held changes, as $kind", (actor) => {
   });
 
   test("devices and file capabilities are refused; the same file without one is applied", async () => {
+    needs("python3");
     if (!root) {
       skip("devices and file capabilities that are held, as an ordinary user", "only root can make them");
       return;

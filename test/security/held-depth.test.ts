@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
 import { change, changed, diffOf, errorIn, isolated, isolating } from "../held-changes.ts";
+import { actorsWith } from "../needs.ts";
 
-describe.each(actors())("folders in each other without end, as $kind", (actor) => {
+describe.each(actorsWith("python3"))("folders in each other without end, as $kind", (actor) => {
   let broker: TestBroker;
   beforeAll(async () => {
     broker = await TestBroker.start(actor, { policies: { default: isolating() } });

@@ -1,9 +1,21 @@
-/** A host's services at the places where such services listen, made for a test where nothing is. */
-import type { ChildProcess } from "node:child_process";
-import { existsSync, rmdirSync, rmSync } from "node:fs";
+/** A host's services at the places where such services listen. */
+import { type ChildProcess, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { Actor } from "../actors.ts";
 import { currentUser, spawnAs } from "../users.ts";
+
+const SOURCE = fileURLToPath(new URL("host-sockets.c", import.meta.url));
+
+/** With a /run of its own: the host's programs meet no service of ours there, and a kill of everything leaves none. */
+const OWN_RUN = [
+  ..."unshare --mount --propagation private -- /bin/sh -c".split(" "),
+  'mount -t tmpfs -o mode=755 substrate-test /run && exec "$@"',
+  "sh",
+];
 
 /** Where docker, D-Bus, systemd, agents, displays and terminals of a user listen. */
 function usualPlaces({ uid, home }: Actor): readonly string[] {
@@ -22,7 +34,7 @@ function usualPlaces({ uid, home }: Actor): readonly string[] {
     `${run}/ssh-agent.socket`,
     `${run}/docker.sock`,
     `/tmp/.X11-unix/X${uid + 4000}`,
-    `/tmp/tmux-${uid}/default`,
+    `/tmp/tmux-${uid}/substrate-test`,
     `/tmp/ssh-substrate-test-${uid}/agent.1`,
     join(home, ".gnupg/S.gpg-agent"),
     join(home, ".ssh/agent.sock"),
@@ -31,67 +43,36 @@ function usualPlaces({ uid, home }: Actor): readonly string[] {
   ];
 }
 
-/** One stream and one datagram socket at each place (`PATH` and `PATH.dgram`), and two abstract ones; says who came. */
-const SERVER = `
-import os, select, socket, sys
-watched = []
-def listen(kind, name):
-    s = socket.socket(socket.AF_UNIX, kind)
-    s.bind(name)
-    if not name.startswith("\\0"): os.chmod(name, 0o777)
-    if kind == socket.SOCK_STREAM: s.listen(8)
-    watched.append(s)
-for path in sys.argv[2:]:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    listen(socket.SOCK_STREAM, path)
-    listen(socket.SOCK_DGRAM, path + ".dgram")
-listen(socket.SOCK_STREAM, "\\0" + sys.argv[1])
-listen(socket.SOCK_DGRAM, "\\0" + sys.argv[1] + ".dgram")
-print("up", flush=True)
-while True:
-    for s in select.select(watched, [], [])[0]:
-        if s.type == socket.SOCK_STREAM:
-            c, _ = s.accept()
-            c.close()
-        else: s.recv(64)
-        print("came", flush=True)
-`;
-
-/** Tries the same list: prints how many answered. */
-export const CLIENT = `
-import socket, sys
-reached = 0
-for path in sys.argv[2:] + ["\\0" + sys.argv[1]]:
-    for kind, name in ((socket.SOCK_STREAM, path), (socket.SOCK_DGRAM, path + ".dgram")):
-        s = socket.socket(socket.AF_UNIX, kind)
-        try:
-            s.connect(name)
-            s.send(b"hello")
-            reached += 1
-        except OSError: pass
-print(reached)
-`;
+/** Compiles `serve`, `dial` and `own` (host-sockets.c). */
+export function buildSockets(path: string): void {
+  const made = spawnSync("cc", ["-Wall", "-Wextra", "-Werror", "-O1", "-static", "-o", path, SOURCE]);
+  if (made.status !== 0) throw new Error(`'${SOURCE}' does not compile: ${made.stderr.toString()}`);
+}
 
 export class HostSockets {
   readonly paths: readonly string[];
   readonly abstract: string;
-  /** Places that the host has services at, or that only root could make. */
+  /** Places that only root can make. */
   readonly left: readonly string[];
   came = 0;
-  readonly #made: readonly string[];
+  readonly #folder: string;
   readonly #process: ChildProcess;
 
   private constructor(actor: Actor) {
-    const free = usualPlaces(actor).filter((path) => !existsSync(path) && mayMake(path, actor));
-    this.left = usualPlaces(actor).filter((path) => !free.includes(path));
-    this.paths = free;
+    this.paths = usualPlaces(actor).filter((path) => mayMake(path, actor));
+    this.left = usualPlaces(actor).filter((path) => !this.paths.includes(path));
     this.abstract = `substrate-test-${process.pid}-${actor.uid}`;
-    this.#made = free.map(dirname).filter((folder) => !existsSync(folder));
-    const argv = ["python3", "-c", SERVER, this.abstract, ...free];
+    this.#folder = mkdtempSync(join(tmpdir(), "substrate-sockets-"));
+    const program = join(this.#folder, "sockets");
+    buildSockets(program);
     // Root may listen everywhere: the sockets are open to all.
-    this.#process = spawnAs(currentUser().uid === 0 ? currentUser() : actor, argv, {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
+    const isRoot = currentUser().uid === 0;
+    this.#process = spawnAs(
+      isRoot ? currentUser() : actor,
+      [program, "serve", this.abstract, ...this.paths],
+      // It ends, and removes what it made, when this process does: the pipe closes.
+      { cwd: "/", stdio: ["pipe", "pipe", "inherit"], within: isRoot ? OWN_RUN : [] },
+    );
   }
 
   static async open(actor: Actor): Promise<HostSockets> {
@@ -106,25 +87,21 @@ export class HostSockets {
     return sockets;
   }
 
-  close(): void {
-    this.#process.removeAllListeners("exit");
-    this.#process.kill("SIGKILL");
-    for (const path of this.paths) for (const each of [path, `${path}.dgram`]) rmSync(each, { force: true });
-    for (const folder of [...new Set(this.#made)]) removeEmpty(folder);
+  /** Words before a program that is to find them all. */
+  get enter(): readonly string[] {
+    return currentUser().uid === 0 ? ["nsenter", `--mount=/proc/${this.#process.pid}/ns/mnt`, "--"] : [];
+  }
+
+  async close(): Promise<void> {
+    const ended = once(this.#process, "exit");
+    this.#process.stdin?.end();
+    await ended;
+    rmSync(this.#folder, { recursive: true });
   }
 }
 
-function mayMake(path: string, actor: Actor): boolean {
-  return currentUser().uid === 0 || path.startsWith(actor.home) || path.startsWith("/tmp/");
-}
-
-/** And the folders above it that were made with it. */
-function removeEmpty(folder: string): void {
-  try {
-    rmdirSync(folder);
-  } catch {
-    // Somebody else's files are in it, ignoring: then it is not ours to remove.
-    return;
-  }
-  if (dirname(folder) !== "/run" && dirname(folder) !== "/tmp") removeEmpty(dirname(folder));
+/** An ordinary user makes none where other users' programs look. */
+function mayMake(path: string, { home }: Actor): boolean {
+  if (currentUser().uid === 0) return true;
+  return path.startsWith(home) || (path.startsWith("/tmp/") && dirname(path) !== "/tmp/.X11-unix");
 }

@@ -1,9 +1,10 @@
 import { existsSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
+import { everyActor } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
 import { HomeFolder } from "../home-folder.ts";
+import { needs } from "../needs.ts";
 import { spawnAs } from "../users.ts";
 
 /** What an enforcing policy hides below a folder of the home. */
@@ -24,7 +25,7 @@ fs:
 `;
 }
 
-describe.each(actors())("what a world sees of the home folder, as $kind", (actor) => {
+describe.each(everyActor())("what a world sees of the home folder, as $kind", (actor) => {
   let home: HomeFolder;
   let broker: TestBroker;
   beforeAll(async () => {
@@ -93,6 +94,7 @@ describe.each(actors())("what a world sees of the home folder, as $kind", (actor
   });
 
   test("a host's socket in the home folder, in the project or in a writable folder does not connect; the world's own does", async () => {
+    needs("python3");
     const python = (path: string): string =>
       `python3 -c 'import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); print(s.recv(9).decode())' ${path} 2>&1; true`;
     for (const folder of [home.path, join(home.path, "cache"), broker.project]) {
@@ -146,7 +148,7 @@ describe.each(actors())("what a world sees of the home folder, as $kind", (actor
   });
 });
 
-describe.each(actors())("a write outside of fs.write in observe mode, as $kind", (actor) => {
+describe.each(everyActor())("a write outside of fs.write in observe mode, as $kind", (actor) => {
   test("lands in the world, is listed, is seen by later commands there, and never reaches the host", async () => {
     const home = new HomeFolder(actor);
     const kept = home.write("kept.txt", "as it was");

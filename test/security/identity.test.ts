@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Answer, call } from "../../api/client.ts";
 import type { ExecuteReply, HealthReply, SpansReply, TraceReply } from "../../schemas/generated/types.ts";
 import { actors } from "../actors.ts";
-import { eventually, TestBroker } from "../broker.ts";
+import { eventually, settings, TestBroker } from "../broker.ts";
 
 const POLICY = "id: default\nname: Identity\nmode: enforce\nbudgets: { shared: { max_execs: 40 } }\n";
 const CONFIG = "agents:\n  ann: {}\n  bob:\n";
@@ -62,7 +62,7 @@ describe.each(actors())("who is who, as $kind", (actor) => {
       socket.write(`POST /v1/execute HTTP/1.1\r\nhost: x\r\ncontent-length: ${body.length}\r\n\r\n`);
       // The broker has read the head once it answers a later call.
       expect((await broker.call("GET", "/v1/health")).status).toBe(200);
-      broker.write(join(broker.home, "config.yaml"), `${CONFIG}  carol: {}\n`);
+      broker.write(join(broker.home, "config.yaml"), settings(broker.folder, `${CONFIG}  carol: {}\n`));
       expect(await eventually(() => existsSync(join(broker.home, "sock/agents/carol.sock")), 10_000)).toBe(
         true,
       );

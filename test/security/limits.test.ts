@@ -153,11 +153,12 @@ describe.each(actors())("the limits of a world, as $kind", (actor) => {
     expect(neighbour.times.length).toBeGreaterThan(5);
   });
 
+  // Opened only: a word in the wrong one would freeze or end this machine's processes.
   test("nothing in a world can be written that would lift a limit", async () => {
     const { stdout } = await offender({
-      cmd: `for f in $(find /sys/fs/cgroup -name 'cgroup.*' -o -name '*.max' 2>/dev/null | head -300); do (echo 1 > "$f") 2>/dev/null && echo "$f"; done
+      cmd: `for f in $(find /sys/fs/cgroup -name 'cgroup.*' -o -name '*.max' 2>/dev/null | head -300); do (: >> "$f") 2>/dev/null && echo "$f"; done
 mkdir /sys/fs/cgroup/x /sys/fs/cgroup/unified/x 2>/dev/null && echo made
-(echo 4194304 > /proc/sys/kernel/pid_max) 2>/dev/null && echo pid_max
+(: >> /proc/sys/kernel/pid_max) 2>/dev/null && echo pid_max
 (ulimit -Hn 1048576) 2>/dev/null && echo nofile
 true`,
     });

@@ -13,6 +13,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
 import { HomeFolder } from "../home-folder.ts";
+import { needs } from "../needs.ts";
 
 /** `H` stands for a folder of the home, which no world may write. */
 const POLICY = `
@@ -89,6 +90,7 @@ describe.each(actors())("links and renames, as $kind", (actor) => {
   });
 
   test("renames, exchanges and whiteouts by number move nothing onto or away from what is sealed; they work elsewhere", async () => {
+    needs("python3");
     const script = [
       "import ctypes, os",
       "c = ctypes.CDLL(None)",

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
+import { actorsWith } from "../needs.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 
 /** Refused at once, not hanging. */
@@ -67,7 +67,7 @@ for file, family in (("/proc/net/tcp", socket.AF_INET), ("/proc/net/tcp6", socke
 print(found, answered)
 `;
 
-describe.each(actors())("addresses, as $kind", (actor) => {
+describe.each(actorsWith("python3", "nft"))("addresses, as $kind", (actor) => {
   let place: NetworkPlace;
   beforeAll(async () => {
     place = await NetworkPlace.open(actor, {

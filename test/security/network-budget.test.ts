@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ErrorReply } from "../../schemas/generated/types.ts";
-import { actors } from "../actors.ts";
+import { actorsWith } from "../needs.ts";
 import type { Seen } from "../support/network/messages.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 
@@ -28,7 +28,7 @@ for t in threads: t.join()
 print(len(whole), streams - len(whole))
 `;
 
-describe.each(actors())("a budget of bytes, as $kind", (actor) => {
+describe.each(actorsWith("python3", "nft"))("a budget of bytes, as $kind", (actor) => {
   let place: NetworkPlace;
   const open = async (net: string, more = ""): Promise<void> => {
     place = await NetworkPlace.open(actor, { default: networkPolicy([`${NAME}:9000`, NAME], { net, more }) });

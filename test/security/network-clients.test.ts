@@ -72,9 +72,10 @@ const CLIENTS: readonly Client[] = [
   },
   {
     program: "ssh",
+    // ssh takes its settings from the home of /etc/passwd, not from HOME: without -F they are a person's.
     // The server greets and then echoes what is no key exchange: the client says how far it came.
     cmd: (name) =>
-      `ssh -v -o BatchMode=yes -o ConnectTimeout=3 -o UserKnownHostsFile=/dev/null x@${name} 2>&1 | tee seen.txt; grep -q 'Connection established' seen.txt`,
+      `ssh -F /dev/null -v -o BatchMode=yes -o ConnectTimeout=3 -o UserKnownHostsFile=/dev/null x@${name} 2>&1 | tee seen.txt; grep -q 'Connection established' seen.txt`,
     prints: () => "remote software version substrate_test",
     port: 22,
   },

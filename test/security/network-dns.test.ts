@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
+import { actorsWith } from "../needs.ts";
 import type { Over } from "../support/network/ask.ts";
 import { namesAsked } from "../support/network/internet.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
@@ -29,7 +29,7 @@ open_too_long = [socket.create_connection(("127.0.0.53", 53), 2) for _ in range(
 for s in open_too_long: s.sendall(b"\\0")
 `;
 
-describe.each(actors())("DNS, as $kind", (actor) => {
+describe.each(actorsWith("python3", "nft"))("DNS, as $kind", (actor) => {
   let place: NetworkPlace;
   beforeAll(async () => {
     place = await NetworkPlace.open(actor, {

@@ -2,8 +2,8 @@ import { chownSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
 import { eventually } from "../broker.ts";
+import { actorsWith } from "../needs.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 
 const NAME = "files.example.test";
@@ -24,7 +24,7 @@ except OSError: came = "cut"
 open("end", "w").write(came)
 `;
 
-describe.each(actors())("an edit while a connection sends, as $kind", (actor) => {
+describe.each(actorsWith("python3", "nft"))("an edit while a connection sends, as $kind", (actor) => {
   let place: NetworkPlace;
   beforeAll(async () => {
     place = await NetworkPlace.open(actor, { default: networkPolicy(LIST) });

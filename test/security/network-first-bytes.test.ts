@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
+import { actorsWith } from "../needs.ts";
 import { HELLO } from "../support/network/hello.ts";
 import type { Seen } from "../support/network/messages.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
@@ -43,7 +43,7 @@ setTimeout(() => session.destroy(), 1500);
  */
 const NAMELESS_BYTES = { node: 24 + 9, curl: 24 + 9 + 3 * 6 + 9 + 4 };
 
-describe.each(actors())("the first bytes of a connection, as $kind", (actor) => {
+describe.each(actorsWith("python3", "nft"))("the first bytes of a connection, as $kind", (actor) => {
   let place: NetworkPlace;
   beforeAll(async () => {
     place = await NetworkPlace.open(actor, { default: networkPolicy([NAME, SINK]) });

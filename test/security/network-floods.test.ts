@@ -1,8 +1,8 @@
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
 import { eventually } from "../broker.ts";
+import { actorsWith } from "../needs.ts";
 import { TestInternet } from "../support/network/internet.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 import { ZONE } from "../support/network/zone.ts";
@@ -70,7 +70,7 @@ open("asking", "w").close()
 for t in threads: t.join()
 `;
 
-describe.each(actors())("a flood of connections, as $kind", (actor) => {
+describe.each(actorsWith("python3", "nft"))("a flood of connections, as $kind", (actor) => {
   let internet: TestInternet;
   let place: NetworkPlace;
   beforeAll(async () => {

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
 import { installationFor } from "../installation.ts";
+import { actorsWith } from "../needs.ts";
 import { skip } from "../skips.ts";
 import { runAs } from "../users.ts";
 
@@ -75,7 +75,7 @@ sleep 2.5
 kill $SERVING
 `;
 
-describe.each(actors())("a disk that a command has filled, as $kind", (actor) => {
+describe.each(actorsWith("python3"))("a disk that a command has filled, as $kind", (actor) => {
   test("ends no broker and lets no byte out beyond the budget; each connection has its line when there is room again", async () => {
     if (actor.uid !== 0)
       return skip(
@@ -84,7 +84,7 @@ describe.each(actors())("a disk that a command has filled, as $kind", (actor) =>
       );
     const folder = mkdtempSync(join(tmpdir(), "sb-disk-"));
     const [disk, project] = ["disk", "project"].map((name) => join(folder, name)) as [string, string];
-    for (const path of [disk, project]) mkdirSync(path);
+    for (const path of [disk, join(project, ".git")]) mkdirSync(path, { recursive: true });
     try {
       const { node, launcher } = await installationFor(actor);
       const words = ["unshare", "-mn", "sh", "-c", SCRIPT, "sh", disk, project, node, launcher];

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
+import { actorsWith } from "../needs.ts";
 import { connectionsTo, namesAsked } from "../support/network/internet.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 
@@ -35,7 +35,7 @@ const ODD_QUESTIONS = [
   "*.wild.example.test",
 ];
 
-describe.each(actors())("names, as $kind", (actor) => {
+describe.each(actorsWith("python3", "nft"))("names, as $kind", (actor) => {
   let place: NetworkPlace;
   beforeAll(async () => {
     place = await NetworkPlace.open(actor, { default: networkPolicy(ALLOWED) });

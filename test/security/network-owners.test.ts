@@ -1,7 +1,7 @@
 import { readlinkSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
 import { eventually, type Ran } from "../broker.ts";
+import { actorsWith } from "../needs.ts";
 import { descendants, processesWith } from "../processes.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 import type { Span } from "../../schemas/generated/types.ts";
@@ -13,7 +13,7 @@ function dialSlowly(name: string): string {
   return `sleep 0.3; python3 dial.py ${name} 80; code=$?; sleep 0.5; exit $code`;
 }
 
-describe.each(actors())("what is on record of the network, as $kind", (actor) => {
+describe.each(actorsWith("python3", "nft"))("what is on record of the network, as $kind", (actor) => {
   let place: NetworkPlace;
   beforeAll(async () => {
     place = await NetworkPlace.open(actor, { default: networkPolicy([...NAMES, "broken.example.test"]) });

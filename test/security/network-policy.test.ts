@@ -1,8 +1,8 @@
 import { chownSync, existsSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
 import { eventually } from "../broker.ts";
+import { actorsWith } from "../needs.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 import { ZONE } from "../support/network/zone.ts";
 
@@ -66,7 +66,7 @@ for protocol in (12, 6, 0):
 '
 `;
 
-describe.each(actors())("what a policy says of the network, as $kind", (actor) => {
+describe.each(actorsWith("python3", "nft"))("what a policy says of the network, as $kind", (actor) => {
   let place: NetworkPlace;
   beforeAll(async () => {
     place = await NetworkPlace.open(actor, { default: networkPolicy([NAME]) });

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
+import { actorsWith } from "../needs.ts";
 import type { Zone } from "../support/network/messages.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 import { OWN_ADDRESS, ZONE } from "../support/network/zone.ts";
@@ -66,7 +66,7 @@ while time.monotonic() < end:
 print(through)
 `;
 
-describe.each(actors())("names that lead inside, as $kind", (actor) => {
+describe.each(actorsWith("python3", "nft"))("names that lead inside, as $kind", (actor) => {
   let place: NetworkPlace;
   beforeAll(async () => {
     place = await NetworkPlace.open(actor, { default: networkPolicy(["*.example.test"]) }, NAMES);

@@ -10,6 +10,7 @@ import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
 import { installationFor } from "../installation.ts";
 import { descendants } from "../processes.ts";
+import { recordSkip } from "../skips.ts";
 import { currentUser } from "../users.ts";
 
 /** `mark PATH NAME VALUE`: exits with the error number. */
@@ -60,6 +61,9 @@ const FORMS = [
   ["trusted", false],
   ["user", true],
 ] as const;
+
+if (currentUser().uid !== 0)
+  recordSkip({ what: "marks in a layer", why: "only root may write the marks of an overlay" });
 
 describe.skipIf(currentUser().uid !== 0)("marks in a layer", () => {
   let folder = "";

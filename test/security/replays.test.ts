@@ -49,7 +49,9 @@ describe.each(actors())("replays that would do harm, as $kind", (actor) => {
     const { code } = await broker.cli(["replay", span, "--times", "2"]);
     expect(code).toBe(1);
     expect(state()).toEqual(before);
-    expect(await leftLayers(broker)).toEqual([]);
+    // A world that is warm for the next isolated command has layers too, and nothing has run in it.
+    const ran = broker.spans().flatMap(({ world_id: world, span_id: id }) => [world, id]);
+    expect((await leftLayers(broker)).filter((name) => ran.includes(name))).toEqual([]);
     // The twin: who wants the effect runs the command.
     await broker.run(cmd);
     expect(state()).toMatchObject({ log: "x\nx\n", outside: "y\ny\n", commits: "2" });

@@ -2,8 +2,8 @@ import { chownSync, existsSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
 import { eventually } from "../broker.ts";
+import { actorsWith } from "../needs.ts";
 import { ScopeAsker } from "../scopes.ts";
 import { NetworkPlace, networkPolicy } from "../support/network/place.ts";
 import { OWN_ADDRESS, ZONE } from "../support/network/zone.ts";
@@ -35,7 +35,7 @@ print("cut", flush=True)
 
 type Body = Readonly<Record<string, unknown>>;
 
-describe.each(actors())("what scopes of the network open, as $kind", (actor) => {
+describe.each(actorsWith("python3", "nft"))("what scopes of the network open, as $kind", (actor) => {
   let place: NetworkPlace;
   let asker: ScopeAsker;
   beforeAll(async () => {

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
+import { hostGit } from "../git.ts";
 
 /** A kernel setting that uid 0 may write without any capability, and that is written back as it was. */
 const SETTING = "/proc/sys/vm/stat_interval";
@@ -44,4 +45,16 @@ describe.each(actors())("a policy that lets commands write nearly everything, as
       expect(existsSync("/var/tmp/sb-wide-inside")).toBe(false);
     },
   );
+
+  test("names in the project are sealed once for each writable folder they lie in, however many rules begin with the same folders", async () => {
+    const folder = mkdtempSync(join(actor.home, "sb-once-"));
+    const policy = `id: default\nname: Wide\nmode: enforce\nfs:\n  write: ["/**"]\n`;
+    broker = await TestBroker.start(actor, { policies: { default: policy }, folder });
+    hostGit(actor, broker.project, "init", "-q");
+    const { stdout } = await broker.run("cat /proc/self/mountinfo");
+    const points = stdout.split("\n").map((line) => line.split(" ")[4]);
+    // The project, and the root folder that holds it.
+    for (const name of ["config", "hooks"])
+      expect(points.filter((point) => point === join(broker?.project ?? "", ".git", name))).toHaveLength(2);
+  });
 });

@@ -64,6 +64,19 @@ describe("reserving", () => {
     expect(after.budgets.ledger.account("ann").meters()[0]?.used.max_execs).toBe(0);
   });
 
+  test("one that failed by a bug is counted: nobody knows what of it ran", () => {
+    const day = new Day();
+    const allowances = [giving({ max_execs: 1 })];
+    day.reserve({ span: "spn_1", allowances });
+    day.start("spn_1");
+    day.end("spn_1", { outcome: "failed", code: "internal", duration_ms: 700 });
+    expect(day.budgets.ledger.account("ann").meters()[0]?.used).toMatchObject({
+      max_execs: 1,
+      max_runtime_ms: 700,
+    });
+    expect(day.reserve({ span: "spn_2", allowances }).kind).toBe("short");
+  });
+
   test("says when the window ends", () => {
     const day = new Day();
     const allowances = [giving({ max_execs: 1 })];

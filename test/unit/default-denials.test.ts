@@ -14,7 +14,14 @@ import { type Site, worldSpec } from "../../broker/world-spec.ts";
 
 const SHIPPED = join(import.meta.dirname, "../../policies");
 
-const AROUND = { home: "/home/ann", hidden: [], installation: [] };
+const AROUND = {
+  home: "/home/ann",
+  hidden: [],
+  installation: [],
+  agents: { ssh: undefined, gpg: [], gpgInside: "/run/user/1/gnupg/S.gpg-agent" },
+};
+/** Sealed whatever the lists say: who could rewrite one would choose the rules of later commands. */
+const PROFILE = "/home/ann/work/**/.substrate-profile";
 const SITE: Site = { project: "/home/ann/work", identity: "1:2", profiles: [], git: undefined };
 
 function compiled(text: string) {
@@ -64,14 +71,16 @@ describe("a world is told", () => {
     expect(filesOf("fs: { deny_read: [], deny_write: [] }")).toMatchObject({
       denyRead: [],
       denyWrite: [],
-      seal: [],
+      seal: [PROFILE],
     }));
 
-  test("to seal what stands in the folders of worktrees and submodules, as long as git's own folder is denied", () => {
-    expect(filesOf("").seal).toContain("/home/ann/work/.git/worktrees/*/commondir");
-    expect(filesOf('fs: { deny_write: ["$PROJECT/.git/hooks"] }').seal).toHaveLength(SEALED_WRITES.length);
-    expect(filesOf('fs: { deny_write: ["**/.git/hooks"] }').seal).toHaveLength(SEALED_WRITES.length);
-    expect(filesOf('fs: { deny_write: ["$PROJECT/locked"] }').seal).toEqual([]);
+  test("to seal what stands in every repository of the project, its worktrees and submodules, as long as git's own folder is denied", () => {
+    expect(filesOf("").seal).toContain("/home/ann/work/**/*.git/worktrees/*/commondir");
+    expect(filesOf('fs: { deny_write: ["$PROJECT/.git/hooks"] }').seal).toHaveLength(
+      SEALED_WRITES.length + 1,
+    );
+    expect(filesOf('fs: { deny_write: ["**/.git/hooks"] }').seal).toHaveLength(SEALED_WRITES.length + 1);
+    expect(filesOf('fs: { deny_write: ["$PROJECT/locked"] }').seal).toEqual([PROFILE]);
   });
 
   test("of two policies the denials of both", () => {
@@ -79,6 +88,28 @@ describe("a world is told", () => {
     expect(files.denyRead).toContain("/x");
     expect(files.denyRead).toContain("/home/ann/.aws");
     expect(files.denyWrite).toContain("/home/ann/work/.git/config");
+  });
+});
+
+describe("writes that stay in the world", () => {
+  const keeps = (...texts: readonly [string, ...string[]]) => {
+    const { scratch, write } = filesOf(texts[0], SITE, ...texts.slice(1));
+    return { scratch, write };
+  };
+  const [cache, config] = ["/home/ann/.cache/**", "/home/ann/.config/**"];
+
+  test("are those that fs.scratch names, and none without it", () => {
+    expect(keeps('fs: { scratch: ["~/.cache/**", "$HOME/.config/**"] }').scratch).toEqual([cache, config]);
+    expect(keeps("").scratch).toEqual([]);
+  });
+
+  test("of two policies are those that both keep, and those that one keeps and the other lets reach the host", () => {
+    const kept = 'fs: { write: [], scratch: ["$HOME/.cache/**"] }';
+    expect(keeps(kept, 'fs: { scratch: ["$HOME/.config/**"] }').scratch).toEqual([]);
+    expect(keeps(kept, 'fs: { write: ["$HOME/**"] }')).toEqual({ scratch: [cache], write: [] });
+    expect(keeps('fs: { write: ["$HOME/**"] }', kept)).toEqual({ scratch: [cache], write: [] });
+    const opened = 'fs: { write: ["$HOME/.cache/**"] }';
+    expect(keeps(opened, opened)).toEqual({ scratch: [], write: [cache] });
   });
 });
 
@@ -91,7 +122,7 @@ describe("the git folder of a worktree", () => {
     expect(files.write).toEqual(["/home/ann/work/**", "/home/ann/main/.git/**"]);
     expect(files.denyWrite).toEqual([...deniedInGitFolder(folder.path, true), "/home/ann/work/.git"]);
     expect(files.denyWrite).toContain("/home/ann/main/.git/rebase-merge");
-    expect(files.seal).toEqual(sealedInGitFolder(folder.path));
+    expect(files.seal).toEqual([...sealedInGitFolder(folder.path), PROFILE]);
     expect(deniedInGitFolder(folder.path, false)).not.toContain("/home/ann/main/.git/rebase-merge");
   });
 

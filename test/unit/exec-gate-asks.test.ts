@@ -105,3 +105,80 @@ describe("a program that a person must approve", () => {
     expect([...both.asked, ...alone.asked]).toEqual([]);
   });
 });
+
+describe("a program that the line did not name, under approval.require", () => {
+  const requires = policyOf({}, { approval: { require: true, auto_approve: ["git *", "make", "ls *"] } });
+  const id = file("/usr/bin/id", []);
+
+  test("asks at its start, and starts after a yes alone", async () => {
+    const unwilling = new Gate(requires, { command: "git status" });
+    expect(await unwilling.starts(id)).toBe(false);
+    expect(unwilling.spans).toMatchObject([
+      { code: "approval_required", approval_id: "apr_x", decision: { rule: { list: "approval.require" } } },
+    ]);
+    const willing = new Gate(requires, {
+      command: "git status",
+      ask: () => Promise.resolve({ approval: "apr_x", how: "once" }),
+    });
+    expect(await willing.starts(id)).toBe(true);
+  });
+
+  test("and what a person sees in its words, starts once after one answer", async () => {
+    const gate = new Gate(requires, {
+      command: "git z",
+      ask: () => Promise.resolve({ approval: "apr_x", how: "once" }),
+    });
+    expect(await gate.starts(file("/usr/bin/sh", ["-c", "rm x"]))).toBe(true);
+    expect(await gate.starts(file("/usr/bin/rm", ["x"]))).toBe(true);
+    expect(gate.asked.length).toBe(1);
+    expect(await gate.starts(file("/usr/bin/rm", ["x"]))).toBe(true);
+    expect(gate.asked.length).toBe(2);
+  });
+
+  test.each([
+    ["the line names it", "git status && ls -l", file("/usr/bin/git", ["status"])],
+    ["a rule names it", "git status", file("/usr/bin/git", ["rev-parse", "HEAD"])],
+    ["git has it in a folder of its own", "git status", file("/usr/lib/git-core/git-remote-https", ["x"])],
+    ["git shows its text with it", "git log", file("/usr/bin/less", [])],
+    ["the line names what runs the project's commands", "make", id],
+    ["and those lie in the project", "npm test", file("/projects/app/node_modules/.bin/lint", [])],
+    ["the line names a script of the project", "./build.sh", id],
+  ])("starts unasked when %s", async (_why, command, start) => {
+    const gate = new Gate(requires, { command });
+    expect(await gate.starts(start)).toBe(true);
+    expect(gate.asked).toEqual([]);
+  });
+
+  test.each([
+    ["with other words than the line's", "ls src", file("/usr/bin/env", ["id"])],
+    ["that says it is less", "git log", { ...id, argv: ["less"] }],
+    ["of that name in the project", "git log", file("/projects/app/less", [])],
+    ["that only lies where git's programs do not", "git log", file("/usr/lib/git-core-2/x", [])],
+    ["by the dynamic loader", "git log", file("/lib64/ld-linux-x86-64.so.2", ["/usr/bin/id"])],
+  ])("asks for one %s", async (_what, command, start) => {
+    const gate = new Gate(requires, { command });
+    expect(await gate.starts(start)).toBe(false);
+    expect(gate.asked.length).toBe(1);
+  });
+
+  test("starts when a person approved the line, under the same policy", async () => {
+    const gate = new Gate(requires, { command: "tool x", approved: true });
+    expect(await gate.starts(id)).toBe(true);
+    gate.now = effectiveOf(policyOf({}, { approval: { require: true } }));
+    expect(await gate.starts(id)).toBe(false);
+  });
+
+  test("with more words than a person can be shown is refused, and nobody is asked", async () => {
+    const gate = new Gate(requires, { command: "git status" });
+    expect(await gate.starts({ ...started(id), cut: true })).toBe(false);
+    expect(gate.asked).toEqual([]);
+  });
+
+  test("is refused where nobody may be asked", async () => {
+    const silent = policyOf({}, { approval: { require: true, interactive: false, auto_approve: ["git *"] } });
+    const gate = new Gate(silent, { command: "git status" });
+    expect(await gate.starts(id)).toBe(false);
+    expect(await gate.starts(file("/usr/bin/git", ["status"]))).toBe(true);
+    expect(gate.asked).toEqual([]);
+  });
+});

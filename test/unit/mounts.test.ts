@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { denialWords } from "../../world/plan/denials.ts";
 import type { HostFacts } from "../../world/plan/host-facts.ts";
+import type { SharedSocket } from "../../world/backend.ts";
 import { mountPlan } from "../../world/plan/mounts.ts";
 import { host, lines, PROJECT, spec } from "./planned.ts";
 
@@ -105,14 +106,51 @@ describe("the mount plan", () => {
     };
     const files = { ...spec().files, denyRead: ["/home/ann/.ssh"] };
     const plan = lines(mountPlan(spec({ files }), facts));
+    // Root's overlay may lie over a folder with a mount below, which it does not show.
     expect(plan.filter((line) => line.startsWith("veil"))).toEqual([
+      "veil /var /var",
       "veil /var/lib/docker /var/lib/docker",
-      "veil /var/log /var/log",
     ]);
     expect(plan).toContain("mask /home/ann/.ssh");
     expect(mountPlan(spec({ files }), facts).unhidden).toBe(1);
     expect(mountPlan(spec({ files }), { ...facts, unveilable: new Set() }).unhidden).toBe(0);
     expect(plan.join("\n")).not.toContain("hide");
+  });
+
+  test("an ordinary user's folder with a mount below it is filled by init, and a mount that takes no veil is bound", () => {
+    const folders: Record<string, readonly string[]> = {
+      "/": ["home"],
+      "/home": ["ann"],
+      "/home/ann": ["mnt", "work"],
+    };
+    const facts: HostFacts = {
+      ...host(),
+      folders: (path) => folders[path] ?? [],
+      mountPoints: ["/", "/home/ann/mnt"],
+      userNamespace: true,
+    };
+    const files = { ...spec().files, denyRead: ["/home/ann/.ssh", "/home/ann/mnt/key"] };
+    const made = mountPlan(spec({ files }), facts);
+    expect(lines(made).slice(0, 7)).toEqual([
+      "root",
+      "hide /home/ann/.ssh",
+      "hide /home/ann/mnt/key",
+      "spine /home",
+      "spine /home/ann",
+      "fill /home",
+      "fill /home/ann",
+    ]);
+    expect(lines(made)).toContain("sources /dev/.trees");
+    expect(made).toMatchObject({ unhidden: 0, bare: 0 });
+    const refused = mountPlan(spec({ files }), { ...facts, unveilable: new Set(["/home/ann/mnt"]) });
+    expect(refused).toMatchObject({ unhidden: 1, bare: 1 });
+    expect(lines(refused)).toEqual(
+      expect.arrayContaining([
+        "spine /home/ann/mnt",
+        "bind /home/ann/mnt /home/ann/mnt ro",
+        "mask /home/ann/mnt/key",
+      ]),
+    );
   });
 
   test("a denied name whose folder is missing is hidden with the topmost missing folder", () => {
@@ -121,11 +159,60 @@ describe("the mount plan", () => {
     expect(lines(mountPlan(spec({ files }), host(missing)))).toContain("hide /home/ann/.config");
   });
 
-  test("sockets of the host are masked where a bind would let them connect, and only there", () => {
-    const sockets = [`${PROJECT}/dev.sock`, "/home/ann/agent.sock", "/run/docker.sock"];
-    const plan = lines(mountPlan(spec(), { ...host(), sockets }));
-    expect(plan).toContain(`mask ${PROJECT}/dev.sock`);
-    expect(plan.filter((line) => line.endsWith("agent.sock") || line.endsWith("docker.sock"))).toEqual([]);
+  test("datagram sockets of the host are masked where a bind would show them, whatever text was bound, and nothing else is", () => {
+    const datagramSockets = [
+      `${PROJECT}/dev.sock`,
+      "/home/ann/agent.sock",
+      "/run/docker.sock",
+      `${PROJECT}/../../../tmp/x`,
+      `${PROJECT}/src/main.c`,
+      `${PROJECT}/src/../twice.sock`,
+    ];
+    const kinds = {
+      [`${PROJECT}/dev.sock`]: "other",
+      [`${PROJECT}/twice.sock`]: "other",
+      "/tmp/x": "other",
+    } as const;
+    const plan = mountPlan(spec(), {
+      ...host({ ...kinds, "/home/ann/agent.sock": "other" }),
+      datagramSockets,
+    });
+    expect(lines(plan).filter((line) => line.startsWith("mask") && !/ \/(?:proc|sys)/.test(line))).toEqual([
+      `mask ${PROJECT}/dev.sock`,
+      `mask ${PROJECT}/twice.sock`,
+    ]);
+  });
+
+  test("a shared socket is bound where the host's file is not seen as it is, and named to init", () => {
+    const shared = (source: string, target = source): SharedSocket => ({
+      source,
+      target,
+      identity: "1:2",
+    });
+    const sockets = [
+      shared("/tmp/ssh-1/agent.2", "/run/substrate-ssh-agent.sock"),
+      { ...shared("/run/user/1000/gnupg/S.gpg-agent"), folderMode: "700" },
+      shared("/home/ann/tool.sock"),
+      shared(`${PROJECT}/dev.sock`),
+      shared("/home/ann/.secret/s"),
+      shared("/home/ann/gone.sock"),
+    ];
+    const kinds = Object.fromEntries(sockets.slice(0, 5).map(({ source }) => [source, "other" as const]));
+    const files = { ...spec().files, denyRead: ["/home/ann/.secret"] };
+    const plan = mountPlan(spec({ sockets, files }), host(kinds));
+    const lists = lines(plan).filter((line) => /sock|gnupg|\/run\/user/.test(line));
+    expect(lists).toEqual([
+      "file /run/substrate-ssh-agent.sock",
+      "bind /tmp/ssh-1/agent.2 /run/substrate-ssh-agent.sock ro",
+      "dir /run/user/1000 700",
+      "dir /run/user/1000/gnupg 700",
+      "file /run/user/1000/gnupg/S.gpg-agent",
+      "bind /run/user/1000/gnupg/S.gpg-agent /run/user/1000/gnupg/S.gpg-agent ro",
+      "bind /home/ann/tool.sock /home/ann/tool.sock ro",
+    ]);
+    expect(plan.sockets).toEqual(sockets.slice(0, 4).map(({ target }) => target));
+    const isolated = mountPlan(spec({ sockets, access: { kind: "overlay", layers: "/l" } }), host(kinds));
+    expect(lines(isolated)).toContain(`bind ${PROJECT}/dev.sock ${PROJECT}/dev.sock ro`);
   });
 
   test("stray writes have an upper layer each, and a user namespace gets none for system folders", () => {
@@ -135,6 +222,73 @@ describe("the mount plan", () => {
     const user = lines(mountPlan(spec({ strays: "kept" }), { ...facts, userNamespace: true }));
     expect(user.filter((line) => line.startsWith("veil /usr"))).toEqual([]);
     expect(user).toContain("veil /home /home /layers/wld_1/0/upper /layers/wld_1/0/work userxattr");
+  });
+
+  test("a single writable file opens no folder above it, whether the project lies there, a git folder or an installation", () => {
+    const write = ["/home/ann/.gitconfig", `${PROJECT}/notes.txt`, "/home/ann/main/.git/info"];
+    const plan = mountPlan(
+      spec({
+        files: { ...spec().files, write },
+        gitFolder: "/home/ann/main/.git",
+        sealed: ["/home/ann/substrate/.build", `${PROJECT}/packages`],
+      }),
+      host(Object.fromEntries(write.map((path) => [path, "file"]))),
+    );
+    const opened = lines(plan).filter((line) => line.endsWith(" rw"));
+    expect(opened.sort()).toEqual(write.map((path) => `bind ${path} ${path} rw`).sort());
+  });
+
+  test("a writable path in the installation is not bound: the installation is read-only, whatever a policy says", () => {
+    const write = [`${PROJECT}/**`, "/opt/substrate/.build/extra/**", "/opt/substrate/.build/init"];
+    const facts = host({ "/opt/substrate/.build/init": "file" });
+    const plan = lines(
+      mountPlan(spec({ files: { ...spec().files, write }, sealed: ["/opt/substrate/.build"] }), facts),
+    );
+    expect(plan.filter((line) => line.endsWith(" rw"))).toEqual([`bind ${PROJECT} ${PROJECT} rw`]);
+  });
+
+  test("a scratch folder that the host does not have is left out where no veil makes its mount point", () => {
+    const files = { ...spec().files, scratch: ["/home/ann/.npm/**"] };
+    const missing = { ...host({ "/home/ann/.npm": "missing" }), layers: "/layers/wld_1" };
+    const refused = mountPlan(spec({ files }), { ...missing, unveilable: new Set(["/home"]) });
+    expect(lines(refused).filter((line) => line.includes(".npm"))).toEqual([]);
+    expect(refused.kept).toEqual([]);
+    expect(mountPlan(spec({ files }), missing).kept.map(({ target }) => target)).toEqual(["/home/ann/.npm"]);
+  });
+
+  test("a scratch folder is a veil with an upper layer, or an empty folder where the host has none; write goes before it", () => {
+    const files = {
+      ...spec().files,
+      denyRead: ["/home/ann/.config/gh"],
+      write: [`${PROJECT}/**`, "/home/ann/.cache/pip/**"],
+      denyWrite: ["/home/ann/.config/gh", "/home/ann/.config/git"],
+      scratch: [
+        "/home/ann/.config/**",
+        "/home/ann/.npm/**",
+        "/home/ann/.cache/pip/x/**",
+        "/tmp/**",
+        `${PROJECT}/a/**`,
+      ],
+    };
+    const facts = { ...host({ "/home/ann/.npm": "missing" }), layers: "/layers/wld_1" };
+    const plan = mountPlan(spec({ files }), facts);
+    expect(lines(plan).slice(1, 9)).toEqual([
+      "hide /home/ann/.config/gh",
+      "folder /home/ann/.config",
+      "folder /home/ann/.npm",
+      "veil /home /home",
+      "veil /var /var",
+      "veil /home/ann/.config /home/ann/.config /layers/wld_1/scratch-0/upper /layers/wld_1/scratch-0/work",
+      "readonly /home/ann/.config/git",
+      "bind /layers/wld_1/scratch-1/upper /home/ann/.npm rw",
+    ]);
+    expect(plan.kept.map(({ target }) => target)).toEqual(["/home/ann/.config", "/home/ann/.npm"]);
+    const access = { kind: "overlay", layers: "/l" } as const;
+    expect(mountPlan(spec({ files, access }), facts).kept.map(({ target }) => target)).toEqual([
+      "/home/ann/.config",
+      "/home/ann/.npm",
+      "/home/ann/.cache/pip",
+    ]);
   });
 
   test("an installation below a private folder is not there, so nothing is done about it", () => {

@@ -47,6 +47,11 @@ const WAYS: readonly (readonly [string, string, string, string])[] = [
   ["strict", "deny sudo *", "go build -toolexec=sudo .", "go build -o sudo ."],
   ["strict", "deny sudo *", "nix-shell -p x --run 'sudo id'", "nix-shell -p sudo --run id"],
   ["strict", "deny sudo *", "nix develop -c sudo id", "nix build .#sudo"],
+  ["strict", "deny sudo *", "env -a NAME sudo id", "env -a sudo id"],
+  ["strict", "deny sudo *", "env -aNAME sudo id", "env -asudo id"],
+  ["strict", "deny sudo *", "env -ia NAME A=1 sudo id", "env -ia sudo A=1 id"],
+  ["strict", "deny sudo *", "env --argv0 NAME sudo id", "env --argv0 sudo id"],
+  ["strict", "deny sudo *", "env --argv0=NAME sudo id", "env --argv0=sudo id"],
   ["strict", "deny sudo *", "cross-env A=1 sudo id", "cross-env A=sudo id"],
   [
     "strict",

@@ -51,6 +51,16 @@ describe("never a project is", () => {
   test.each(["/", "/etc", "/usr", "/lib", "/lib64", "/var", "/proc/sys", "/dev"])("%s", (path) => {
     expect(locate(path, { uid: 0 })).toBe("project_not_allowed");
   });
+  test("the folder of the home that is on PATH, unless it is marked, and its neighbour is one", () => {
+    for (const name of ["bin/tools", "binary"]) mkdirSync(join(base, "ann", name), { recursive: true });
+    expect([locate("ann/bin"), locate("ann/bin/tools"), locate("ann/binary")]).toEqual([
+      "project_not_allowed",
+      "project_not_allowed",
+      "ann/binary",
+    ]);
+    mkdirSync(join(base, "ann/bin/tools/.git"));
+    expect(locate("ann/bin/tools")).toBe("ann/bin/tools");
+  });
   test("the home folder", () => expect(locate("ann")).toBe("project_not_allowed"));
   test("a folder above the home folder", () => expect(locate(base)).toBe("project_not_allowed"));
   test("a dot folder directly in the home folder", () =>

@@ -129,6 +129,15 @@ describe("values of variables whose names say that they are secret", () => {
     );
   });
 
+  test("are taken out each time they stand there", () => {
+    const { text, redacted } = redact("a blue-parrot-42 b=blue-parrot-42 'blue-parrot-42'", "cmd", known);
+    const gone = "[redacted:env.GITHUB_TOKEN]";
+    expect(text).toBe(`a ${gone} b=${gone} '${gone}'`);
+    expect(redacted).toHaveLength(3);
+    const words = redactWords(["blue-parrot-42", "x", "blue-parrot-42blue-parrot-42"], "cmd", known).text;
+    expect(JSON.parse(words)).toEqual([gone, "x", gone + gone]);
+  });
+
   test("are taken out before a long text is cut", () => {
     const { text } = redact(`${"x ".repeat(32_764)}blue-parrot-42`, "cmd", known);
     expect(text).not.toContain("blue-p");

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -47,6 +48,12 @@ function swapped(all: readonly string[], one: number, other: number): string[] {
   return all.map((line, place) => all[place === one ? other : place === other ? one : place] ?? line);
 }
 
+/** A line that says another thing, with the number, the `prev` and the hash that it should have. */
+function forged(line: string): string {
+  const body = line.slice(0, line.lastIndexOf(',"hash":')).replace('"true"', '"trUe"');
+  return `${body},"hash":"sha256:${createHash("sha256").update(body).digest("hex")}"}`;
+}
+
 function swapFiles(): void {
   const paths = [FIRST, SECOND].map((name) => join(at.folder, name)) as [string, string];
   const [first, second] = paths.map((path) => readFileSync(path));
@@ -64,6 +71,24 @@ const CRIMES: readonly (readonly [string, () => void, object])[] = [
         lines(SECOND).map((line, place) => (place === 2 ? line.replace('"true"', '"trUe"') : line)),
       ),
     { file: SECOND, line: 3, seq: 9, wrong: expect.stringContaining("edited") },
+  ],
+  [
+    "a line changed and given its own new hash: the next one does not follow it",
+    () =>
+      put(
+        SECOND,
+        lines(SECOND).map((line, place) => (place === 2 ? forged(line) : line)),
+      ),
+    { file: SECOND, line: 4, seq: 10, wrong: expect.stringContaining("does not follow") },
+  ],
+  [
+    "the last line of a file changed and given its own new hash",
+    () =>
+      put(
+        FIRST,
+        lines(FIRST).map((line, place) => (place === 5 ? forged(line) : line)),
+      ),
+    { file: SECOND, line: 1, seq: 7 },
   ],
   [
     "a line removed from the oldest file",

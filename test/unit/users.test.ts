@@ -8,7 +8,8 @@ import { ordinaryUser, runAs, spawnAs } from "../users.ts";
 test("a program run as the ordinary user has no privilege, a home of its own and a clean environment", async () => {
   const user = ordinaryUser();
   if (user === null) return skip("programs as an ordinary user", "no user could be made");
-  const script = 'id -u; id -G; pwd; env | grep -c VITEST; touch "$HOME/mine" && echo written; cat';
+  const script =
+    'id -u; id -G; pwd; env | grep -c VITEST; touch "$HOME/mine" && rm "$HOME/mine" && echo written; cat';
   const ended = await runAs(user, ["/bin/sh", "-c", script], { stdin: "input" });
   const groups = user.uid === process.getuid?.() ? expect.any(String) : String(user.gid);
   expect(ended.stdout.split("\n")).toEqual([String(user.uid), groups, user.home, "0", "written", "input"]);

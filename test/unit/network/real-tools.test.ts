@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { homedir } from "node:os";
+import { userInfo } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { skip } from "../../skips.ts";
@@ -13,10 +13,12 @@ beforeEach(() => {
 });
 afterEach(() => host.remove());
 
-const rustup = process.env["RUSTUP_HOME"] ?? join(homedir(), ".rustup");
+/** The tool chains of whoever runs the suite, which are only read: its home folder is another one. */
+const rustup = process.env["RUSTUP_HOME"] ?? join(userInfo().homedir, ".rustup");
 
 function answers(program: string, words: readonly string[]): boolean {
-  return spawnSync(program, words, { cwd: "/", stdio: "ignore" }).status === 0;
+  const env = { ...process.env, RUSTUP_HOME: rustup };
+  return spawnSync(program, words, { cwd: "/", stdio: "ignore", env }).status === 0;
 }
 
 describe("asked of the real tool,", () => {

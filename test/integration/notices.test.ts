@@ -1,0 +1,75 @@
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { actors } from "../actors.ts";
+import { TestBroker } from "../broker.ts";
+
+const POLICY = `id: default
+name: Notices
+mode: enforce
+net: { allowed: ["allowed.example"] }
+approval: { timeout_secs: 1 }
+fs:
+  deny_write: ["$PROJECT/.envrc"]
+commands:
+  denied: [{ pattern: "id *", reason: "It is nobody's business" }]
+  ask: ["whoami *"]
+  isolated: ["true iso"]
+`;
+
+describe.each(actors())("what a reply tells of what happened inside, as $kind", (actor) => {
+  let broker: TestBroker;
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: { default: POLICY } });
+    broker.write(join(broker.project, "script"), "for i in 1 2 3; do id -u; done; echo went on\n");
+    broker.write(join(broker.project, "asks"), "whoami; true\n");
+  });
+  afterAll(() => broker.stop());
+
+  test("a command in which nothing happened tells nothing", async () => {
+    expect((await broker.run("echo x > made; sh -c 'echo y'")).notices).toEqual([]);
+  });
+
+  test("a program that was refused three times is one notice with its rule, its count and its span", async () => {
+    const ran = await broker.run("sh script");
+    expect(ran.stdout).toBe("went on\n");
+    expect(ran.notices).toMatchObject([
+      {
+        ...{ kind: "denied", program: "id", count: 3 },
+        rule: { list: "commands.denied", pattern: "id *", reason: "It is nobody's business" },
+      },
+    ]);
+    const span = await broker.span(ran.notices[0]?.span_id ?? "");
+    expect(span).toMatchObject({ parent_span: ran.span_id, event_type: "violation", code: "policy_denied" });
+  });
+
+  test("a program that a person would have had to approve, and whose question nobody answered", async () => {
+    const { notices } = await broker.run("sh asks");
+    expect(notices).toMatchObject([
+      { kind: "approval_required", program: "whoami", count: 1, approval_id: expect.stringMatching(/^apr_/) },
+    ]);
+  });
+
+  test("a name that was refused, also where the command itself did not fail", async () => {
+    const { notices, exit } = await broker.run("getent hosts refused.example; true");
+    expect(exit).toBe(0);
+    expect(notices).toMatchObject([{ kind: "network", program: null, rule: null }]);
+    expect(notices[0]?.message).toContain("refused.example");
+  });
+
+  test("changes that are held, and a name that was taken out with where it lies", async () => {
+    const held = await broker.run("true iso; echo x > isolated");
+    expect(held.notices).toMatchObject([{ kind: "held", count: 1, span_id: held.span_id }]);
+    const { notices } = await broker.run("echo x > .envrc; true");
+    expect(notices).toMatchObject([{ kind: "quarantined", count: 1 }]);
+    expect(notices[0]?.message).toContain(join(broker.home, "quarantine"));
+  });
+
+  test("the command line prints each on a line of its own", async () => {
+    const { stderr, stdout } = await broker.cli(["exec", "--", "sh script; echo x > .envrc"]);
+    expect(stdout).toBe("went on\n");
+    const lines = stderr.split("\n").filter((line) => line.startsWith("substrate: "));
+    expect(lines).toHaveLength(2);
+    expect(lines[0]).toMatch(/denies that this program starts.*\(3 times\)$/);
+    expect(lines[1]).toContain(join(broker.home, "quarantine"));
+  });
+});

@@ -1,0 +1,148 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { actors } from "../actors.ts";
+import { TestBroker } from "../broker.ts";
+import { hostGit } from "../git.ts";
+
+const IDENTITY = "-c user.name=a -c user.email=a@example.org";
+
+describe.each(actors())("repositories that commands make, as $kind", (actor) => {
+  let broker: TestBroker;
+  const at = (path: string): string => join(broker.project, path);
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, {
+      policies: { default: "id: default\nname: x\nmode: enforce\n" },
+    });
+    hostGit(actor, broker.project, "init", "-q");
+  });
+  afterAll(() => broker.stop());
+
+  test.each([
+    [
+      "a monitor of a nested one",
+      "git init -q n && git config -f n/.git/config core.fsmonitor 'touch RAN; :'",
+      "n/.git/config",
+    ],
+    ["an alias", "git init -q al && git -C al config alias.z '!id'", "al/.git/config"],
+    ["settings from elsewhere", "git init -q i && git -C i config include.path ../../evil", "i/.git/config"],
+    [
+      "in the old spelling",
+      "git init -q o && printf '[filter.x]\\nclean = id\\n' >> o/.git/config",
+      "o/.git/config",
+    ],
+    [
+      "a hook",
+      "git init -q h && printf '#!/bin/sh\\nid\\n' > h/.git/hooks/post-commit && chmod +x h/.git/hooks/post-commit",
+      "h/.git/hooks/post-commit",
+    ],
+    [
+      "behind a .git file",
+      "git init -q --bare g && git config -f g/config core.pager 'id;' && mkdir w && echo 'gitdir: ../g' > w/.git",
+      "g/config",
+    ],
+    [
+      "before there is a HEAD",
+      "mkdir late && printf '[core]\\nfsmonitor = id;\\n' > late/config",
+      "late/config",
+    ],
+    [
+      "a link as its settings",
+      "git init -q ln && echo '[core]' > plain && ln -sf ../../plain ln/.git/config",
+      "ln/.git/config",
+    ],
+    [
+      "another folder's settings, behind a link",
+      "git init -q t && mkdir b e && cp -r t/.git/objects t/.git/refs e/ && echo '[core]' > e/cc && ln -s cc e/config && echo 'ref: refs/heads/a' > b/HEAD && echo ../e > b/commondir",
+      "b/commondir",
+    ],
+    ["settings with a second name", "git init -q hl && ln hl/.git/config second", "hl/.git/config"],
+    [
+      "a HEAD beside settings of which nobody knows what they say",
+      "mkdir hd && echo '[core]' > hd/cc && ln -s cc hd/config && echo 'ref: refs/heads/a' > hd/HEAD",
+      "hd/config",
+    ],
+  ])("bring no code that git runs: %s", async (_claim, cmd, path) => {
+    const ran = await broker.run(cmd);
+    expect(ran.exit).toBe(0);
+    expect(existsSync(at(path))).toBe(false);
+    expect(ran.fs_diff?.writes).not.toContain(path);
+    const kept = readdirSync(join(broker.home, "quarantine"), {
+      recursive: true,
+    }).map(String);
+    expect(kept.some((name) => name.endsWith(path.slice(path.lastIndexOf("/"))))).toBe(true);
+  });
+
+  test("the person's git status in the project's own folder runs nothing that a command brought", async () => {
+    hostGit(actor, broker.project, "commit", "-q", "--allow-empty", "-m", "x");
+    await broker.run(
+      `git init -q sub && git -C sub ${IDENTITY} commit -q --allow-empty -m y && git config -f sub/.git/config core.fsmonitor "touch ${broker.project}/RAN; :" && git update-index --add --cacheinfo 160000,$(git -C sub rev-parse HEAD),sub`,
+    );
+    hostGit(actor, broker.project, "status");
+    expect(existsSync(at("RAN"))).toBe(false);
+  });
+
+  const MONITORED = "init -q NAME && git config -f NAME/.git/config core.fsmonitor 'id;'";
+  test.each([
+    ["the end of its own world", "ended", "; kill -9 -1"],
+    ["a git folder that is closed", "closed", " && chmod 0 closed/.git"],
+    ["a folder above it that is closed", "shut", " && chmod 0 shut"],
+    [
+      "more files than are listed",
+      "many",
+      " && mkdir few && cd few && seq 1500 | xargs touch && seq -f d%g 1500 | xargs mkdir && for i in d*; do : > $i/Makefile; done",
+    ],
+  ])("bring no code behind %s", async (_claim, name, end) => {
+    const ran = await broker.run(`git ${MONITORED.replaceAll("NAME", name)}${end}`);
+    expect(ran.notices?.filter(({ kind }) => kind === "quarantined")).toHaveLength(1);
+    await broker.run(`chmod 700 ${name} ${name}/.git`);
+    expect(existsSync(at(`${name}/.git/config`))).toBe(false);
+    expect(existsSync(at(`${name}/.git/HEAD`))).toBe(true);
+  });
+
+  test("its twin: what the person's own repositories have stays when a command ends its world", async () => {
+    hostGit(actor, broker.project, "init", "-q", "mine");
+    hostGit(actor, join(broker.project, "mine"), "config", "alias.z", "!true");
+    // A tick of the kernel later: the clock of files has no finer one.
+    await setTimeout(50);
+    await broker.run("mkdir -p closed2 && chmod 0 closed2; echo x > y; kill -9 -1");
+    expect(readFileSync(at("mine/.git/config"), "utf8")).toContain("!true");
+  });
+
+  test("its twin: an ordinary repository, clone and submodule keep all they have, and the next command works in them", async () => {
+    const made = await broker.run(
+      `git init -q made && git -C made ${IDENTITY} commit -q --allow-empty -m one && git clone -q made copy && git -C copy config user.name b && git -C copy config core.fsmonitor true && git -c protocol.file.allow=always submodule --quiet add ./made lib`,
+    );
+    expect(made).toMatchObject({ exit: 0 });
+    expect(made.fs_diff?.writes).toContain("copy/.git/config");
+    expect(readFileSync(at("copy/.git/config"), "utf8")).toContain("name = b");
+    expect((await broker.run("git -C copy log --format=%s && git -C lib log --format=%s")).stdout).toBe(
+      "one\none\n",
+    );
+  });
+
+  test("a HEAD that comes in a later command than the settings is taken out", async () => {
+    await broker.run("mkdir two && echo '[core]' > two/cc && ln -s cc two/config");
+    await broker.run("mkdir two/objects two/refs && echo 'ref: refs/heads/a' > two/HEAD");
+    expect(existsSync(at("two/HEAD"))).toBe(false);
+  });
+
+  test("its twin: a worktree of a repository that a command made, and of a bare one under any name", async () => {
+    const made = await broker.run(
+      `git init -q wt && git -C wt ${IDENTITY} commit -q --allow-empty -m one && git -C wt worktree add -q ../wt2 && git clone -q --bare wt bare3 && git -C bare3 worktree add -q ../wt3 -b three`,
+    );
+    expect(made).toMatchObject({ exit: 0 });
+    expect((await broker.run("git -C wt2 log --format=%s && git -C wt3 log --format=%s")).stdout).toBe(
+      "one\none\n",
+    );
+  });
+
+  test("its twin: files that are only called so stay", async () => {
+    const ran = await broker.run(
+      "mkdir -p src/config src/hooks etc && echo 'export {}' > src/hooks/useState.ts && printf '[server]\\nport = 1\\n' > etc/config && echo x > src/config/a",
+    );
+    expect(ran.fs_diff?.writes.toSorted()).toEqual(["etc/config", "src/config/a", "src/hooks/useState.ts"]);
+    for (const path of ran.fs_diff?.writes ?? []) expect(existsSync(at(path))).toBe(true);
+  });
+});

@@ -1,0 +1,79 @@
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { actors } from "../actors.ts";
+import { TestBroker } from "../broker.ts";
+import { hostGit } from "../git.ts";
+
+const IDENTITY = "-c user.name=a -c user.email=a@example.org";
+
+describe.each(actors())("what git's settings name in a project, as $kind", (actor) => {
+  let broker: TestBroker;
+  let folder: string;
+  const at = (path: string): string => join(broker.project, path);
+  beforeAll(async () => {
+    folder = mkdtempSync(join(actor.home, "sb-named-"));
+    mkdirSync(join(folder, "person"));
+    writeFileSync(join(folder, "person/.gitconfig"), "[core]\n\thooksPath = tools/hooks\n");
+    broker = await TestBroker.start(actor, {
+      folder,
+      policies: { default: "id: default\nname: x\nmode: enforce\n" },
+      environment: { HOME: join(folder, "person") },
+    });
+    broker.write(at("tools/format.sh"), "#!/bin/sh\ncat\n");
+    broker.write(at("settings/git.inc"), "[core]\n\tpager = cat\n");
+    chmodSync(at("tools/format.sh"), 0o755);
+    hostGit(actor, broker.project, "init", "-q");
+    hostGit(actor, broker.project, "config", "include.path", "../settings/git.inc");
+    hostGit(actor, broker.project, "config", "filter.x.clean", "tools/format.sh --fast");
+  });
+  afterAll(async () => {
+    await broker.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test("a hook in the folder that the person's own settings name is not made, and not run on the host", async () => {
+    await broker.run(
+      `mkdir -p tools/hooks && printf '#!/bin/sh\\ntouch ${folder}/ran\\n' > tools/hooks/post-commit; chmod +x tools/hooks/post-commit; true`,
+    );
+    expect(existsSync(at("tools/hooks/post-commit"))).toBe(false);
+    hostGit(
+      actor,
+      broker.project,
+      "-c",
+      "core.hooksPath=tools/hooks",
+      "commit",
+      "-q",
+      "--allow-empty",
+      "-m",
+      "x",
+    );
+    expect(existsSync(join(folder, "ran"))).toBe(false);
+  });
+
+  test("one that is there keeps its content, and so do included settings and a filter's program", async () => {
+    broker.write(at("tools/hooks/pre-commit"), "#!/bin/sh\n");
+    for (const path of ["tools/hooks/pre-commit", "settings/git.inc", "tools/format.sh"]) {
+      const before = readFileSync(at(path), "utf8");
+      await broker.run(`echo evil >> ${path}; rm -f ${path}; mv tools t2; mv settings s2; true`);
+      expect(readFileSync(at(path), "utf8")).toBe(before);
+    }
+  });
+
+  test("a folder that the person names later is sealed from the next command on", async () => {
+    expect(
+      (await broker.run("mkdir -p .hooks && echo one > .hooks/pre-push && cat .hooks/pre-push")).stdout,
+    ).toBe("one\n");
+    hostGit(actor, broker.project, "config", "core.hooksPath", ".hooks");
+    await broker.run("echo two > .hooks/pre-push; true");
+    expect(readFileSync(at(".hooks/pre-push"), "utf8")).toBe("one\n");
+    hostGit(actor, broker.project, "config", "--unset", "core.hooksPath");
+  });
+
+  test("its twin: what lies beside them is written, and commits go on", async () => {
+    const ran = await broker.run(
+      `echo x > tools/other.sh && echo y > settings/other && mkdir -p hooks && echo z > hooks/a && git add tools/other.sh && git ${IDENTITY} commit -qm two && git log -1 --format=%s`,
+    );
+    expect(ran).toMatchObject({ exit: 0, stdout: "two\n" });
+  });
+});

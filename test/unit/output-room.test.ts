@@ -1,0 +1,74 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { OutputRoom } from "../../broker/output-room.ts";
+
+describe("the room for outputs", () => {
+  test("lets the next in when a reply is sent, in the order in which they asked", () => {
+    const room = new OutputRoom(100);
+    const went: string[] = [];
+    const [one, two, three] = [room.share(60), room.share(60), room.share(10)];
+    one.whenRoom(() => went.push("one"));
+    two.whenRoom(() => went.push("two"));
+    three.whenRoom(() => went.push("three"));
+    expect(went).toEqual(["one"]);
+    one.release();
+    expect(went).toEqual(["one", "two", "three"]);
+    one.release();
+    expect(room.taken).toBe(70);
+  });
+
+  test("takes nothing for a command that writes little, and more than its bound for one that is alone", () => {
+    const room = new OutputRoom(100);
+    room.share(60).release();
+    let went = false;
+    room.share(1000).whenRoom(() => {
+      went = true;
+    });
+    expect(went).toBe(true);
+    expect(room.taken).toBe(1000);
+  });
+
+  test("holds no command back that is being ended", () => {
+    const room = new OutputRoom(100);
+    let went = false;
+    room.share(100).whenRoom(() => {});
+    const ended = room.share(100);
+    ended.whenRoom(() => {
+      went = true;
+    });
+    expect(went).toBe(false);
+    ended.force();
+    expect(went).toBe(true);
+    ended.release();
+    expect(room.taken).toBe(100);
+  });
+
+  test("whatever is asked and released, it stays in its bound, nobody is forgotten, and nothing is left", () => {
+    const step = fc.record({ who: fc.nat({ max: 9 }), bytes: fc.integer({ min: 1, max: 80 }) });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const room = new OutputRoom(100);
+        const went = new Set<number>();
+        const shares = Array.from({ length: 10 }, (_each, n) => room.share(steps[n]?.bytes ?? 1));
+        const released = new Set<number>();
+        for (const { who } of steps) {
+          if (went.has(who) && !released.has(who)) {
+            released.add(who);
+            shares[who]?.release();
+          } else if (!released.has(who)) {
+            shares[who]?.whenRoom(() => went.add(who));
+          }
+          expect(room.taken).toBeLessThanOrEqual(100);
+        }
+        for (let round = 0; round < 10; round += 1)
+          for (const who of went)
+            if (!released.has(who)) {
+              released.add(who);
+              shares[who]?.release();
+            }
+        expect(room.taken).toBe(0);
+        for (const { who } of steps) expect(went.has(who)).toBe(true);
+      }),
+    );
+  });
+});
