@@ -65,6 +65,11 @@ export class Marks {
     return this.#used.has(folder) || this.#above(folder).length > 0;
   }
 
+  /** Whether a person worked in a folder as a project, by the operator's socket. */
+  isUsedByPerson(project: string, identity: string): boolean {
+    return this.#known(project, identity)?.byPerson === true;
+  }
+
   #above(folder: string): readonly Used[] {
     const found: Used[] = [];
     for (let at = dirname(folder); at !== dirname(at); at = dirname(at)) {

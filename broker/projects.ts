@@ -15,7 +15,7 @@ export { isWithin } from "./folders.ts";
 
 /** What a broker knows of folders, beyond what stands at their paths. */
 export type KnownFolders = {
-  readonly marks: Pick<Marks, "counts" | "below" | "isInUsed">;
+  readonly marks: Pick<Marks, "counts" | "below" | "isInUsed" | "isUsedByPerson">;
   readonly secondNames: Pick<SecondNames, "of">;
   readonly unmarked: Pick<UnmarkedFolders, "unfit">;
   /** Real paths of all folders that config.yaml names. */
@@ -80,7 +80,7 @@ export function locateProject(cwd: string, rules: ProjectRules, asker: Asker = "
   // Looked at once: what else is asked of it below is on the path of every command.
   const candidates: readonly Folder[] =
     marked === undefined || marked === real ? [found] : [folderAt(marked), found];
-  const reasons = candidates.map((folder) => unfit(folder, folder.real === marked, rules));
+  const reasons = candidates.map((folder) => unfit(folder, folder.real === marked, rules, asker));
   const project = candidates[reasons.indexOf(undefined)];
   if (project !== undefined) return { project: project.real, cwd: real, identity: identityOf(project) };
   const { why, hint } = reasons.at(-1) ?? { why: "it is no project", hint: USE_ANOTHER };
@@ -90,10 +90,10 @@ export function locateProject(cwd: string, rules: ProjectRules, asker: Asker = "
 const USE_ANOTHER = "Use a project folder of your own, for example a git checkout below your home";
 
 /** The reason why a folder is no project; undefined when it is one. */
-function unfit(folder: Folder, hasMark: boolean, rules: ProjectRules): Unfit | undefined {
+function unfit(folder: Folder, hasMark: boolean, rules: ProjectRules, asker: Asker): Unfit | undefined {
   const why = neverBecause(folder.real, rules, folder.stat);
   if (why !== undefined) return { why, hint: USE_ANOTHER };
-  if (hasMark) return undefined;
+  if (hasMark) return asker === "agent" ? loadedCheckout(folder, rules) : undefined;
   const { known, home } = rules;
   return (known?.unmarked ?? new UnmarkedFolders()).unfit(folder.real, {
     home,
@@ -102,6 +102,22 @@ function unfit(folder: Folder, hasMark: boolean, rules: ProjectRules): Unfit | u
     counts: (marked) => marksProject(marked, rules, "agent"),
     known: (project) => known?.marks.below(project, identityOf(folder)),
   });
+}
+
+/**
+ * Plugins of shells and editors are git checkouts in settings folders, which the next shell loads: an agent that names one as its
+ * `cwd` would write what runs outside of every world. Worktrees that agents keep there are told apart by their `.git` file.
+ */
+function loadedCheckout(folder: Folder, { home, known }: ProjectRules): Unfit | undefined {
+  if (known === undefined || !isBelowSettings(folder.real, home)) return undefined;
+  const isListed = known.listed.some((each) => isWithin(folder.real, each) && isBelowSettings(each, home));
+  if (isListed || known.marks.isUsedByPerson(folder.real, identityOf(folder))) return undefined;
+  if (statSync(join(folder.real, ".git"), { throwIfNoEntry: false })?.isDirectory() !== true)
+    return undefined;
+  return {
+    why: "it is a checkout in a settings folder of the home folder, where shells and editors load code from, and no person has worked in it through Substrate",
+    hint: `Run a first command there yourself ('substrate exec -- true'), or list ${quoted(folder.real)} under 'projects' in config.yaml`,
+  };
 }
 
 type Folder = { readonly real: string; readonly stat: Stats | undefined };

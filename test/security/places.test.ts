@@ -80,7 +80,7 @@ describe.each(actors())("the folder that an agent names, as $kind", (actor) => {
       folder,
       policies: POLICIES,
       config: `
-projects: ["/", "${at("listed")}", "${at("scratch-ok")}"]
+projects: ["/", "${at("listed")}", "${at("scratch-ok")}", "${at(".agents/trees")}"]
 policies: { projects: { "~/shared/reports": looking, "~/marked/reports": looking } }
 `,
       environment: { HOME: at(""), XDG_RUNTIME_DIR: at("runtime") },
@@ -120,6 +120,33 @@ policies: { projects: { "~/shared/reports": looking, "~/marked/reports": looking
       mkdirSync(at("many/.git"));
       giveTo(actor, at("many"));
       await runsIn(at("many"));
+    });
+  });
+
+  describe("a checkout in a settings folder of the home", () => {
+    const PLUGIN = ".oh-my-zsh/custom/plugins/hints";
+
+    test("is none for an agent, whose files the next shell would load, and the error says what to do", async () => {
+      make(`${PLUGIN}/.git/HEAD`, `${PLUGIN}/hints.plugin.zsh`);
+      const said = await refusedIn(at(PLUGIN), "echo 'touch ~/was-here' >>hints.plugin.zsh");
+      expect(said).toContain("'substrate exec -- true'");
+      expect(readFileSync(at(`${PLUGIN}/hints.plugin.zsh`), "utf8")).toBe("as it was\n");
+    });
+    test("is one once a person has worked in it", async () => {
+      make(".config/editor/.git/HEAD", ".config/editor/init.lua");
+      await refusedIn(at(".config/editor"));
+      const own = await broker.cli(["exec", "--", "touch", "init.lua"], { cwd: at(".config/editor") });
+      expect(own).toMatchObject({ code: 0 });
+      await runsIn(at(".config/editor"));
+    });
+    test("is one where config.yaml lists it, or a folder around it", async () => {
+      make(".agents/trees/app/.git/HEAD");
+      await runsIn(at(".agents/trees/app"));
+    });
+    test("is one where its .git is a file, as agents' worktrees have, or a profile says so", async () => {
+      make(".worktrees/app/.git", ".profiled/app/.substrate-profile");
+      writeFileSync(at(".profiled/app/.substrate-profile"), "wide\n");
+      for (const path of [".worktrees/app", ".profiled/app"]) await runsIn(at(path));
     });
   });
 
