@@ -38,6 +38,7 @@ import {
   warningSpans,
 } from "./spans/span-records.ts";
 import { TelemetryRecorder } from "./telemetry/telemetry-recorder.ts";
+import { explainWrite, writeRules } from "./refused-writes.ts";
 import { Violations } from "./violations.ts";
 import type { Lease } from "./worlds.ts";
 
@@ -126,7 +127,8 @@ async function runAndRecord(
     if (unrecorded !== undefined) return refused(unrecorded);
     for (const span of [...warningSpans(job, started), ...builtinSpans(job, started)])
       broker.trace.event(span);
-    const violations = new Violations((one) => write(violationSpan(job, started, one)));
+    const writes = writeRules(broker, job);
+    const violations = new Violations((one) => write(violationSpan(job, started, explainWrite(one, writes))));
     const onViolation = (violation: WorldViolation): void => violations.add(violation);
     let network: CommandNetwork | undefined;
     const onRun = (run: CommandRun): void => {

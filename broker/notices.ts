@@ -1,5 +1,5 @@
 /** What happened inside a command and would otherwise stand in the trace alone, told in its reply (CONTRACT §3). */
-import { basename } from "node:path";
+import { basename, dirname } from "node:path";
 import type { FsDiff, Notice } from "../schemas/generated/types.ts";
 import { BUDGET_NAMES } from "./budgets/limits.ts";
 import type { SpanRecord } from "./spans/trace.ts";
@@ -27,8 +27,8 @@ export class Notices {
     const kind = kindOf(line);
     // What a kept process does after the reply has nobody to be told.
     if (kind === undefined || this.#listed) return;
-    const isStart = kind === "denied" || kind === "approval_required";
-    this.#add({
+    const isStart = line.violation?.kind === "program";
+    const notice: Notice = {
       kind,
       message: line.message ?? "",
       rule: isStart ? (line.decision?.rule ?? null) : null,
@@ -36,7 +36,9 @@ export class Notices {
       count: 1,
       span_id: line.span_id,
       ...(typeof line.approval_id === "string" ? { approval_id: line.approval_id } : {}),
-    });
+    };
+    // A tool that may not write in a folder tries it again under other names.
+    this.#add(notice, line.violation?.kind === "write" ? dirname(line.violation.subject) : undefined);
   }
 
   /** Takes what became of the changes. */
@@ -66,10 +68,11 @@ export class Notices {
     return [...all.slice(0, MAX_NOTICES), rest];
   }
 
-  #add(notice: Notice): void {
+  /** `place`: where it happened, if that makes it the same whatever its message says. */
+  #add(notice: Notice, place?: string): void {
     const { kind, program, rule, message } = notice;
     // A start that is tried again and again says other words each time; what is denied and why stays the same.
-    const what = program === null ? message : [program, rule?.source, rule?.pattern];
+    const what = place ?? (program === null ? message : [program, rule?.source, rule?.pattern]);
     const key = JSON.stringify([kind, what]);
     const known = this.#known.get(key);
     if (known !== undefined) this.#known.set(key, { ...known, count: known.count + notice.count });
@@ -84,6 +87,8 @@ function kindOf({ violation, decision, code }: SpanRecord): Notice["kind"] | und
       // A line without a code is about a start that went on, or counts those that have no line.
       if (code === undefined) return undefined;
       return decision?.verdict === "ask" ? "approval_required" : "denied";
+    case "write":
+      return "denied";
     case "denied_name":
       return "quarantined";
     case "name":

@@ -97,11 +97,14 @@ export function worldSpec(
     seccomp: seccompMode(policies),
     ...(sockets.length === 0 ? {} : { sockets }),
     ...(asksForTelemetry(policies) ? { telemetry: true as const } : {}),
-    strays: policies.some((policy) => policy.document.mode === "enforce") ? "refused" : "kept",
   };
 }
 
-function sealedInstallation(project: string, { checkout, installation }: Surroundings): readonly string[] {
+/** What of the running installation no command in a project may change. */
+export function sealedInstallation(
+  project: string,
+  { checkout, installation }: Surroundings,
+): readonly string[] {
   return checkout === undefined || isWithin(project, checkout) ? installation : [checkout];
 }
 

@@ -100,8 +100,6 @@ export type WorldSpec = {
    * files or network hang on it, is told as well.
    */
   readonly seccomp: "enforce" | "log";
-  /** Writes outside of `files.write`: refused, or kept in the world and lost with it, where an overlay is possible. */
-  readonly strays: "refused" | "kept";
   /**
    * What stands before the host's own files, or where the host has none; absent: nothing. Where a folder takes no overlay, or
    * the world has no network to join, they are not there.
@@ -120,8 +118,8 @@ export type SocketOwner = { readonly run: CommandRun; readonly pid: number; read
 
 /** Something that a command did against the rules of its world: refused, undone, ended or (by policy) only noted. */
 export type WorldViolation = {
-  readonly kind: "system_call" | "denied_name" | "limit" | "name" | "connection";
-  /** The system call, the path, the limit, the name that was looked up, or `host:port`. */
+  readonly kind: "system_call" | "denied_name" | "limit" | "name" | "connection" | "write";
+  /** The system call, the path, the limit, the name that was looked up, or `host:port`; of a write, the path that was refused. */
   readonly subject: string;
   /** A sentence for people: what happened, and what was done about it. */
   readonly message: string;

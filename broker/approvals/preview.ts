@@ -72,7 +72,7 @@ function previewed(broker: Broker, { effective, site }: Job, layers: string): Wa
   const access = { kind: "overlay", layers: join(broker.home.overlay, layers) } as const;
   const spec = worldSpec(effective.policies, site, access, broker.around);
   return {
-    spec: { ...spec, strays: "refused" },
+    spec,
     network: { ports: [], ranges: [] },
     under: "preview",
     hash: effective.hash,

@@ -11,7 +11,7 @@ export type ObservedCommand = {
   readonly seen: Seen;
 };
 
-/** A write outside `fs.write` that stayed in the world, by a command that ran in `cwd`. */
+/** A write outside `fs.write` that was refused, or stayed in the world, by a command that ran in `cwd`. */
 export type ObservedWrite = { readonly path: string; readonly cwd: string; readonly seen: Seen };
 
 /** A connection that was made, or tried, although the policy's lists do not allow it. */
@@ -92,11 +92,12 @@ export class Observations {
     if (!this.#counts(span)) return;
     this.#spans += 1;
     const seen: Seen = { count: 1, last: span.ts, spans: [span.span_id] };
-    for (const path of span.fs_diff?.world_only ?? [])
-      this.#keep(this.#writes, path, { path, cwd: span.cwd ?? "/", seen });
+    for (const path of span.fs_diff?.world_only ?? []) this.#addWrite(span, path, seen);
     if (span.event_type === "connection") return this.#addConnection(span, seen);
     if (span.event_type === "violation" && span.violation?.kind === "program")
       return this.#addProgram(span, span.violation.subject, seen);
+    if (span.event_type === "violation" && span.violation?.kind === "write")
+      return this.#addWrite(span, span.violation.subject, seen);
     if (isOfWorld(span)) return this.#addViolation(span, seen);
     if (span.decision !== null && STOPPED.has(span.decision.verdict)) this.#addCommand(span, seen);
   }
@@ -138,6 +139,10 @@ export class Observations {
     // In which folder './x' was meant is not told.
     if (argv?.[0]?.startsWith("/") !== true || !isKnown) this.#redacted += 1;
     else this.#keep(this.#commands, `${cwd}\0${text}`, { text, argv, cwd, seen });
+  }
+
+  #addWrite({ cwd }: Span, path: string, seen: Seen): void {
+    this.#keep(this.#writes, path, { path, cwd: cwd ?? "/", seen });
   }
 
   #addViolation({ violation }: Span, seen: Seen): void {

@@ -403,6 +403,19 @@ export interface RefusedSocketFrame {
    */
   readonly path: string;
 }
+/**
+ * A mount of the world refuses a write: once for each path and errno, the first FRAME_MAX_REFUSED_WRITES of a command, before EXIT. Only of commands whose writes are told (TOUCHED).
+ */
+export interface RefusedWriteFrame {
+  /**
+   * Absolute, where the name leads.
+   */
+  readonly path: string;
+  /**
+   * EROFS, or EBUSY where a mount stands on the very name.
+   */
+  readonly errno: number;
+}
 
 /** Bytes of a record in TOUCHED before its path. */
 export const TOUCHED_HEADER_SIZE = 40;
@@ -448,6 +461,9 @@ export const FRAME_MAX_PROCESS_ARGV = 4096;
 
 /** How many different system calls of one command VIOLATION tells apart; what is more is refused. */
 export const FRAME_MAX_HITS = 64;
+
+/** How many refused writes of one command REFUSED_WRITE tells. */
+export const FRAME_MAX_REFUSED_WRITES = 32;
 
 /** The longest MEMORY_FILE, bytes. */
 export const FRAME_MAX_MEMORY_FILE = 65536;
@@ -511,6 +527,8 @@ export const FRAME = {
   VIOLATION: 72,
   /** init → broker, id command, fields: A command named a Unix socket that was not bound in its world and is not shared with it, and was answered with ECONNREFUSED. The first sixteen of a command are told. */
   REFUSED_SOCKET: 80,
+  /** init → broker, id command, fields: A mount of the world refuses a write: once for each path and errno, the first FRAME_MAX_REFUSED_WRITES of a command, before EXIT. Only of commands whose writes are told (TOUCHED). */
+  REFUSED_WRITE: 81,
 } as const;
 
 /** A field's tag by its name. */

@@ -64,7 +64,6 @@ function specOf(project, network) {
     sealed: [],
     limits: {},
     seccomp: "enforce",
-    strays: "refused",
     network,
   };
 }

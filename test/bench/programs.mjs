@@ -116,7 +116,6 @@ function world(which) {
       access: { kind: "direct" },
       files: scope,
       seccomp: "enforce",
-      strays: "refused",
       ...rest,
     },
     AbortSignal.timeout(20_000),

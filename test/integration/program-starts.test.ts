@@ -36,7 +36,6 @@ describe.each(["direct", "overlay", "log"] as const)("starts of programs in a wo
         sealed: [],
         limits: {},
         seccomp: kind === "log" ? "log" : "enforce",
-        strays: "refused",
         network: { ports: [], ranges: [] },
       },
       AbortSignal.timeout(20_000),

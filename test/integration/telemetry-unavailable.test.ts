@@ -51,7 +51,6 @@ function specFor(telemetry: boolean): World["spec"] {
     sealed: [],
     limits: {},
     seccomp: "enforce",
-    strays: "refused",
     network: { ports: [], ranges: [] },
     ...(telemetry ? { telemetry } : {}),
   };

@@ -61,7 +61,9 @@ describe.each(actors())("names that are not UTF-8, as $kind", (actor) => {
     const folder = mkdtempSync(join(actor.home, "sb-odd-"));
     broker = await TestBroker.start(actor, {
       folder,
-      policies: { default: "id: default\nname: Odd\nmode: observe\n" },
+      policies: {
+        default: `id: default\nname: Odd\nmode: observe\nfs: { scratch: ["${folder}/beside/**"] }\n`,
+      },
     });
     broker.write(join(folder, "beside/f"), "");
     const ran = await broker.run(

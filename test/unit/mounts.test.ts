@@ -215,15 +215,6 @@ describe("the mount plan", () => {
     expect(lines(isolated)).toContain(`bind ${PROJECT}/dev.sock ${PROJECT}/dev.sock ro`);
   });
 
-  test("stray writes have an upper layer each, and a user namespace gets none for system folders", () => {
-    const facts = { ...host(), strays: "/layers/wld_1" };
-    const plan = lines(mountPlan(spec({ strays: "kept" }), facts));
-    expect(plan).toContain("veil /usr /usr /layers/wld_1/1/upper /layers/wld_1/1/work");
-    const user = lines(mountPlan(spec({ strays: "kept" }), { ...facts, userNamespace: true }));
-    expect(user.filter((line) => line.startsWith("veil /usr"))).toEqual([]);
-    expect(user).toContain("veil /home /home /layers/wld_1/0/upper /layers/wld_1/0/work userxattr");
-  });
-
   test("a single writable file opens no folder above it, whether the project lies there, a git folder or an installation", () => {
     const write = ["/home/ann/.gitconfig", `${PROJECT}/notes.txt`, "/home/ann/main/.git/info"];
     const plan = mountPlan(

@@ -16,7 +16,6 @@ export function spec(change: Partial<WorldSpec> = {}): WorldSpec {
     hidden: [],
     limits: {},
     seccomp: "enforce",
-    strays: "refused",
     network: { ports: [], ranges: [] },
     sealed: [],
     ...change,
@@ -40,7 +39,6 @@ export function host(
     userNamespace: false,
     namesServed: false,
     hostname: "here",
-    strays: undefined,
   };
 }
 

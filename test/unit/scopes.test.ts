@@ -182,7 +182,6 @@ function specWith(denyRead: readonly string[]): WorldSpec {
     sealed: ["/opt/substrate"],
     limits: {},
     seccomp: "enforce",
-    strays: "refused",
     network: { ports: [], ranges: [] },
   };
 }

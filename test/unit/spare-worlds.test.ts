@@ -49,7 +49,7 @@ function wanted(port = 443, layers = "/layers/spn_1", denied = "/secret"): Wante
   const access = { kind: "overlay", layers } as const;
   const spec = { project: "/p", identity: "1:2", access, files, hidden: [], sealed: [], limits: {} };
   return {
-    spec: { ...spec, seccomp: "enforce", strays: "refused" },
+    spec: { ...spec, seccomp: "enforce" },
     network: { ports: [port], ranges: [] },
     under: "default",
     hash: "sha256:1",

@@ -130,7 +130,6 @@ function probeSpec(project: string): WorldSpec {
     sealed: [],
     limits: {},
     seccomp: "enforce",
-    strays: "refused",
     // A host shows only then what it lacks.
     network: { ports: [443], ranges: [] },
   };

@@ -71,7 +71,6 @@ export function doctorSpec(
     sealed: [],
     limits: {},
     seccomp: "enforce",
-    strays: "refused",
     network,
   };
 }

@@ -6,6 +6,7 @@
 
 #include "gates.h"
 #include "lineage.h"
+#include "refused_writes.h"
 #include "own_program.h"
 #include "telemetry.h"
 #include "touched.h"
@@ -54,6 +55,7 @@ void command_remove(struct command *command) {
   }
   free(command->hits);
   touched_end(command);
+  refused_writes_end(command);
   lineage_end(command);
   telemetry_end(command);
   gate_release(command->gate);

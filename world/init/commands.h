@@ -19,6 +19,7 @@ struct touched;
 struct lineage;
 struct telemetry;
 struct gate;
+struct refused_writes;
 
 enum armed { DISARMED, ARMED_FOR_END, ARMED_FOR_DATA };
 
@@ -53,6 +54,7 @@ struct command {
   uint64_t refused; /* the start that was refused last */
   int64_t refused_at;
   unsigned sockets_told; /* how many of the sockets that it was refused */
+  struct refused_writes *refused_writes; /* NULL until the first */
   struct own_program *own; /* what its runner was told to start, NULL: nobody is asked about it */
   struct measured measured;
 };

@@ -31,36 +31,37 @@ struct shape {
   int8_t text[FILE_NAMES_MAX]; /* NONE: `folder` is the file */
   int8_t flags; /* of open(2), NONE: it has none; of openat2, where they stand in memory */
   bool follow;
+  bool makes;
 };
 
 /* What gets another name (link) may be written under that one: it is looked at too. */
 static const struct shape SHAPES[] = {
 #ifdef SYS_open
-    {SYS_open, {HOW_WRITE}, {NONE}, {0}, 1, true},
-    {SYS_creat, {HOW_NAME | HOW_WRITE}, {NONE}, {0}, NONE, true},
-    {SYS_rename, {HOW_NAME, HOW_NAME | HOW_MOVED}, {NONE, NONE}, {0, 1}, NONE, false},
-    {SYS_unlink, {HOW_NAME}, {NONE}, {0}, NONE, false},
-    {SYS_rmdir, {HOW_NAME}, {NONE}, {0}, NONE, false},
-    {SYS_mkdir, {HOW_NAME}, {NONE}, {0}, NONE, false},
-    {SYS_mknod, {HOW_NAME}, {NONE}, {0}, NONE, false},
-    {SYS_link, {HOW_MODE, HOW_NAME}, {NONE, NONE}, {0, 1}, NONE, false},
-    {SYS_symlink, {HOW_NAME}, {NONE}, {1}, NONE, false},
-    {SYS_chmod, {HOW_MODE}, {NONE}, {0}, NONE, true},
+    {SYS_open, {HOW_WRITE}, {NONE}, {0}, 1, true, false},
+    {SYS_creat, {HOW_NAME | HOW_WRITE}, {NONE}, {0}, NONE, true, true},
+    {SYS_rename, {HOW_NAME, HOW_NAME | HOW_MOVED}, {NONE, NONE}, {0, 1}, NONE, false, false},
+    {SYS_unlink, {HOW_NAME}, {NONE}, {0}, NONE, false, false},
+    {SYS_rmdir, {HOW_NAME}, {NONE}, {0}, NONE, false, false},
+    {SYS_mkdir, {HOW_NAME}, {NONE}, {0}, NONE, false, true},
+    {SYS_mknod, {HOW_NAME}, {NONE}, {0}, NONE, false, true},
+    {SYS_link, {HOW_MODE, HOW_NAME}, {NONE, NONE}, {0, 1}, NONE, false, true},
+    {SYS_symlink, {HOW_NAME}, {NONE}, {1}, NONE, false, true},
+    {SYS_chmod, {HOW_MODE}, {NONE}, {0}, NONE, true, false},
 #endif
 #ifdef SYS_renameat
-    {SYS_renameat, {HOW_NAME, HOW_NAME | HOW_MOVED}, {0, 2}, {1, 3}, NONE, false},
+    {SYS_renameat, {HOW_NAME, HOW_NAME | HOW_MOVED}, {0, 2}, {1, 3}, NONE, false, false},
 #endif
-    {SYS_openat, {HOW_WRITE}, {0}, {1}, 2, true},
-    {SYS_openat2, {HOW_WRITE}, {0}, {1}, 2, true},
-    {SYS_renameat2, {HOW_NAME, HOW_NAME | HOW_MOVED}, {0, 2}, {1, 3}, NONE, false},
-    {SYS_unlinkat, {HOW_NAME}, {0}, {1}, NONE, false},
-    {SYS_mkdirat, {HOW_NAME}, {0}, {1}, NONE, false},
-    {SYS_mknodat, {HOW_NAME}, {0}, {1}, NONE, false},
-    {SYS_linkat, {HOW_MODE, HOW_NAME}, {0, 2}, {1, 3}, NONE, false},
-    {SYS_symlinkat, {HOW_NAME}, {1}, {2}, NONE, false},
-    {SYS_truncate, {HOW_WRITE}, {NONE}, {0}, NONE, true},
-    {SYS_fchmodat, {HOW_MODE}, {0}, {1}, NONE, true},
-    {SYS_fchmod, {HOW_MODE}, {0}, {NONE}, NONE, false},
+    {SYS_openat, {HOW_WRITE}, {0}, {1}, 2, true, false},
+    {SYS_openat2, {HOW_WRITE}, {0}, {1}, 2, true, false},
+    {SYS_renameat2, {HOW_NAME, HOW_NAME | HOW_MOVED}, {0, 2}, {1, 3}, NONE, false, false},
+    {SYS_unlinkat, {HOW_NAME}, {0}, {1}, NONE, false, false},
+    {SYS_mkdirat, {HOW_NAME}, {0}, {1}, NONE, false, true},
+    {SYS_mknodat, {HOW_NAME}, {0}, {1}, NONE, false, true},
+    {SYS_linkat, {HOW_MODE, HOW_NAME}, {0, 2}, {1, 3}, NONE, false, true},
+    {SYS_symlinkat, {HOW_NAME}, {1}, {2}, NONE, false, true},
+    {SYS_truncate, {HOW_WRITE}, {NONE}, {0}, NONE, true, false},
+    {SYS_fchmodat, {HOW_MODE}, {0}, {1}, NONE, true, false},
+    {SYS_fchmod, {HOW_MODE}, {0}, {NONE}, NONE, false, false},
 };
 
 bool file_call_opens(struct file_name *name, uint64_t flags) {
@@ -68,6 +69,7 @@ bool file_call_opens(struct file_name *name, uint64_t flags) {
   name->how = 0;
   if ((flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0) name->how |= HOW_WRITE;
   if ((flags & O_CREAT) != 0) name->how |= HOW_NAME;
+  name->makes = true;
   name->follow = (flags & O_NOFOLLOW) == 0 && (flags & (O_CREAT | O_EXCL)) != (O_CREAT | O_EXCL);
   return name->how != 0;
 }
@@ -104,6 +106,7 @@ int file_call_names(const struct seccomp_data *call, struct file_name names[FILE
     struct file_name *name = &names[count++];
     *name = (struct file_name){.by_descriptor = shape->text[i] == NONE,
                                .follow = shape->follow,
+                               .makes = shape->makes,
                                .exchanged = call->nr == SYS_renameat2 && (call->args[4] & EXCHANGE) != 0,
                                .how = shape->how[i],
                                .folder = shape->folder[i] == NONE ? AT_FDCWD : (int)call->args[shape->folder[i]],

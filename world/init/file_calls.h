@@ -15,6 +15,7 @@ struct file_name {
   bool by_descriptor; /* where there is no text, or an empty one, `folder` is the file itself */
   bool follow;        /* a link in its last component stands for what it leads to */
   bool exchanged; /* the names of two files are (RENAME_EXCHANGE) */
+  bool makes;     /* a new name: where one stands already, the call makes none, and may open what is there */
   uint8_t how;
   int folder;         /* AT_FDCWD, or a descriptor of the caller's */
   uint64_t address;   /* of the text, in the caller's memory */

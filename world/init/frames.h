@@ -32,6 +32,8 @@
 #define FRAME_MAX_PROCESS_ARGV 4096
 /* How many different system calls of one command VIOLATION tells apart; what is more is refused. */
 #define FRAME_MAX_HITS 64
+/* How many refused writes of one command REFUSED_WRITE tells. */
+#define FRAME_MAX_REFUSED_WRITES 32
 /* The longest MEMORY_FILE, bytes. */
 #define FRAME_MAX_MEMORY_FILE 65536
 /* The descriptor of MEMORY_FILE in its command: one digit, because dash redirects no other; not 3 to 5, which scripts open first, nor 9, which they lock. */
@@ -91,6 +93,8 @@
 #define FRAME_VIOLATION 72
 /* init → broker, id command, fields: A command named a Unix socket that was not bound in its world and is not shared with it, and was answered with ECONNREFUSED. The first sixteen of a command are told. */
 #define FRAME_REFUSED_SOCKET 80
+/* init → broker, id command, fields: A mount of the world refuses a write: once for each path and errno, the first FRAME_MAX_REFUSED_WRITES of a command, before EXIT. Only of commands whose writes are told (TOUCHED). */
+#define FRAME_REFUSED_WRITE 81
 
 /* u64: CLONE_NEW* bits to unshare. */
 #define TAG_NAMESPACES 1

@@ -14,6 +14,7 @@
 #include "guard.h"
 #include "hits.h"
 #include "places.h"
+#include "refused_writes.h"
 #include "starts.h"
 #include "touched.h"
 #include "wakeups.h"
@@ -71,6 +72,7 @@ static void record(int listener, const struct seccomp_notif *notice, struct file
   if (count > 0) touched_settle(command, (pid_t)notice->pid);
   if (!notice_answer(listener, notice->id, 0)) return;
   for (int i = 0; i < count; i++) {
+    if (places[i].refused != 0) refused_writes_tell(command, &places[i]);
     if (found[i] == FOUND) touched_note(command, names[i].how, &places[i]);
     if (found[i] == UNREADABLE) touched_unread(command);
   }

@@ -6,6 +6,8 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "callers.h"
@@ -90,12 +92,57 @@ static void put_path(const struct search *search, struct place *place) {
   place->length = (size_t)length;
 }
 
+static bool is_read_only(int fd, const char *leaf) {
+  struct statfs status;
+  int file = openat(fd, leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (file < 0) return false;
+  bool read_only = fstatfs(file, &status) == 0 && (status.f_flags & ST_RDONLY) != 0;
+  close(file);
+  return read_only;
+}
+
+/* access(2) asks for permission first, as the call will: EROFS is what a caller gets that could write there on the host. Only a
+   read-only file system, not a read-only mount, comes before its permissions. */
+static bool is_closed(int fd, const char *leaf) {
+  return faccessat(fd, leaf, W_OK, 0) < 0 && errno == EROFS;
+}
+
+/* Taken away or moved to, but never opened: a mount stands on it. */
+static bool is_pinned(int fd, const char *leaf) {
+  struct statx status;
+  int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
+  return statx(fd, leaf, flags, 0, &status) == 0 && (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+static int refused_as(int fd, const char *leaf, const struct file_name *name, bool below, const struct place *place) {
+  bool writes = (name->how & HOW_WRITE) != 0 && place->exists && S_ISREG(place->stat.st_mode);
+  if (writes && is_closed(fd, leaf)) return EROFS;
+  /* What is made must be missing, and what is taken away be there: else the call fails on the host, too. */
+  bool named = (name->how & HOW_NAME) != 0 && ((name->how & HOW_MOVED) != 0 || name->makes != place->exists);
+  if (named) {
+    if (is_closed(fd, ".")) return EROFS;
+    return place->exists && is_pinned(fd, leaf) ? EBUSY : 0;
+  }
+  /* A chmod; the first name of a link has the same bit. In the project it is one of many, and what is sealed there is told of writes. */
+  bool sets_mode = name->how == HOW_MODE && !name->makes && !below && place->exists;
+  bool may = geteuid() == 0 || place->stat.st_uid == geteuid();
+  return sets_mode && may && is_read_only(fd, leaf) ? EROFS : 0;
+}
+
+static void note_refusal(const struct search *search, int fd, const struct file_name *name, bool below, struct place *place) {
+  place->refused = refused_as(fd, search->leaf, name, below, place);
+  if (place->refused == 0) return;
+  const char *slash = search->real[1] == 0 ? "" : "/";
+  snprintf(place->refused_path, sizeof place->refused_path, "%s%s%s", search->real, slash, search->leaf);
+}
+
 /* One step: the leaf in the folder `fd`. 1: it is a link that is to be followed, and `text` is what it says. */
-static int look(struct search *search, int fd, bool follow, struct place *place, enum found *found) {
+static int look(struct search *search, int fd, const struct file_name *name, bool follow, struct place *place,
+                enum found *found) {
   bool below = is_below(search->real);
-  if (strlen(search->leaf) > NAME_MAX) below = follow = false;
-  *found = below ? FOUND : ELSEWHERE;
-  if (!below && !follow) return 0;
+  bool fits = strlen(search->leaf) <= NAME_MAX;
+  *found = below && fits ? FOUND : ELSEWHERE;
+  if (!fits) return 0;
   place->exists = fstatat(fd, search->leaf, &place->stat, AT_SYMLINK_NOFOLLOW) == 0;
   if (!place->exists && errno != ENOENT && errno != ENOTDIR) {
     *found = found_nothing();
@@ -110,11 +157,12 @@ static int look(struct search *search, int fd, bool follow, struct place *place,
     search->text[length] = 0;
     return 1;
   }
+  note_refusal(search, fd, name, below, place);
   if (below) put_path(search, place);
   return 0;
 }
 
-static enum found walk(struct search *search, bool follow, struct place *place) {
+static enum found walk(struct search *search, const struct file_name *name, bool follow, struct place *place) {
   enum found found = ELSEWHERE;
   for (int links = 0; links < CALLERS_LINKS_MAX; links++) {
     const char *last = strrchr(search->text, '/');
@@ -123,7 +171,7 @@ static enum found walk(struct search *search, bool follow, struct place *place) 
     bool settled;
     int fd = last_folder_part(&search->view, search->text, &search->leaf, search->real, &settled);
     if (fd < 0) return settled ? found_nothing() : UNREADABLE;
-    int more = look(search, fd, follow, place, &found);
+    int more = look(search, fd, name, follow, place, &found);
     last_folder_close(search->view.base);
     search->view.base = fd;
     if (!more) return found;
@@ -136,6 +184,7 @@ enum found place_find(pid_t caller, struct file_name *name, struct place *place)
   search.view.caller = caller;
   search.view.base = -1;
   search.view.folder = name->folder;
+  place->refused = 0;
   if (name->open_how != 0) {
     struct open_how how;
     if (!callers_memory(caller, name->open_how, &how, sizeof how)) return UNREADABLE;
@@ -151,7 +200,7 @@ enum found place_find(pid_t caller, struct file_name *name, struct place *place)
     enum found found = read_descriptor(&search, name->folder);
     if (found != FOUND) return found;
   }
-  enum found found = walk(&search, name->follow && !descriptor, place);
+  enum found found = walk(&search, name, name->follow && !descriptor, place);
   last_folder_close(search.view.base);
   return found;
 }

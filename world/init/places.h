@@ -15,6 +15,8 @@ struct place {
   size_t length;
   bool exists;
   struct stat stat; /* where it exists; a link itself */
+  int refused; /* EROFS or EBUSY: what the kernel will say to the call since a mount of this world stands there; else 0 */
+  char refused_path[2 * PATH_MAX]; /* then the absolute path, inside or outside of the project */
 };
 
 enum found {

@@ -1,5 +1,4 @@
 /** What is asked of a host that makes a world, and what is asked after it has refused. */
-import type { WorldSpec } from "../backend.ts";
 import { PRELOAD_LIBRARY } from "../telemetry.ts";
 import { LaunchFailed } from "./launch.ts";
 
@@ -7,10 +6,6 @@ import { LaunchFailed } from "./launch.ts";
 export type Asked = {
   /** Undefined until a world was made: then the first try is without. */
   readonly userNamespace: boolean | undefined;
-  /** Upper layers for stray writes. */
-  readonly strays: boolean;
-  /** The tree over which the first upper layer failed. */
-  readonly suspect: string | undefined;
   readonly unveilable: ReadonlySet<string>;
   /** The tree over which an overlay failed just now. */
   readonly doubted: string | undefined;
@@ -24,8 +19,6 @@ export type Asked = {
 
 export const ALL: Asked = {
   userNamespace: undefined,
-  strays: true,
-  suspect: undefined,
   unveilable: new Set(),
   doubted: undefined,
   cgroupRefusal: undefined,
@@ -43,12 +36,7 @@ const GONE = ["ENOENT", "ESRCH"];
 const CHANGED = ["ENOENT", "ENOTDIR", "ESTALE"];
 
 /** What to ask after a refusal; undefined when nothing less would help. Pure. */
-export function lessAfter(
-  error: unknown,
-  asked: Asked,
-  spec: WorldSpec,
-  library: string | undefined,
-): Asked | undefined {
+export function lessAfter(error: unknown, asked: Asked, library: string | undefined): Asked | undefined {
   if (!(error instanceof LaunchFailed)) return undefined;
   const { step, path, errno } = error;
   const needsRight = step.startsWith("unshare") || step === "join network";
@@ -67,8 +55,5 @@ export function lessAfter(
   if (!NO_OVERLAY.includes(errno)) return undefined;
   // Something may just have been mounted below it, which the plan did not know of: looked at anew before it weakens.
   if (asked.doubted !== path) return { ...asked, doubted: path };
-  // An upper layer asks more of its file system than a lower one: without it the same tree is tried once more.
-  if (asked.strays && spec.strays === "kept") return { ...asked, strays: false, suspect: path };
-  const unveilable = new Set([...asked.unveilable, path]);
-  return { ...asked, unveilable, strays: asked.strays || asked.suspect === path };
+  return { ...asked, unveilable: new Set([...asked.unveilable, path]) };
 }

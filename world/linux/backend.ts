@@ -31,7 +31,6 @@ const PROBE: WorldSpec = {
   sealed: [],
   limits: {},
   seccomp: "enforce",
-  strays: "refused",
   network: { ports: [443], ranges: [] },
 };
 

@@ -107,6 +107,10 @@ export class LinuxCommand implements CommandRun {
       this.onViolation(refusedSocket(fields));
       return false;
     }
+    if (type === FRAME.REFUSED_WRITE) {
+      this.onViolation(refusedWrite(fields));
+      return false;
+    }
     if (type === FRAME.VIOLATION) {
       this.onViolation(hitViolation(hit(fields)));
       return false;
@@ -222,6 +226,13 @@ function refusedSocket(fields: ReadonlyMap<number, Buffer>): WorldViolation {
   const path = fields.get(TAG.PATH)?.toString("utf8") ?? "";
   const message = `No program of this world has bound the Unix socket '${path}', so it was refused: sockets of the host are reached only where the policy's world.sockets names them`;
   return { kind: "connection", subject: path, message };
+}
+
+/** Who knows the policy says in other words why. */
+function refusedWrite(fields: ReadonlyMap<number, Buffer>): WorldViolation {
+  const path = fields.get(TAG.PATH)?.toString("utf8") ?? "";
+  const errno = errnoName(numberOf(fields, TAG.ERRNO) ?? 0);
+  return { kind: "write", subject: path, message: `'${path}' cannot be written in this world (${errno})` };
 }
 
 function notStarted(fields: ReadonlyMap<number, Buffer>): Ending {

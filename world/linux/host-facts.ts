@@ -8,7 +8,7 @@ import { MountTable, parseMounts } from "../plan/mount-table.ts";
 
 /** Facts read from the host once for each path, at its first question; the mount table and the sockets now. */
 export function hostFacts(
-  known: Pick<HostFacts, "found" | "unveilable" | "userNamespace" | "namesServed" | "strays" | "layers">,
+  known: Pick<HostFacts, "found" | "unveilable" | "userNamespace" | "namesServed" | "layers">,
 ): HostFacts {
   const looked = new Map<string, Looked>();
   const mounts = parseMounts(unlessScarce(() => readFileSync("/proc/self/mountinfo", "utf8")));

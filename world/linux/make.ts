@@ -100,8 +100,7 @@ export class WorldMaker {
         return world;
       } catch (error) {
         // Another world that began at the same time may have learned the same.
-        if (asked === this.#asked)
-          this.#asked = lessAfter(error, asked, order.spec, this.#options.preload) ?? asked;
+        if (asked === this.#asked) this.#asked = lessAfter(error, asked, this.#options.preload) ?? asked;
         if (tried === MAX_RETRIES || asked === this.#asked) throw error;
       }
     }
@@ -127,11 +126,10 @@ export class WorldMaker {
   ): Promise<LinuxWorld> {
     const userNamespace = asked.userNamespace ?? false;
     const kept = join(this.#options.strays, id);
-    const strays = asked.strays ? kept : undefined;
     const { network } = networked;
     const namesServed = network !== undefined;
     const { paths: found, cut } = await this.#found.of(spec, signal);
-    const known = { found, unveilable: asked.unveilable, userNamespace, namesServed, strays, layers: kept };
+    const known = { found, unveilable: asked.unveilable, userNamespace, namesServed, layers: kept };
     const host = hostFacts(known);
     const { preload } = this.#options;
     const telemetry = telemetryOf(spec, { library: preload, refusal: asked.preloadRefusal }, host);

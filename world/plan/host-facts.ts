@@ -30,8 +30,6 @@ export type HostFacts = {
   readonly hostname: string;
   /** The world has a stub for names, which its own files name. */
   readonly namesServed: boolean;
-  /** Where the upper layers of this world's veils lie, when stray writes are kept. */
-  readonly strays: string | undefined;
   /** Where the upper layers of this world's scratch folders lie; absent: it has none. */
   readonly layers?: string | undefined;
   /** The library that programs of this world load; absent: none. */

@@ -39,7 +39,7 @@ export function hostTrees(spec: WorldSpec, hidden: Denials, facts: HostFacts): H
   const trees = readsEverything(spec)
     ? [{ path: "/", made: true }]
     : readable(spec, facts).map((path) => ({ path, made: false }));
-  const worth = (path: string): boolean => isWorthAVeil(path, folders, spec, hidden, facts);
+  const worth = (path: string): boolean => isWorthAVeil(path, folders, hidden);
   const parts = trees
     .flatMap(({ path }) => partsOf(path, worth, facts))
     // What is hidden as a whole is covered instead: there is nothing in it to be seen through a veil.
@@ -49,10 +49,9 @@ export function hostTrees(spec: WorldSpec, hidden: Denials, facts: HostFacts): H
   const spines = parts.flatMap(({ kind, path }) => (kind === "spine" ? path : []));
   const shown = settings(spec, hidden, facts);
   const veils = [...hiding, ...ownVeils(shown, hiding, facts)];
-  const made = veils.map((path, at) => veil(path, at, folders, spec, facts));
+  const made = veils.map((path, at) => veil(path, at, folders, facts));
   const lies = (path: string): boolean => isVeiled(path, [...parts, ...veils.map(asVeil)]);
-  const strayed = keepsStrays(spec, facts);
-  const scratch = scratchMounts(folders, { veils, isVeiled: lies, strayed }, spec, hidden, facts);
+  const scratch = scratchMounts(folders, { veils, isVeiled: lies }, spec, hidden, facts);
   const all = [...parts, ...[...veils, ...folders].map(asVeil)];
   return {
     operations: [
@@ -132,15 +131,8 @@ function inPlace(path: string, facts: HostFacts): readonly MountOperation[] {
   ];
 }
 
-function isWorthAVeil(
-  path: string,
-  scratch: readonly string[],
-  spec: WorldSpec,
-  hidden: Denials,
-  facts: HostFacts,
-): boolean {
+function isWorthAVeil(path: string, scratch: readonly string[], hidden: Denials): boolean {
   if (!SYSTEM.test(path)) return true;
-  if (keepsStrays(spec, facts) && !facts.userNamespace) return true;
   return (
     hidden.hidden.some((name) => isWithin(name, path)) ||
     hidden.searched.some((folder) => isWithin(folder, path) || isWithin(path, folder)) ||
@@ -148,20 +140,10 @@ function isWorthAVeil(
   );
 }
 
-function keepsStrays(spec: WorldSpec, facts: HostFacts): boolean {
-  return spec.strays === "kept" && facts.strays !== undefined;
-}
-
-function veil(
-  path: string,
-  at: number,
-  scratch: readonly string[],
-  spec: WorldSpec,
-  facts: HostFacts,
-): VeilOperation {
-  const below = scratch.some((folder) => isWithin(path, folder)) ? facts.layers : undefined;
-  const folder = keepsStrays(spec, facts) ? facts.strays : below;
-  const layers = folder === undefined ? undefined : join(folder, `${at}`);
+/** Writes stay in the world where the veil itself lies in a scratch folder. */
+function veil(path: string, at: number, scratch: readonly string[], facts: HostFacts): VeilOperation {
+  const keeps = facts.layers !== undefined && scratch.some((folder) => isWithin(path, folder));
+  const layers = keeps ? join(facts.layers, `${at}`) : undefined;
   return { op: "veil", source: path, target: path, layers, userxattr: facts.userNamespace };
 }
 

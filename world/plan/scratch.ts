@@ -49,27 +49,25 @@ export function scratchFolders(spec: WorldSpec, { hidden }: Denials, facts: Host
   );
 }
 
-/** Where the veils of a plan lie, what else it gives a place of its own, and whether each veil has an upper layer anyway. */
+/** Where the veils of a plan lie, and what else it gives a place of its own. */
 export type Veils = {
   readonly veils: readonly string[];
   readonly isVeiled: (path: string) => boolean;
-  readonly strayed: boolean;
 };
 
 /** What scratch folders need beside the veils: one that a veil with layers shows, or that holds such veils, needs nothing. */
 export function scratchMounts(
   folders: readonly string[],
-  { veils, isVeiled, strayed }: Veils,
+  { veils, isVeiled }: Veils,
   spec: WorldSpec,
   { hidden }: Denials,
   facts: HostFacts,
 ): Scratch {
   const { layers } = facts;
   if (layers === undefined) return { folders: [], operations: [], kept: [] };
-  const keeps = (folder: string): boolean => strayed && veils.some((veil) => isWithin(folder, veil));
   const own = folders
     .filter((folder) => !veils.some((veil) => isWithin(veil, folder)))
-    .filter((folder) => !keeps(folder) && !holdsMounts(folder, facts))
+    .filter((folder) => !holdsMounts(folder, facts))
     // Nothing can be mounted where there is no folder, and none can be made: writes there fail as elsewhere.
     .filter((folder) => facts.kind(folder) !== "missing" || isVeiled(folder) || isPlaceless(folder, spec))
     .map((target, at) => ({ target, layers: join(layers, `scratch-${at}`) }));

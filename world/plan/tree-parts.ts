@@ -14,7 +14,7 @@ export type TreePart = { readonly kind: "veil" | "spine" | "bare"; readonly path
 
 /**
  * Trees of programs and settings. No service listens at a socket there, and every command reads them, so they are
- * veiled only for a denied name in them, or to keep what root writes there.
+ * veiled only for a denied name in them, or for a scratch folder.
  */
 export const SYSTEM = /^\/(usr|bin|sbin|lib|lib32|lib64|libx32|boot|etc)(\/|$)/;
 

@@ -1,0 +1,44 @@
+/** Why a mount of the world refused a write, in the words of the policies, and what a person or an agent can do about it. */
+import type { WorldViolation } from "../world/backend.ts";
+import type { Broker } from "./broker.ts";
+import { fileLists } from "./file-lists.ts";
+import type { Job } from "./job.ts";
+import { deniedBy, type Folders, isCovered, isWithin } from "./learn/path-denials.ts";
+import type { CompiledPolicy } from "./policy/index.ts";
+import { sealedInstallation } from "./world-spec.ts";
+
+type WriteRules = Folders & {
+  readonly policies: readonly CompiledPolicy[];
+  /** The running installation: no policy opens it. */
+  readonly installation: readonly string[];
+};
+
+/** What is asked about the writes of one command. */
+export function writeRules({ around }: Broker, { effective, place }: Job): WriteRules {
+  const { project } = place;
+  const installation = sealedInstallation(project, around);
+  return { policies: effective.policies, project, home: around.home, installation };
+}
+
+/** The same violation with the list that is the reason, and the command that lifts it. Others come back as they are. */
+export function explainWrite(violation: WorldViolation, rules: WriteRules): WorldViolation {
+  if (violation.kind !== "write") return violation;
+  const path = violation.subject;
+  return { ...violation, message: `'${path}' was not written: ${reasonOf(path, rules)}` };
+}
+
+function reasonOf(path: string, rules: WriteRules): string {
+  if (rules.installation.some((own) => isWithin(path, own)))
+    return "it belongs to the running installation of Substrate, which no command may change";
+  for (const { id, document, rules: set } of rules.policies) {
+    const { deny_write, sealed, write } = fileLists(document);
+    const denied = deniedBy(path, deny_write, rules);
+    if (denied !== undefined)
+      return `'${denied}' stands in fs.deny_write of policy '${id}' (${set.sources.denyWrite})`;
+    if (deniedBy(path, sealed, rules) !== undefined)
+      return `git runs what stands there by itself, and policy '${id}' lets no command change it (fs.deny_write); a person can, outside of Substrate`;
+    if (!isCovered(path, write, rules))
+      return `it is outside fs.write of policy '${id}' (${set.sources.write}); 'substrate policy allow write ${path}' lets it, or ask for the scope 'fs.write:${path}' (POST /v1/request_scopes)`;
+  }
+  return "it is, or holds, a place that this world keeps as it is: a denied or sealed name, or git's own settings";
+}
