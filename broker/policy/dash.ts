@@ -66,9 +66,12 @@ function delimiterPatch({ delimiter }: HereDoc): Patch[] {
   return [{ at: delimiter.pos, text: `${written[1] ?? ""}$` }];
 }
 
-/** In dash `{fd}` is a word, and what follows it a plain redirect. */
+/** In dash `{fd}` is a word, and so is a number of more than one digit: what follows it is a plain redirect. */
 function descriptorPatch({ descriptor }: Redirection): Patch[] {
-  return descriptor?.type === "FileDescriptorVariable" ? [marked(descriptor.pos, "{")] : [];
+  if (descriptor === undefined) return [];
+  if (descriptor.type === "FileDescriptorVariable") return [marked(descriptor.pos, "{")];
+  const long = descriptor.end - descriptor.pos > 1;
+  return long ? [marked(descriptor.pos, `${descriptor.value}`[0] ?? "0")] : [];
 }
 
 function marked(at: number, char: string): Patch {

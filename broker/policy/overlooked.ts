@@ -1,4 +1,4 @@
-import type { ParameterExpansionPart, ProcessSubstitutionPart, SyntaxNode } from "unbash";
+import type { Command, ParameterExpansionPart, ProcessSubstitutionPart, SyntaxNode } from "unbash";
 import type { CommandCollector } from "./collect.ts";
 import { isOddDelimiter } from "./dash.ts";
 import { hiddenSubstitutions } from "./hidden.ts";
@@ -8,6 +8,9 @@ import { evaluatedTest } from "./unwrap-builtins.ts";
 
 /** `${x@P}`, `${a[1]@P}` */
 const PROMPTED = /^\$\{.*@P\}$/s;
+
+/** A number directly before a process substitution. */
+const NUMBERED = /^\d+[<>]\(/;
 
 /** More than the line ends that somebody puts beside one. */
 const NEAR = 64;
@@ -62,6 +65,14 @@ export function overlooked(node: SyntaxNode, text: string, collector: CommandCol
       if (isPartOfWord(node, text))
         collector.addOpaque(node.text, `What stands beside '${node.text}' is part of the same word`);
       return [];
+    case "Redirect":
+      // A name that is no number is expanded once more: in bash `>& '$(x)'` runs x.
+      if (node.operator === ">&" && /[$`]/.test(node.target?.value ?? ""))
+        collector.addOpaque(
+          written(),
+          `What bash makes of '${node.target?.value}' behind >& is not read here`,
+        );
+      break;
     case "HereDoc":
       if (isOddDelimiter(node.delimiter?.text ?? ""))
         collector.addOpaque(
@@ -72,6 +83,12 @@ export function overlooked(node: SyntaxNode, text: string, collector: CommandCol
     default:
   }
   return hiddenSubstitutions(node, text);
+}
+
+/** `3<(x)`: the parser takes all of it for plain text. */
+export function noteNumbered(command: Command, collector: CommandCollector): void {
+  for (const { text } of command.args)
+    if (NUMBERED.test(text)) collector.addOpaque(text, `What '${text}' runs is not read here`);
 }
 
 function noteParameter(node: ParameterExpansionPart, collector: CommandCollector): void {

@@ -3,7 +3,7 @@ import type { CommandCollector, CommandContext, ScriptSource } from "./collect.t
 import type { PipelineStage } from "./command.ts";
 import { type Patch, patchedForDash, patchesOf } from "./dash.ts";
 import type { Inner, Input } from "./inner.ts";
-import { overlooked } from "./overlooked.ts";
+import { noteNumbered, overlooked } from "./overlooked.ts";
 import { assignmentsOf, redirectsOf, wordsOf } from "./read-command.ts";
 import { refuseToRead } from "./read-limits.ts";
 import { inputOf, outputOf } from "./standard-input.ts";
@@ -172,6 +172,7 @@ class ScriptWalk {
       },
       { input: inputOf(node.redirects, frame.input), shell: this.#source.shell },
     );
+    noteNumbered(node, this.#collector);
     const to = this.#collector.size;
     frame.scope.moves = this.#collector.movesAfter(from, frame.scope.moves);
     this.#tasks.push({ then: () => this.#collector.addFeeding(from, to) });
