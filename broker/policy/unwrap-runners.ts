@@ -150,11 +150,15 @@ function unwrapOdd(name: string, words: readonly CommandWord[]): Inner[] {
 
 /** `jobs -x CMD`: bash runs it, with job numbers in it replaced. */
 function unwrapJobs(words: readonly CommandWord[]): Inner[] {
-  const [option, ...rest] = words.slice(1);
-  if (option === undefined) return [];
-  if (mayBeOption(option) || hasUnknownName(option)) return [unknownOption(option, "jobs")];
+  const all = words.slice(1);
+  const count = all.findIndex((word) => !/^-[a-z]/.test(word.text));
+  const options = count < 0 ? all : all.slice(0, count);
+  const rest = count < 0 ? [] : all.slice(count);
+  const unknown = [...options, ...rest.slice(0, 1)].find((word) => mayBeOption(word) || hasUnknownName(word));
+  if (unknown !== undefined) return [unknownOption(unknown, "jobs")];
   const inner = rest[0]?.text === "--" ? rest.slice(1) : rest;
-  return /^-[a-z]*x/.test(option.text) && inner.length > 0 ? [{ kind: "words", words: inner }] : [];
+  const runs = options.some((option) => option.text.includes("x"));
+  return runs && inner.length > 0 ? [{ kind: "words", words: inner }] : [];
 }
 
 /** `make -f <(…)`: a makefile that another command is just writing. */
