@@ -2,7 +2,9 @@ import { constants } from "node:os";
 import type { FsDiff, Notice } from "../schemas/generated/types.ts";
 import type { Ending, World } from "../world/backend.ts";
 import { join } from "node:path";
+import { fileLists } from "./file-lists.ts";
 import { type Job, scopesOfJob } from "./job.ts";
+import { absolutePath, isWithin } from "./learn/path-denials.ts";
 import type { CommandNetwork } from "./network/command-network.ts";
 import type { Outcome } from "./outcome.ts";
 import { type Refusal, refusal } from "./refusal.ts";
@@ -111,12 +113,30 @@ export function usageOf(
   };
 }
 
-/** The scopes that its token gave it, and the folders of the project that it wrote in. */
+/** The scopes that its token gave it, the folders of the project that it wrote in, and what it wrote in outside of that. */
 export function scopesOf(job: Job, changes: FsDiff, network: CommandNetwork | undefined): string[] {
   const paths = [...changes.writes, ...changes.mods, ...changes.deletes, ...changes.dirs];
   const tops = new Set(paths.map((path) => path.split("/")[0] ?? path));
   const written = [...tops].sort().map((top) => `fs.write:${join(job.place.project, top)}`);
-  return [...new Set([...(scopesOfJob(job)?.texts ?? []), ...written, ...(network?.scopes ?? [])])];
+  const outside = (changes.outside ?? []).map((path) => `fs.write:${openedAround(path, job)}`);
+  return [
+    ...new Set([
+      ...(scopesOfJob(job)?.texts ?? []),
+      ...written,
+      ...[...new Set(outside)].sort(),
+      ...(network?.scopes ?? []),
+    ]),
+  ];
+}
+
+/** The smallest place of `fs.write` that a path lies in; the path itself when a token opened it. */
+function openedAround(path: string, { effective, place, environment }: Job): string {
+  const folders = { project: place.project, home: environment.variables["HOME"] ?? "/" };
+  const opened = effective.policies
+    .flatMap(({ document }) => fileLists(document).write)
+    .map((scope) => absolutePath(scope, folders).replace(/\/\*\*$/, ""))
+    .filter((scope) => scope !== "" && isWithin(path, scope));
+  return opened.reduce((one, other) => (one === path || other.length > one.length ? other : one), path);
 }
 
 function endOf(ending: Ending): End | Refusal {

@@ -16,6 +16,7 @@ export const NO_CHANGES: FsDiff = {
   dirs: [],
   autorun: [],
   world_only: [],
+  outside: [],
   held: false,
   truncated: false,
   summary: null,

@@ -1004,6 +1004,10 @@ export interface FsDiff {
    */
   readonly world_only: readonly string[];
   /**
+   * Absolute paths outside the project that the command changed where fs.write lets it. Absent in lines of versions that did not look.
+   */
+  readonly outside?: readonly string[];
+  /**
    * The changes wait to be applied and nobody sees them yet.
    */
   readonly held: boolean;

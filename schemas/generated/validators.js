@@ -6704,7 +6704,7 @@ export const validateExecuteReply = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"execute-reply.schema.json","title":"ExecuteReply","type":"object","additionalProperties":false,"required":["span_id","world_id","session_id","agent_id","policy_id","policy_hash","decision","exit","signal","timed_out","duration_ms","stdout_b64","stderr_b64","stdout_bytes","stderr_bytes","truncated","scopes_used","fs_diff","usage","notices","isolation"],"properties":{"span_id":{"type":"string","pattern":"^spn_"},"world_id":{"type":"string","pattern":"^wld_"},"session_id":{"type":"string","pattern":"^ses_"},"agent_id":{"$ref":"shared.schema.json#/definitions/agent_id"},"policy_id":{"type":"string"},"policy_hash":{"type":"string","pattern":"^sha256:"},"decision":{"$ref":"shared.schema.json#/definitions/decision"},"exit":{"type":"integer"},"signal":{"type":["string","null"]},"timed_out":{"type":"boolean"},"duration_ms":{"type":"number","minimum":0},"stdout_b64":{"type":"string"},"stderr_b64":{"type":"string"},"stdout_bytes":{"type":"integer","minimum":0},"stderr_bytes":{"type":"integer","minimum":0},"truncated":{"type":"boolean"},"scopes_used":{"type":"array","items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"notices":{"type":"array","maxItems":21,"items":{"$ref":"shared.schema.json#/definitions/notice"}},"hint":{"type":"string","minLength":1},"usage":{"$ref":"shared.schema.json#/definitions/usage"},"isolation":{"$ref":"shared.schema.json#/definitions/isolation"}}};
 const schema13 = {"title":"AgentId","type":"string","pattern":"^[A-Za-z0-9._:@-]{1,128}$","x-wanted":"1 to 128 letters, digits or . _ : @ -"};
-const schema18 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
+const schema18 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"outside":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
 const schema22 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
 const schema23 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
 const func2 = Object.prototype.hasOwnProperty;
@@ -7943,11 +7943,18 @@ else {
 var valid5 = true;
 }
 if(valid5){
-if(data18.held !== undefined){
-let data31 = data18.held;
+if(data18.outside !== undefined){
+let data31 = data18.outside;
 const _errs68 = errors;
-if(typeof data31 !== "boolean"){
-const err14 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema18.properties.held.type,parentSchema:schema18.properties.held,data:data31};
+if(errors === _errs68){
+if(Array.isArray(data31)){
+var valid12 = true;
+const len7 = data31.length;
+for(let i7=0; i7<len7; i7++){
+let data32 = data31[i7];
+const _errs70 = errors;
+if(typeof data32 !== "string"){
+const err14 = {instancePath:instancePath+"/fs_diff/outside/" + i7,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/outside/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema18.properties.outside.items.type,parentSchema:schema18.properties.outside.items,data:data32};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -7956,17 +7963,14 @@ vErrors.push(err14);
 }
 errors++;
 }
-var valid5 = _errs68 === errors;
+var valid12 = _errs70 === errors;
+if(!valid12){
+break;
+}
+}
 }
 else {
-var valid5 = true;
-}
-if(valid5){
-if(data18.truncated !== undefined){
-let data32 = data18.truncated;
-const _errs70 = errors;
-if(typeof data32 !== "boolean"){
-const err15 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema18.properties.truncated.type,parentSchema:schema18.properties.truncated,data:data32};
+const err15 = {instancePath:instancePath+"/fs_diff/outside",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/outside/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema18.properties.outside.type,parentSchema:schema18.properties.outside,data:data31};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -7975,17 +7979,18 @@ vErrors.push(err15);
 }
 errors++;
 }
-var valid5 = _errs70 === errors;
+}
+var valid5 = _errs68 === errors;
 }
 else {
 var valid5 = true;
 }
 if(valid5){
-if(data18.summary !== undefined){
-let data33 = data18.summary;
+if(data18.held !== undefined){
+let data33 = data18.held;
 const _errs72 = errors;
-if((typeof data33 !== "string") && (data33 !== null)){
-const err16 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema18.properties.summary.type},message:"must be string,null",schema:schema18.properties.summary.type,parentSchema:schema18.properties.summary,data:data33};
+if(typeof data33 !== "boolean"){
+const err16 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema18.properties.held.type,parentSchema:schema18.properties.held,data:data33};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -8000,11 +8005,11 @@ else {
 var valid5 = true;
 }
 if(valid5){
-if(data18.tree_hash !== undefined){
-let data34 = data18.tree_hash;
+if(data18.truncated !== undefined){
+let data34 = data18.truncated;
 const _errs74 = errors;
-if((typeof data34 !== "string") && (data34 !== null)){
-const err17 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema18.properties.tree_hash.type},message:"must be string,null",schema:schema18.properties.tree_hash.type,parentSchema:schema18.properties.tree_hash,data:data34};
+if(typeof data34 !== "boolean"){
+const err17 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema18.properties.truncated.type,parentSchema:schema18.properties.truncated,data:data34};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -8014,6 +8019,44 @@ vErrors.push(err17);
 errors++;
 }
 var valid5 = _errs74 === errors;
+}
+else {
+var valid5 = true;
+}
+if(valid5){
+if(data18.summary !== undefined){
+let data35 = data18.summary;
+const _errs76 = errors;
+if((typeof data35 !== "string") && (data35 !== null)){
+const err18 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema18.properties.summary.type},message:"must be string,null",schema:schema18.properties.summary.type,parentSchema:schema18.properties.summary,data:data35};
+if(vErrors === null){
+vErrors = [err18];
+}
+else {
+vErrors.push(err18);
+}
+errors++;
+}
+var valid5 = _errs76 === errors;
+}
+else {
+var valid5 = true;
+}
+if(valid5){
+if(data18.tree_hash !== undefined){
+let data36 = data18.tree_hash;
+const _errs78 = errors;
+if((typeof data36 !== "string") && (data36 !== null)){
+const err19 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema18.properties.tree_hash.type},message:"must be string,null",schema:schema18.properties.tree_hash.type,parentSchema:schema18.properties.tree_hash,data:data36};
+if(vErrors === null){
+vErrors = [err19];
+}
+else {
+vErrors.push(err19);
+}
+errors++;
+}
+var valid5 = _errs78 === errors;
 }
 else {
 var valid5 = true;
@@ -8030,13 +8073,14 @@ var valid5 = true;
 }
 }
 }
-else {
-const err18 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema18.type,parentSchema:schema18,data:data18};
-if(vErrors === null){
-vErrors = [err18];
 }
 else {
-vErrors.push(err18);
+const err20 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema18.type,parentSchema:schema18,data:data18};
+if(vErrors === null){
+vErrors = [err20];
+}
+else {
+vErrors.push(err20);
 }
 errors++;
 }
@@ -8044,27 +8088,27 @@ errors++;
 var _valid0 = _errs40 === errors;
 valid3 = valid3 || _valid0;
 if(!valid3){
-const _errs76 = errors;
+const _errs80 = errors;
 if(data18 !== null){
-const err19 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.fs_diff.anyOf[1].type,parentSchema:schema11.properties.fs_diff.anyOf[1],data:data18};
+const err21 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.fs_diff.anyOf[1].type,parentSchema:schema11.properties.fs_diff.anyOf[1],data:data18};
 if(vErrors === null){
-vErrors = [err19];
+vErrors = [err21];
 }
 else {
-vErrors.push(err19);
+vErrors.push(err21);
 }
 errors++;
 }
-var _valid0 = _errs76 === errors;
+var _valid0 = _errs80 === errors;
 valid3 = valid3 || _valid0;
 }
 if(!valid3){
-const err20 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.fs_diff.anyOf,parentSchema:schema11.properties.fs_diff,data:data18};
+const err22 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.fs_diff.anyOf,parentSchema:schema11.properties.fs_diff,data:data18};
 if(vErrors === null){
-vErrors = [err20];
+vErrors = [err22];
 }
 else {
-vErrors.push(err20);
+vErrors.push(err22);
 }
 errors++;
 validate10.errors = vErrors;
@@ -8088,519 +8132,519 @@ var valid0 = true;
 }
 if(valid0){
 if(data.notices !== undefined){
-let data35 = data.notices;
-const _errs78 = errors;
-if(errors === _errs78){
-if(Array.isArray(data35)){
-if(data35.length > 21){
-validate10.errors = [{instancePath:instancePath+"/notices",schemaPath:"#/properties/notices/maxItems",keyword:"maxItems",params:{limit: 21},message:"must NOT have more than 21 items",schema:21,parentSchema:schema11.properties.notices,data:data35}];
+let data37 = data.notices;
+const _errs82 = errors;
+if(errors === _errs82){
+if(Array.isArray(data37)){
+if(data37.length > 21){
+validate10.errors = [{instancePath:instancePath+"/notices",schemaPath:"#/properties/notices/maxItems",keyword:"maxItems",params:{limit: 21},message:"must NOT have more than 21 items",schema:21,parentSchema:schema11.properties.notices,data:data37}];
 return false;
 }
 else {
-var valid12 = true;
-const len7 = data35.length;
-for(let i7=0; i7<len7; i7++){
-const _errs80 = errors;
-if(!(validate14(data35[i7], {instancePath:instancePath+"/notices/" + i7,parentData:data35,parentDataProperty:i7,rootData}))){
+var valid13 = true;
+const len8 = data37.length;
+for(let i8=0; i8<len8; i8++){
+const _errs84 = errors;
+if(!(validate14(data37[i8], {instancePath:instancePath+"/notices/" + i8,parentData:data37,parentDataProperty:i8,rootData}))){
 vErrors = vErrors === null ? validate14.errors : vErrors.concat(validate14.errors);
 errors = vErrors.length;
 }
-var valid12 = _errs80 === errors;
-if(!valid12){
+var valid13 = _errs84 === errors;
+if(!valid13){
 break;
 }
 }
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/notices",schemaPath:"#/properties/notices/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.properties.notices.type,parentSchema:schema11.properties.notices,data:data35}];
+validate10.errors = [{instancePath:instancePath+"/notices",schemaPath:"#/properties/notices/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.properties.notices.type,parentSchema:schema11.properties.notices,data:data37}];
 return false;
 }
 }
-var valid0 = _errs78 === errors;
+var valid0 = _errs82 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.hint !== undefined){
-let data37 = data.hint;
-const _errs81 = errors;
-if(errors === _errs81){
-if(typeof data37 === "string"){
-if(func4(data37) < 1){
-validate10.errors = [{instancePath:instancePath+"/hint",schemaPath:"#/properties/hint/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.properties.hint,data:data37}];
+let data39 = data.hint;
+const _errs85 = errors;
+if(errors === _errs85){
+if(typeof data39 === "string"){
+if(func4(data39) < 1){
+validate10.errors = [{instancePath:instancePath+"/hint",schemaPath:"#/properties/hint/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.properties.hint,data:data39}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/hint",schemaPath:"#/properties/hint/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.hint.type,parentSchema:schema11.properties.hint,data:data37}];
+validate10.errors = [{instancePath:instancePath+"/hint",schemaPath:"#/properties/hint/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.hint.type,parentSchema:schema11.properties.hint,data:data39}];
 return false;
 }
 }
-var valid0 = _errs81 === errors;
+var valid0 = _errs85 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.usage !== undefined){
-let data38 = data.usage;
-const _errs83 = errors;
-const _errs84 = errors;
-if(errors === _errs84){
-if(data38 && typeof data38 == "object" && !Array.isArray(data38)){
+let data40 = data.usage;
+const _errs87 = errors;
+const _errs88 = errors;
+if(errors === _errs88){
+if(data40 && typeof data40 == "object" && !Array.isArray(data40)){
 let missing2;
-if((((((data38.cpu_ms === undefined) && (missing2 = "cpu_ms")) || ((data38.memory_peak_bytes === undefined) && (missing2 = "memory_peak_bytes"))) || ((data38.egress_bytes === undefined) && (missing2 = "egress_bytes"))) || ((data38.ingress_bytes === undefined) && (missing2 = "ingress_bytes"))) || ((data38.processes === undefined) && (missing2 = "processes"))){
-validate10.errors = [{instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema22.required,parentSchema:schema22,data:data38}];
+if((((((data40.cpu_ms === undefined) && (missing2 = "cpu_ms")) || ((data40.memory_peak_bytes === undefined) && (missing2 = "memory_peak_bytes"))) || ((data40.egress_bytes === undefined) && (missing2 = "egress_bytes"))) || ((data40.ingress_bytes === undefined) && (missing2 = "ingress_bytes"))) || ((data40.processes === undefined) && (missing2 = "processes"))){
+validate10.errors = [{instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema22.required,parentSchema:schema22,data:data40}];
 return false;
 }
 else {
-const _errs86 = errors;
-for(const key2 in data38){
+const _errs90 = errors;
+for(const key2 in data40){
 if(!(((((key2 === "cpu_ms") || (key2 === "memory_peak_bytes")) || (key2 === "egress_bytes")) || (key2 === "ingress_bytes")) || (key2 === "processes"))){
-validate10.errors = [{instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema22,data:data38}];
+validate10.errors = [{instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema22,data:data40}];
 return false;
 break;
 }
 }
-if(_errs86 === errors){
-if(data38.cpu_ms !== undefined){
-let data39 = data38.cpu_ms;
-const _errs87 = errors;
-if((!((typeof data39 == "number") && (isFinite(data39)))) && (data39 !== null)){
-validate10.errors = [{instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema22.properties.cpu_ms.type},message:"must be number,null",schema:schema22.properties.cpu_ms.type,parentSchema:schema22.properties.cpu_ms,data:data39}];
-return false;
-}
-if(errors === _errs87){
-if((typeof data39 == "number") && (isFinite(data39))){
-if(data39 < 0 || isNaN(data39)){
-validate10.errors = [{instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema22.properties.cpu_ms,data:data39}];
-return false;
-}
-}
-}
-var valid14 = _errs87 === errors;
-}
-else {
-var valid14 = true;
-}
-if(valid14){
-if(data38.memory_peak_bytes !== undefined){
-let data40 = data38.memory_peak_bytes;
-const _errs89 = errors;
-if((!(((typeof data40 == "number") && (!(data40 % 1) && !isNaN(data40))) && (isFinite(data40)))) && (data40 !== null)){
-validate10.errors = [{instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema22.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema22.properties.memory_peak_bytes.type,parentSchema:schema22.properties.memory_peak_bytes,data:data40}];
-return false;
-}
-if(errors === _errs89){
-if((typeof data40 == "number") && (isFinite(data40))){
-if(data40 < 0 || isNaN(data40)){
-validate10.errors = [{instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema22.properties.memory_peak_bytes,data:data40}];
-return false;
-}
-}
-}
-var valid14 = _errs89 === errors;
-}
-else {
-var valid14 = true;
-}
-if(valid14){
-if(data38.egress_bytes !== undefined){
-let data41 = data38.egress_bytes;
+if(_errs90 === errors){
+if(data40.cpu_ms !== undefined){
+let data41 = data40.cpu_ms;
 const _errs91 = errors;
-if((!(((typeof data41 == "number") && (!(data41 % 1) && !isNaN(data41))) && (isFinite(data41)))) && (data41 !== null)){
-validate10.errors = [{instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema22.properties.egress_bytes.type},message:"must be integer,null",schema:schema22.properties.egress_bytes.type,parentSchema:schema22.properties.egress_bytes,data:data41}];
+if((!((typeof data41 == "number") && (isFinite(data41)))) && (data41 !== null)){
+validate10.errors = [{instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema22.properties.cpu_ms.type},message:"must be number,null",schema:schema22.properties.cpu_ms.type,parentSchema:schema22.properties.cpu_ms,data:data41}];
 return false;
 }
 if(errors === _errs91){
 if((typeof data41 == "number") && (isFinite(data41))){
 if(data41 < 0 || isNaN(data41)){
-validate10.errors = [{instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema22.properties.egress_bytes,data:data41}];
+validate10.errors = [{instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema22.properties.cpu_ms,data:data41}];
 return false;
 }
 }
 }
-var valid14 = _errs91 === errors;
+var valid15 = _errs91 === errors;
 }
 else {
-var valid14 = true;
+var valid15 = true;
 }
-if(valid14){
-if(data38.ingress_bytes !== undefined){
-let data42 = data38.ingress_bytes;
+if(valid15){
+if(data40.memory_peak_bytes !== undefined){
+let data42 = data40.memory_peak_bytes;
 const _errs93 = errors;
 if((!(((typeof data42 == "number") && (!(data42 % 1) && !isNaN(data42))) && (isFinite(data42)))) && (data42 !== null)){
-validate10.errors = [{instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema22.properties.ingress_bytes.type},message:"must be integer,null",schema:schema22.properties.ingress_bytes.type,parentSchema:schema22.properties.ingress_bytes,data:data42}];
+validate10.errors = [{instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema22.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema22.properties.memory_peak_bytes.type,parentSchema:schema22.properties.memory_peak_bytes,data:data42}];
 return false;
 }
 if(errors === _errs93){
 if((typeof data42 == "number") && (isFinite(data42))){
 if(data42 < 0 || isNaN(data42)){
-validate10.errors = [{instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema22.properties.ingress_bytes,data:data42}];
+validate10.errors = [{instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema22.properties.memory_peak_bytes,data:data42}];
 return false;
 }
 }
 }
-var valid14 = _errs93 === errors;
+var valid15 = _errs93 === errors;
 }
 else {
-var valid14 = true;
+var valid15 = true;
 }
-if(valid14){
-if(data38.processes !== undefined){
-let data43 = data38.processes;
+if(valid15){
+if(data40.egress_bytes !== undefined){
+let data43 = data40.egress_bytes;
 const _errs95 = errors;
 if((!(((typeof data43 == "number") && (!(data43 % 1) && !isNaN(data43))) && (isFinite(data43)))) && (data43 !== null)){
-validate10.errors = [{instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema22.properties.processes.type},message:"must be integer,null",schema:schema22.properties.processes.type,parentSchema:schema22.properties.processes,data:data43}];
+validate10.errors = [{instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema22.properties.egress_bytes.type},message:"must be integer,null",schema:schema22.properties.egress_bytes.type,parentSchema:schema22.properties.egress_bytes,data:data43}];
 return false;
 }
 if(errors === _errs95){
 if((typeof data43 == "number") && (isFinite(data43))){
 if(data43 < 0 || isNaN(data43)){
-validate10.errors = [{instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema22.properties.processes,data:data43}];
+validate10.errors = [{instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema22.properties.egress_bytes,data:data43}];
 return false;
 }
 }
 }
-var valid14 = _errs95 === errors;
+var valid15 = _errs95 === errors;
 }
 else {
-var valid14 = true;
+var valid15 = true;
 }
+if(valid15){
+if(data40.ingress_bytes !== undefined){
+let data44 = data40.ingress_bytes;
+const _errs97 = errors;
+if((!(((typeof data44 == "number") && (!(data44 % 1) && !isNaN(data44))) && (isFinite(data44)))) && (data44 !== null)){
+validate10.errors = [{instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema22.properties.ingress_bytes.type},message:"must be integer,null",schema:schema22.properties.ingress_bytes.type,parentSchema:schema22.properties.ingress_bytes,data:data44}];
+return false;
 }
-}
-}
-}
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema22.type,parentSchema:schema22,data:data38}];
+if(errors === _errs97){
+if((typeof data44 == "number") && (isFinite(data44))){
+if(data44 < 0 || isNaN(data44)){
+validate10.errors = [{instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema22.properties.ingress_bytes,data:data44}];
 return false;
 }
 }
-var valid0 = _errs83 === errors;
+}
+var valid15 = _errs97 === errors;
+}
+else {
+var valid15 = true;
+}
+if(valid15){
+if(data40.processes !== undefined){
+let data45 = data40.processes;
+const _errs99 = errors;
+if((!(((typeof data45 == "number") && (!(data45 % 1) && !isNaN(data45))) && (isFinite(data45)))) && (data45 !== null)){
+validate10.errors = [{instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema22.properties.processes.type},message:"must be integer,null",schema:schema22.properties.processes.type,parentSchema:schema22.properties.processes,data:data45}];
+return false;
+}
+if(errors === _errs99){
+if((typeof data45 == "number") && (isFinite(data45))){
+if(data45 < 0 || isNaN(data45)){
+validate10.errors = [{instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema22.properties.processes,data:data45}];
+return false;
+}
+}
+}
+var valid15 = _errs99 === errors;
+}
+else {
+var valid15 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema22.type,parentSchema:schema22,data:data40}];
+return false;
+}
+}
+var valid0 = _errs87 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.isolation !== undefined){
-let data44 = data.isolation;
-const _errs97 = errors;
-const _errs98 = errors;
-if(errors === _errs98){
-if(data44 && typeof data44 == "object" && !Array.isArray(data44)){
+let data46 = data.isolation;
+const _errs101 = errors;
+const _errs102 = errors;
+if(errors === _errs102){
+if(data46 && typeof data46 == "object" && !Array.isArray(data46)){
 let missing3;
-if((((((((((((((data44.backend === undefined) && (missing3 = "backend")) || ((data44.user === undefined) && (missing3 = "user"))) || ((data44.mount === undefined) && (missing3 = "mount"))) || ((data44.pid === undefined) && (missing3 = "pid"))) || ((data44.net === undefined) && (missing3 = "net"))) || ((data44.ipc === undefined) && (missing3 = "ipc"))) || ((data44.uts === undefined) && (missing3 = "uts"))) || ((data44.cgroup === undefined) && (missing3 = "cgroup"))) || ((data44.seccomp === undefined) && (missing3 = "seccomp"))) || ((data44.no_new_privs === undefined) && (missing3 = "no_new_privs"))) || ((data44.capabilities === undefined) && (missing3 = "capabilities"))) || ((data44.exec_gate === undefined) && (missing3 = "exec_gate"))) || ((data44.overlay === undefined) && (missing3 = "overlay"))){
-validate10.errors = [{instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'",schema:schema23.required,parentSchema:schema23,data:data44}];
+if((((((((((((((data46.backend === undefined) && (missing3 = "backend")) || ((data46.user === undefined) && (missing3 = "user"))) || ((data46.mount === undefined) && (missing3 = "mount"))) || ((data46.pid === undefined) && (missing3 = "pid"))) || ((data46.net === undefined) && (missing3 = "net"))) || ((data46.ipc === undefined) && (missing3 = "ipc"))) || ((data46.uts === undefined) && (missing3 = "uts"))) || ((data46.cgroup === undefined) && (missing3 = "cgroup"))) || ((data46.seccomp === undefined) && (missing3 = "seccomp"))) || ((data46.no_new_privs === undefined) && (missing3 = "no_new_privs"))) || ((data46.capabilities === undefined) && (missing3 = "capabilities"))) || ((data46.exec_gate === undefined) && (missing3 = "exec_gate"))) || ((data46.overlay === undefined) && (missing3 = "overlay"))){
+validate10.errors = [{instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing3},message:"must have required property '"+missing3+"'",schema:schema23.required,parentSchema:schema23,data:data46}];
 return false;
 }
 else {
-const _errs100 = errors;
-for(const key3 in data44){
+const _errs104 = errors;
+for(const key3 in data46){
 if(!(func2.call(schema23.properties, key3))){
-validate10.errors = [{instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema23,data:data44}];
+validate10.errors = [{instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema23,data:data46}];
 return false;
 break;
 }
 }
-if(_errs100 === errors){
-if(data44.backend !== undefined){
-let data45 = data44.backend;
-const _errs101 = errors;
-if(errors === _errs101){
-if(typeof data45 === "string"){
-if(func4(data45) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.backend,data:data45}];
-return false;
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.backend.type,parentSchema:schema23.properties.backend,data:data45}];
-return false;
-}
-}
-var valid16 = _errs101 === errors;
-}
-else {
-var valid16 = true;
-}
-if(valid16){
-if(data44.user !== undefined){
-let data46 = data44.user;
-const _errs103 = errors;
-if(errors === _errs103){
-if(typeof data46 === "string"){
-if(func4(data46) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.user,data:data46}];
-return false;
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.user.type,parentSchema:schema23.properties.user,data:data46}];
-return false;
-}
-}
-var valid16 = _errs103 === errors;
-}
-else {
-var valid16 = true;
-}
-if(valid16){
-if(data44.mount !== undefined){
-let data47 = data44.mount;
+if(_errs104 === errors){
+if(data46.backend !== undefined){
+let data47 = data46.backend;
 const _errs105 = errors;
 if(errors === _errs105){
 if(typeof data47 === "string"){
 if(func4(data47) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.mount,data:data47}];
+validate10.errors = [{instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.backend,data:data47}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.mount.type,parentSchema:schema23.properties.mount,data:data47}];
+validate10.errors = [{instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.backend.type,parentSchema:schema23.properties.backend,data:data47}];
 return false;
 }
 }
-var valid16 = _errs105 === errors;
+var valid17 = _errs105 === errors;
 }
 else {
-var valid16 = true;
+var valid17 = true;
 }
-if(valid16){
-if(data44.pid !== undefined){
-let data48 = data44.pid;
+if(valid17){
+if(data46.user !== undefined){
+let data48 = data46.user;
 const _errs107 = errors;
 if(errors === _errs107){
 if(typeof data48 === "string"){
 if(func4(data48) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.pid,data:data48}];
+validate10.errors = [{instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.user,data:data48}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.pid.type,parentSchema:schema23.properties.pid,data:data48}];
+validate10.errors = [{instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.user.type,parentSchema:schema23.properties.user,data:data48}];
 return false;
 }
 }
-var valid16 = _errs107 === errors;
+var valid17 = _errs107 === errors;
 }
 else {
-var valid16 = true;
+var valid17 = true;
 }
-if(valid16){
-if(data44.net !== undefined){
-let data49 = data44.net;
+if(valid17){
+if(data46.mount !== undefined){
+let data49 = data46.mount;
 const _errs109 = errors;
 if(errors === _errs109){
 if(typeof data49 === "string"){
 if(func4(data49) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.net,data:data49}];
+validate10.errors = [{instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.mount,data:data49}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.net.type,parentSchema:schema23.properties.net,data:data49}];
+validate10.errors = [{instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.mount.type,parentSchema:schema23.properties.mount,data:data49}];
 return false;
 }
 }
-var valid16 = _errs109 === errors;
+var valid17 = _errs109 === errors;
 }
 else {
-var valid16 = true;
+var valid17 = true;
 }
-if(valid16){
-if(data44.ipc !== undefined){
-let data50 = data44.ipc;
+if(valid17){
+if(data46.pid !== undefined){
+let data50 = data46.pid;
 const _errs111 = errors;
 if(errors === _errs111){
 if(typeof data50 === "string"){
 if(func4(data50) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.ipc,data:data50}];
+validate10.errors = [{instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.pid,data:data50}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.ipc.type,parentSchema:schema23.properties.ipc,data:data50}];
+validate10.errors = [{instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.pid.type,parentSchema:schema23.properties.pid,data:data50}];
 return false;
 }
 }
-var valid16 = _errs111 === errors;
+var valid17 = _errs111 === errors;
 }
 else {
-var valid16 = true;
+var valid17 = true;
 }
-if(valid16){
-if(data44.uts !== undefined){
-let data51 = data44.uts;
+if(valid17){
+if(data46.net !== undefined){
+let data51 = data46.net;
 const _errs113 = errors;
 if(errors === _errs113){
 if(typeof data51 === "string"){
 if(func4(data51) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.uts,data:data51}];
+validate10.errors = [{instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.net,data:data51}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.uts.type,parentSchema:schema23.properties.uts,data:data51}];
+validate10.errors = [{instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.net.type,parentSchema:schema23.properties.net,data:data51}];
 return false;
 }
 }
-var valid16 = _errs113 === errors;
+var valid17 = _errs113 === errors;
 }
 else {
-var valid16 = true;
+var valid17 = true;
 }
-if(valid16){
-if(data44.cgroup !== undefined){
-let data52 = data44.cgroup;
+if(valid17){
+if(data46.ipc !== undefined){
+let data52 = data46.ipc;
 const _errs115 = errors;
 if(errors === _errs115){
 if(typeof data52 === "string"){
 if(func4(data52) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.cgroup,data:data52}];
+validate10.errors = [{instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.ipc,data:data52}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.cgroup.type,parentSchema:schema23.properties.cgroup,data:data52}];
+validate10.errors = [{instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.ipc.type,parentSchema:schema23.properties.ipc,data:data52}];
 return false;
 }
 }
-var valid16 = _errs115 === errors;
+var valid17 = _errs115 === errors;
 }
 else {
-var valid16 = true;
+var valid17 = true;
 }
-if(valid16){
-if(data44.seccomp !== undefined){
-let data53 = data44.seccomp;
+if(valid17){
+if(data46.uts !== undefined){
+let data53 = data46.uts;
 const _errs117 = errors;
 if(errors === _errs117){
 if(typeof data53 === "string"){
 if(func4(data53) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.seccomp,data:data53}];
+validate10.errors = [{instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.uts,data:data53}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.seccomp.type,parentSchema:schema23.properties.seccomp,data:data53}];
+validate10.errors = [{instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.uts.type,parentSchema:schema23.properties.uts,data:data53}];
 return false;
 }
 }
-var valid16 = _errs117 === errors;
+var valid17 = _errs117 === errors;
 }
 else {
-var valid16 = true;
+var valid17 = true;
 }
-if(valid16){
-if(data44.no_new_privs !== undefined){
-let data54 = data44.no_new_privs;
+if(valid17){
+if(data46.cgroup !== undefined){
+let data54 = data46.cgroup;
 const _errs119 = errors;
 if(errors === _errs119){
 if(typeof data54 === "string"){
 if(func4(data54) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.no_new_privs,data:data54}];
+validate10.errors = [{instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.cgroup,data:data54}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.no_new_privs.type,parentSchema:schema23.properties.no_new_privs,data:data54}];
+validate10.errors = [{instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.cgroup.type,parentSchema:schema23.properties.cgroup,data:data54}];
 return false;
 }
 }
-var valid16 = _errs119 === errors;
+var valid17 = _errs119 === errors;
 }
 else {
-var valid16 = true;
+var valid17 = true;
 }
-if(valid16){
-if(data44.capabilities !== undefined){
-let data55 = data44.capabilities;
+if(valid17){
+if(data46.seccomp !== undefined){
+let data55 = data46.seccomp;
 const _errs121 = errors;
 if(errors === _errs121){
 if(typeof data55 === "string"){
 if(func4(data55) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.capabilities,data:data55}];
+validate10.errors = [{instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.seccomp,data:data55}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.capabilities.type,parentSchema:schema23.properties.capabilities,data:data55}];
+validate10.errors = [{instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.seccomp.type,parentSchema:schema23.properties.seccomp,data:data55}];
 return false;
 }
 }
-var valid16 = _errs121 === errors;
+var valid17 = _errs121 === errors;
 }
 else {
-var valid16 = true;
+var valid17 = true;
 }
-if(valid16){
-if(data44.exec_gate !== undefined){
-let data56 = data44.exec_gate;
+if(valid17){
+if(data46.no_new_privs !== undefined){
+let data56 = data46.no_new_privs;
 const _errs123 = errors;
 if(errors === _errs123){
 if(typeof data56 === "string"){
 if(func4(data56) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.exec_gate,data:data56}];
+validate10.errors = [{instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.no_new_privs,data:data56}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.exec_gate.type,parentSchema:schema23.properties.exec_gate,data:data56}];
+validate10.errors = [{instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.no_new_privs.type,parentSchema:schema23.properties.no_new_privs,data:data56}];
 return false;
 }
 }
-var valid16 = _errs123 === errors;
+var valid17 = _errs123 === errors;
 }
 else {
-var valid16 = true;
+var valid17 = true;
 }
-if(valid16){
-if(data44.overlay !== undefined){
-let data57 = data44.overlay;
+if(valid17){
+if(data46.capabilities !== undefined){
+let data57 = data46.capabilities;
 const _errs125 = errors;
 if(errors === _errs125){
 if(typeof data57 === "string"){
 if(func4(data57) < 1){
-validate10.errors = [{instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.overlay,data:data57}];
+validate10.errors = [{instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.capabilities,data:data57}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.overlay.type,parentSchema:schema23.properties.overlay,data:data57}];
+validate10.errors = [{instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.capabilities.type,parentSchema:schema23.properties.capabilities,data:data57}];
 return false;
 }
 }
-var valid16 = _errs125 === errors;
+var valid17 = _errs125 === errors;
 }
 else {
-var valid16 = true;
+var valid17 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema23.type,parentSchema:schema23,data:data44}];
+if(valid17){
+if(data46.exec_gate !== undefined){
+let data58 = data46.exec_gate;
+const _errs127 = errors;
+if(errors === _errs127){
+if(typeof data58 === "string"){
+if(func4(data58) < 1){
+validate10.errors = [{instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.exec_gate,data:data58}];
 return false;
 }
 }
-var valid0 = _errs97 === errors;
+else {
+validate10.errors = [{instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.exec_gate.type,parentSchema:schema23.properties.exec_gate,data:data58}];
+return false;
+}
+}
+var valid17 = _errs127 === errors;
+}
+else {
+var valid17 = true;
+}
+if(valid17){
+if(data46.overlay !== undefined){
+let data59 = data46.overlay;
+const _errs129 = errors;
+if(errors === _errs129){
+if(typeof data59 === "string"){
+if(func4(data59) < 1){
+validate10.errors = [{instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema23.properties.overlay,data:data59}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.properties.overlay.type,parentSchema:schema23.properties.overlay,data:data59}];
+return false;
+}
+}
+var valid17 = _errs129 === errors;
+}
+else {
+var valid17 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema23.type,parentSchema:schema23,data:data46}];
+return false;
+}
+}
+var valid0 = _errs101 === errors;
 }
 else {
 var valid0 = true;
@@ -14784,7 +14828,7 @@ return errors === 0;
 }
 
 const schema20 = {"title":"ReplayResult","type":"object","additionalProperties":false,"required":["policy_id","policy_hash","exit","signal","timed_out","duration_ms","stdout_sha256","stderr_sha256","fs_diff"],"properties":{"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"]},"exit":{"type":["integer","null"]},"signal":{"type":["string","null"]},"timed_out":{"type":"boolean"},"duration_ms":{"type":["number","null"]},"stdout_sha256":{"type":["string","null"]},"stderr_sha256":{"type":["string","null"]},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]}}};
-const schema21 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
+const schema21 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"outside":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
 
 function validate15(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -15204,11 +15248,18 @@ else {
 var valid3 = true;
 }
 if(valid3){
-if(data8.held !== undefined){
-let data21 = data8.held;
+if(data8.outside !== undefined){
+let data21 = data8.outside;
 const _errs48 = errors;
-if(typeof data21 !== "boolean"){
-const err14 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema21.properties.held.type,parentSchema:schema21.properties.held,data:data21};
+if(errors === _errs48){
+if(Array.isArray(data21)){
+var valid10 = true;
+const len6 = data21.length;
+for(let i6=0; i6<len6; i6++){
+let data22 = data21[i6];
+const _errs50 = errors;
+if(typeof data22 !== "string"){
+const err14 = {instancePath:instancePath+"/fs_diff/outside/" + i6,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/outside/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.properties.outside.items.type,parentSchema:schema21.properties.outside.items,data:data22};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -15217,17 +15268,14 @@ vErrors.push(err14);
 }
 errors++;
 }
-var valid3 = _errs48 === errors;
+var valid10 = _errs50 === errors;
+if(!valid10){
+break;
+}
+}
 }
 else {
-var valid3 = true;
-}
-if(valid3){
-if(data8.truncated !== undefined){
-let data22 = data8.truncated;
-const _errs50 = errors;
-if(typeof data22 !== "boolean"){
-const err15 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema21.properties.truncated.type,parentSchema:schema21.properties.truncated,data:data22};
+const err15 = {instancePath:instancePath+"/fs_diff/outside",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/outside/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema21.properties.outside.type,parentSchema:schema21.properties.outside,data:data21};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -15236,17 +15284,18 @@ vErrors.push(err15);
 }
 errors++;
 }
-var valid3 = _errs50 === errors;
+}
+var valid3 = _errs48 === errors;
 }
 else {
 var valid3 = true;
 }
 if(valid3){
-if(data8.summary !== undefined){
-let data23 = data8.summary;
+if(data8.held !== undefined){
+let data23 = data8.held;
 const _errs52 = errors;
-if((typeof data23 !== "string") && (data23 !== null)){
-const err16 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema21.properties.summary.type},message:"must be string,null",schema:schema21.properties.summary.type,parentSchema:schema21.properties.summary,data:data23};
+if(typeof data23 !== "boolean"){
+const err16 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema21.properties.held.type,parentSchema:schema21.properties.held,data:data23};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -15261,11 +15310,11 @@ else {
 var valid3 = true;
 }
 if(valid3){
-if(data8.tree_hash !== undefined){
-let data24 = data8.tree_hash;
+if(data8.truncated !== undefined){
+let data24 = data8.truncated;
 const _errs54 = errors;
-if((typeof data24 !== "string") && (data24 !== null)){
-const err17 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema21.properties.tree_hash.type},message:"must be string,null",schema:schema21.properties.tree_hash.type,parentSchema:schema21.properties.tree_hash,data:data24};
+if(typeof data24 !== "boolean"){
+const err17 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema21.properties.truncated.type,parentSchema:schema21.properties.truncated,data:data24};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -15275,6 +15324,44 @@ vErrors.push(err17);
 errors++;
 }
 var valid3 = _errs54 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.summary !== undefined){
+let data25 = data8.summary;
+const _errs56 = errors;
+if((typeof data25 !== "string") && (data25 !== null)){
+const err18 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema21.properties.summary.type},message:"must be string,null",schema:schema21.properties.summary.type,parentSchema:schema21.properties.summary,data:data25};
+if(vErrors === null){
+vErrors = [err18];
+}
+else {
+vErrors.push(err18);
+}
+errors++;
+}
+var valid3 = _errs56 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data8.tree_hash !== undefined){
+let data26 = data8.tree_hash;
+const _errs58 = errors;
+if((typeof data26 !== "string") && (data26 !== null)){
+const err19 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema21.properties.tree_hash.type},message:"must be string,null",schema:schema21.properties.tree_hash.type,parentSchema:schema21.properties.tree_hash,data:data26};
+if(vErrors === null){
+vErrors = [err19];
+}
+else {
+vErrors.push(err19);
+}
+errors++;
+}
+var valid3 = _errs58 === errors;
 }
 else {
 var valid3 = true;
@@ -15291,13 +15378,14 @@ var valid3 = true;
 }
 }
 }
-else {
-const err18 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema21.type,parentSchema:schema21,data:data8};
-if(vErrors === null){
-vErrors = [err18];
 }
 else {
-vErrors.push(err18);
+const err20 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema21.type,parentSchema:schema21,data:data8};
+if(vErrors === null){
+vErrors = [err20];
+}
+else {
+vErrors.push(err20);
 }
 errors++;
 }
@@ -15305,27 +15393,27 @@ errors++;
 var _valid0 = _errs20 === errors;
 valid1 = valid1 || _valid0;
 if(!valid1){
-const _errs56 = errors;
+const _errs60 = errors;
 if(data8 !== null){
-const err19 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema20.properties.fs_diff.anyOf[1].type,parentSchema:schema20.properties.fs_diff.anyOf[1],data:data8};
+const err21 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema20.properties.fs_diff.anyOf[1].type,parentSchema:schema20.properties.fs_diff.anyOf[1],data:data8};
 if(vErrors === null){
-vErrors = [err19];
+vErrors = [err21];
 }
 else {
-vErrors.push(err19);
+vErrors.push(err21);
 }
 errors++;
 }
-var _valid0 = _errs56 === errors;
+var _valid0 = _errs60 === errors;
 valid1 = valid1 || _valid0;
 }
 if(!valid1){
-const err20 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema20.properties.fs_diff.anyOf,parentSchema:schema20.properties.fs_diff,data:data8};
+const err22 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema20.properties.fs_diff.anyOf,parentSchema:schema20.properties.fs_diff,data:data8};
 if(vErrors === null){
-vErrors = [err20];
+vErrors = [err22];
 }
 else {
-vErrors.push(err20);
+vErrors.push(err22);
 }
 errors++;
 validate15.errors = vErrors;
@@ -17571,7 +17659,7 @@ const schema16 = {"title":"SpanConnection","type":"object","additionalProperties
 const schema17 = {"title":"SpanProgram","type":"object","additionalProperties":false,"required":["path","pid","started_at","cut","replaced"],"properties":{"path":{"type":"string"},"pid":{"type":"integer"},"started_at":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000000Z"},"cut":{"type":"boolean"},"replaced":{"type":"boolean"}}};
 const schema18 = {"title":"ProgramCounts","type":"object","additionalProperties":false,"required":["recorded","left_out"],"properties":{"recorded":{"type":"integer","minimum":0},"left_out":{"type":"integer","minimum":0}}};
 const schema25 = {"title":"ApprovalId","type":"string","pattern":"^apr_","maxLength":128};
-const schema28 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
+const schema28 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"outside":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
 const schema29 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
 const schema30 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
 const schema35 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
@@ -21160,11 +21248,18 @@ else {
 var valid20 = true;
 }
 if(valid20){
-if(data46.held !== undefined){
-let data59 = data46.held;
+if(data46.outside !== undefined){
+let data59 = data46.outside;
 const _errs153 = errors;
-if(typeof data59 !== "boolean"){
-const err46 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema28.properties.held.type,parentSchema:schema28.properties.held,data:data59};
+if(errors === _errs153){
+if(Array.isArray(data59)){
+var valid27 = true;
+const len7 = data59.length;
+for(let i7=0; i7<len7; i7++){
+let data60 = data59[i7];
+const _errs155 = errors;
+if(typeof data60 !== "string"){
+const err46 = {instancePath:instancePath+"/fs_diff/outside/" + i7,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/outside/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema28.properties.outside.items.type,parentSchema:schema28.properties.outside.items,data:data60};
 if(vErrors === null){
 vErrors = [err46];
 }
@@ -21173,17 +21268,14 @@ vErrors.push(err46);
 }
 errors++;
 }
-var valid20 = _errs153 === errors;
+var valid27 = _errs155 === errors;
+if(!valid27){
+break;
+}
+}
 }
 else {
-var valid20 = true;
-}
-if(valid20){
-if(data46.truncated !== undefined){
-let data60 = data46.truncated;
-const _errs155 = errors;
-if(typeof data60 !== "boolean"){
-const err47 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema28.properties.truncated.type,parentSchema:schema28.properties.truncated,data:data60};
+const err47 = {instancePath:instancePath+"/fs_diff/outside",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/outside/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema28.properties.outside.type,parentSchema:schema28.properties.outside,data:data59};
 if(vErrors === null){
 vErrors = [err47];
 }
@@ -21192,17 +21284,18 @@ vErrors.push(err47);
 }
 errors++;
 }
-var valid20 = _errs155 === errors;
+}
+var valid20 = _errs153 === errors;
 }
 else {
 var valid20 = true;
 }
 if(valid20){
-if(data46.summary !== undefined){
-let data61 = data46.summary;
+if(data46.held !== undefined){
+let data61 = data46.held;
 const _errs157 = errors;
-if((typeof data61 !== "string") && (data61 !== null)){
-const err48 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema28.properties.summary.type},message:"must be string,null",schema:schema28.properties.summary.type,parentSchema:schema28.properties.summary,data:data61};
+if(typeof data61 !== "boolean"){
+const err48 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema28.properties.held.type,parentSchema:schema28.properties.held,data:data61};
 if(vErrors === null){
 vErrors = [err48];
 }
@@ -21217,11 +21310,11 @@ else {
 var valid20 = true;
 }
 if(valid20){
-if(data46.tree_hash !== undefined){
-let data62 = data46.tree_hash;
+if(data46.truncated !== undefined){
+let data62 = data46.truncated;
 const _errs159 = errors;
-if((typeof data62 !== "string") && (data62 !== null)){
-const err49 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema28.properties.tree_hash.type},message:"must be string,null",schema:schema28.properties.tree_hash.type,parentSchema:schema28.properties.tree_hash,data:data62};
+if(typeof data62 !== "boolean"){
+const err49 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema28.properties.truncated.type,parentSchema:schema28.properties.truncated,data:data62};
 if(vErrors === null){
 vErrors = [err49];
 }
@@ -21231,6 +21324,44 @@ vErrors.push(err49);
 errors++;
 }
 var valid20 = _errs159 === errors;
+}
+else {
+var valid20 = true;
+}
+if(valid20){
+if(data46.summary !== undefined){
+let data63 = data46.summary;
+const _errs161 = errors;
+if((typeof data63 !== "string") && (data63 !== null)){
+const err50 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema28.properties.summary.type},message:"must be string,null",schema:schema28.properties.summary.type,parentSchema:schema28.properties.summary,data:data63};
+if(vErrors === null){
+vErrors = [err50];
+}
+else {
+vErrors.push(err50);
+}
+errors++;
+}
+var valid20 = _errs161 === errors;
+}
+else {
+var valid20 = true;
+}
+if(valid20){
+if(data46.tree_hash !== undefined){
+let data64 = data46.tree_hash;
+const _errs163 = errors;
+if((typeof data64 !== "string") && (data64 !== null)){
+const err51 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema28.properties.tree_hash.type},message:"must be string,null",schema:schema28.properties.tree_hash.type,parentSchema:schema28.properties.tree_hash,data:data64};
+if(vErrors === null){
+vErrors = [err51];
+}
+else {
+vErrors.push(err51);
+}
+errors++;
+}
+var valid20 = _errs163 === errors;
 }
 else {
 var valid20 = true;
@@ -21247,13 +21378,14 @@ var valid20 = true;
 }
 }
 }
-else {
-const err50 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema28.type,parentSchema:schema28,data:data46};
-if(vErrors === null){
-vErrors = [err50];
 }
 else {
-vErrors.push(err50);
+const err52 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema28.type,parentSchema:schema28,data:data46};
+if(vErrors === null){
+vErrors = [err52];
+}
+else {
+vErrors.push(err52);
 }
 errors++;
 }
@@ -21261,27 +21393,27 @@ errors++;
 var _valid5 = _errs125 === errors;
 valid18 = valid18 || _valid5;
 if(!valid18){
-const _errs161 = errors;
+const _errs165 = errors;
 if(data46 !== null){
-const err51 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.fs_diff.anyOf[1].type,parentSchema:schema11.properties.fs_diff.anyOf[1],data:data46};
+const err53 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.fs_diff.anyOf[1].type,parentSchema:schema11.properties.fs_diff.anyOf[1],data:data46};
 if(vErrors === null){
-vErrors = [err51];
+vErrors = [err53];
 }
 else {
-vErrors.push(err51);
+vErrors.push(err53);
 }
 errors++;
 }
-var _valid5 = _errs161 === errors;
+var _valid5 = _errs165 === errors;
 valid18 = valid18 || _valid5;
 }
 if(!valid18){
-const err52 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.fs_diff.anyOf,parentSchema:schema11.properties.fs_diff,data:data46};
+const err54 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.fs_diff.anyOf,parentSchema:schema11.properties.fs_diff,data:data46};
 if(vErrors === null){
-vErrors = [err52];
+vErrors = [err54];
 }
 else {
-vErrors.push(err52);
+vErrors.push(err54);
 }
 errors++;
 validate10.errors = vErrors;
@@ -21305,46 +21437,17 @@ var valid0 = true;
 }
 if(valid0){
 if(data.usage !== undefined){
-let data63 = data.usage;
-const _errs163 = errors;
-const _errs164 = errors;
-let valid27 = false;
-const _errs165 = errors;
-const _errs166 = errors;
-if(errors === _errs166){
-if(data63 && typeof data63 == "object" && !Array.isArray(data63)){
-let missing6;
-if((((((data63.cpu_ms === undefined) && (missing6 = "cpu_ms")) || ((data63.memory_peak_bytes === undefined) && (missing6 = "memory_peak_bytes"))) || ((data63.egress_bytes === undefined) && (missing6 = "egress_bytes"))) || ((data63.ingress_bytes === undefined) && (missing6 = "ingress_bytes"))) || ((data63.processes === undefined) && (missing6 = "processes"))){
-const err53 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing6},message:"must have required property '"+missing6+"'",schema:schema29.required,parentSchema:schema29,data:data63};
-if(vErrors === null){
-vErrors = [err53];
-}
-else {
-vErrors.push(err53);
-}
-errors++;
-}
-else {
+let data65 = data.usage;
+const _errs167 = errors;
 const _errs168 = errors;
-for(const key6 in data63){
-if(!(((((key6 === "cpu_ms") || (key6 === "memory_peak_bytes")) || (key6 === "egress_bytes")) || (key6 === "ingress_bytes")) || (key6 === "processes"))){
-const err54 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties",schema:false,parentSchema:schema29,data:data63};
-if(vErrors === null){
-vErrors = [err54];
-}
-else {
-vErrors.push(err54);
-}
-errors++;
-break;
-}
-}
-if(_errs168 === errors){
-if(data63.cpu_ms !== undefined){
-let data64 = data63.cpu_ms;
+let valid28 = false;
 const _errs169 = errors;
-if((!((typeof data64 == "number") && (isFinite(data64)))) && (data64 !== null)){
-const err55 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema29.properties.cpu_ms.type},message:"must be number,null",schema:schema29.properties.cpu_ms.type,parentSchema:schema29.properties.cpu_ms,data:data64};
+const _errs170 = errors;
+if(errors === _errs170){
+if(data65 && typeof data65 == "object" && !Array.isArray(data65)){
+let missing6;
+if((((((data65.cpu_ms === undefined) && (missing6 = "cpu_ms")) || ((data65.memory_peak_bytes === undefined) && (missing6 = "memory_peak_bytes"))) || ((data65.egress_bytes === undefined) && (missing6 = "egress_bytes"))) || ((data65.ingress_bytes === undefined) && (missing6 = "ingress_bytes"))) || ((data65.processes === undefined) && (missing6 = "processes"))){
+const err55 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing6},message:"must have required property '"+missing6+"'",schema:schema29.required,parentSchema:schema29,data:data65};
 if(vErrors === null){
 vErrors = [err55];
 }
@@ -21353,10 +21456,11 @@ vErrors.push(err55);
 }
 errors++;
 }
-if(errors === _errs169){
-if((typeof data64 == "number") && (isFinite(data64))){
-if(data64 < 0 || isNaN(data64)){
-const err56 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema29.properties.cpu_ms,data:data64};
+else {
+const _errs172 = errors;
+for(const key6 in data65){
+if(!(((((key6 === "cpu_ms") || (key6 === "memory_peak_bytes")) || (key6 === "egress_bytes")) || (key6 === "ingress_bytes")) || (key6 === "processes"))){
+const err56 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties",schema:false,parentSchema:schema29,data:data65};
 if(vErrors === null){
 vErrors = [err56];
 }
@@ -21364,20 +21468,15 @@ else {
 vErrors.push(err56);
 }
 errors++;
+break;
 }
 }
-}
-var valid29 = _errs169 === errors;
-}
-else {
-var valid29 = true;
-}
-if(valid29){
-if(data63.memory_peak_bytes !== undefined){
-let data65 = data63.memory_peak_bytes;
-const _errs171 = errors;
-if((!(((typeof data65 == "number") && (!(data65 % 1) && !isNaN(data65))) && (isFinite(data65)))) && (data65 !== null)){
-const err57 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema29.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema29.properties.memory_peak_bytes.type,parentSchema:schema29.properties.memory_peak_bytes,data:data65};
+if(_errs172 === errors){
+if(data65.cpu_ms !== undefined){
+let data66 = data65.cpu_ms;
+const _errs173 = errors;
+if((!((typeof data66 == "number") && (isFinite(data66)))) && (data66 !== null)){
+const err57 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema29.properties.cpu_ms.type},message:"must be number,null",schema:schema29.properties.cpu_ms.type,parentSchema:schema29.properties.cpu_ms,data:data66};
 if(vErrors === null){
 vErrors = [err57];
 }
@@ -21386,10 +21485,10 @@ vErrors.push(err57);
 }
 errors++;
 }
-if(errors === _errs171){
-if((typeof data65 == "number") && (isFinite(data65))){
-if(data65 < 0 || isNaN(data65)){
-const err58 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema29.properties.memory_peak_bytes,data:data65};
+if(errors === _errs173){
+if((typeof data66 == "number") && (isFinite(data66))){
+if(data66 < 0 || isNaN(data66)){
+const err58 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema29.properties.cpu_ms,data:data66};
 if(vErrors === null){
 vErrors = [err58];
 }
@@ -21400,17 +21499,17 @@ errors++;
 }
 }
 }
-var valid29 = _errs171 === errors;
+var valid30 = _errs173 === errors;
 }
 else {
-var valid29 = true;
+var valid30 = true;
 }
-if(valid29){
-if(data63.egress_bytes !== undefined){
-let data66 = data63.egress_bytes;
-const _errs173 = errors;
-if((!(((typeof data66 == "number") && (!(data66 % 1) && !isNaN(data66))) && (isFinite(data66)))) && (data66 !== null)){
-const err59 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema29.properties.egress_bytes.type},message:"must be integer,null",schema:schema29.properties.egress_bytes.type,parentSchema:schema29.properties.egress_bytes,data:data66};
+if(valid30){
+if(data65.memory_peak_bytes !== undefined){
+let data67 = data65.memory_peak_bytes;
+const _errs175 = errors;
+if((!(((typeof data67 == "number") && (!(data67 % 1) && !isNaN(data67))) && (isFinite(data67)))) && (data67 !== null)){
+const err59 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema29.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema29.properties.memory_peak_bytes.type,parentSchema:schema29.properties.memory_peak_bytes,data:data67};
 if(vErrors === null){
 vErrors = [err59];
 }
@@ -21419,10 +21518,10 @@ vErrors.push(err59);
 }
 errors++;
 }
-if(errors === _errs173){
-if((typeof data66 == "number") && (isFinite(data66))){
-if(data66 < 0 || isNaN(data66)){
-const err60 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema29.properties.egress_bytes,data:data66};
+if(errors === _errs175){
+if((typeof data67 == "number") && (isFinite(data67))){
+if(data67 < 0 || isNaN(data67)){
+const err60 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema29.properties.memory_peak_bytes,data:data67};
 if(vErrors === null){
 vErrors = [err60];
 }
@@ -21433,17 +21532,17 @@ errors++;
 }
 }
 }
-var valid29 = _errs173 === errors;
+var valid30 = _errs175 === errors;
 }
 else {
-var valid29 = true;
+var valid30 = true;
 }
-if(valid29){
-if(data63.ingress_bytes !== undefined){
-let data67 = data63.ingress_bytes;
-const _errs175 = errors;
-if((!(((typeof data67 == "number") && (!(data67 % 1) && !isNaN(data67))) && (isFinite(data67)))) && (data67 !== null)){
-const err61 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema29.properties.ingress_bytes.type},message:"must be integer,null",schema:schema29.properties.ingress_bytes.type,parentSchema:schema29.properties.ingress_bytes,data:data67};
+if(valid30){
+if(data65.egress_bytes !== undefined){
+let data68 = data65.egress_bytes;
+const _errs177 = errors;
+if((!(((typeof data68 == "number") && (!(data68 % 1) && !isNaN(data68))) && (isFinite(data68)))) && (data68 !== null)){
+const err61 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema29.properties.egress_bytes.type},message:"must be integer,null",schema:schema29.properties.egress_bytes.type,parentSchema:schema29.properties.egress_bytes,data:data68};
 if(vErrors === null){
 vErrors = [err61];
 }
@@ -21452,10 +21551,10 @@ vErrors.push(err61);
 }
 errors++;
 }
-if(errors === _errs175){
-if((typeof data67 == "number") && (isFinite(data67))){
-if(data67 < 0 || isNaN(data67)){
-const err62 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema29.properties.ingress_bytes,data:data67};
+if(errors === _errs177){
+if((typeof data68 == "number") && (isFinite(data68))){
+if(data68 < 0 || isNaN(data68)){
+const err62 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema29.properties.egress_bytes,data:data68};
 if(vErrors === null){
 vErrors = [err62];
 }
@@ -21466,17 +21565,17 @@ errors++;
 }
 }
 }
-var valid29 = _errs175 === errors;
+var valid30 = _errs177 === errors;
 }
 else {
-var valid29 = true;
+var valid30 = true;
 }
-if(valid29){
-if(data63.processes !== undefined){
-let data68 = data63.processes;
-const _errs177 = errors;
-if((!(((typeof data68 == "number") && (!(data68 % 1) && !isNaN(data68))) && (isFinite(data68)))) && (data68 !== null)){
-const err63 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema29.properties.processes.type},message:"must be integer,null",schema:schema29.properties.processes.type,parentSchema:schema29.properties.processes,data:data68};
+if(valid30){
+if(data65.ingress_bytes !== undefined){
+let data69 = data65.ingress_bytes;
+const _errs179 = errors;
+if((!(((typeof data69 == "number") && (!(data69 % 1) && !isNaN(data69))) && (isFinite(data69)))) && (data69 !== null)){
+const err63 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema29.properties.ingress_bytes.type},message:"must be integer,null",schema:schema29.properties.ingress_bytes.type,parentSchema:schema29.properties.ingress_bytes,data:data69};
 if(vErrors === null){
 vErrors = [err63];
 }
@@ -21485,10 +21584,10 @@ vErrors.push(err63);
 }
 errors++;
 }
-if(errors === _errs177){
-if((typeof data68 == "number") && (isFinite(data68))){
-if(data68 < 0 || isNaN(data68)){
-const err64 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema29.properties.processes,data:data68};
+if(errors === _errs179){
+if((typeof data69 == "number") && (isFinite(data69))){
+if(data69 < 0 || isNaN(data69)){
+const err64 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema29.properties.ingress_bytes,data:data69};
 if(vErrors === null){
 vErrors = [err64];
 }
@@ -21499,20 +21598,17 @@ errors++;
 }
 }
 }
-var valid29 = _errs177 === errors;
+var valid30 = _errs179 === errors;
 }
 else {
-var valid29 = true;
+var valid30 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-else {
-const err65 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema29.type,parentSchema:schema29,data:data63};
+if(valid30){
+if(data65.processes !== undefined){
+let data70 = data65.processes;
+const _errs181 = errors;
+if((!(((typeof data70 == "number") && (!(data70 % 1) && !isNaN(data70))) && (isFinite(data70)))) && (data70 !== null)){
+const err65 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema29.properties.processes.type},message:"must be integer,null",schema:schema29.properties.processes.type,parentSchema:schema29.properties.processes,data:data70};
 if(vErrors === null){
 vErrors = [err65];
 }
@@ -21521,13 +21617,10 @@ vErrors.push(err65);
 }
 errors++;
 }
-}
-var _valid6 = _errs165 === errors;
-valid27 = valid27 || _valid6;
-if(!valid27){
-const _errs179 = errors;
-if(data63 !== null){
-const err66 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.usage.anyOf[1].type,parentSchema:schema11.properties.usage.anyOf[1],data:data63};
+if(errors === _errs181){
+if((typeof data70 == "number") && (isFinite(data70))){
+if(data70 < 0 || isNaN(data70)){
+const err66 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema29.properties.processes,data:data70};
 if(vErrors === null){
 vErrors = [err66];
 }
@@ -21536,11 +21629,22 @@ vErrors.push(err66);
 }
 errors++;
 }
-var _valid6 = _errs179 === errors;
-valid27 = valid27 || _valid6;
 }
-if(!valid27){
-const err67 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.usage.anyOf,parentSchema:schema11.properties.usage,data:data63};
+}
+var valid30 = _errs181 === errors;
+}
+else {
+var valid30 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err67 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema29.type,parentSchema:schema29,data:data65};
 if(vErrors === null){
 vErrors = [err67];
 }
@@ -21548,38 +21652,14 @@ else {
 vErrors.push(err67);
 }
 errors++;
-validate10.errors = vErrors;
-return false;
-}
-else {
-errors = _errs164;
-if(vErrors !== null){
-if(_errs164){
-vErrors.length = _errs164;
-}
-else {
-vErrors = null;
 }
 }
-}
-var valid0 = _errs163 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.isolation !== undefined){
-let data69 = data.isolation;
-const _errs181 = errors;
-const _errs182 = errors;
-let valid30 = false;
+var _valid6 = _errs169 === errors;
+valid28 = valid28 || _valid6;
+if(!valid28){
 const _errs183 = errors;
-const _errs184 = errors;
-if(errors === _errs184){
-if(data69 && typeof data69 == "object" && !Array.isArray(data69)){
-let missing7;
-if((((((((((((((data69.backend === undefined) && (missing7 = "backend")) || ((data69.user === undefined) && (missing7 = "user"))) || ((data69.mount === undefined) && (missing7 = "mount"))) || ((data69.pid === undefined) && (missing7 = "pid"))) || ((data69.net === undefined) && (missing7 = "net"))) || ((data69.ipc === undefined) && (missing7 = "ipc"))) || ((data69.uts === undefined) && (missing7 = "uts"))) || ((data69.cgroup === undefined) && (missing7 = "cgroup"))) || ((data69.seccomp === undefined) && (missing7 = "seccomp"))) || ((data69.no_new_privs === undefined) && (missing7 = "no_new_privs"))) || ((data69.capabilities === undefined) && (missing7 = "capabilities"))) || ((data69.exec_gate === undefined) && (missing7 = "exec_gate"))) || ((data69.overlay === undefined) && (missing7 = "overlay"))){
-const err68 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing7},message:"must have required property '"+missing7+"'",schema:schema30.required,parentSchema:schema30,data:data69};
+if(data65 !== null){
+const err68 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.usage.anyOf[1].type,parentSchema:schema11.properties.usage.anyOf[1],data:data65};
 if(vErrors === null){
 vErrors = [err68];
 }
@@ -21588,11 +21668,11 @@ vErrors.push(err68);
 }
 errors++;
 }
-else {
-const _errs186 = errors;
-for(const key7 in data69){
-if(!(func2.call(schema30.properties, key7))){
-const err69 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key7},message:"must NOT have additional properties",schema:false,parentSchema:schema30,data:data69};
+var _valid6 = _errs183 === errors;
+valid28 = valid28 || _valid6;
+}
+if(!valid28){
+const err69 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.usage.anyOf,parentSchema:schema11.properties.usage,data:data65};
 if(vErrors === null){
 vErrors = [err69];
 }
@@ -21600,17 +21680,38 @@ else {
 vErrors.push(err69);
 }
 errors++;
-break;
+validate10.errors = vErrors;
+return false;
+}
+else {
+errors = _errs168;
+if(vErrors !== null){
+if(_errs168){
+vErrors.length = _errs168;
+}
+else {
+vErrors = null;
 }
 }
-if(_errs186 === errors){
-if(data69.backend !== undefined){
-let data70 = data69.backend;
+}
+var valid0 = _errs167 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.isolation !== undefined){
+let data71 = data.isolation;
+const _errs185 = errors;
+const _errs186 = errors;
+let valid31 = false;
 const _errs187 = errors;
-if(errors === _errs187){
-if(typeof data70 === "string"){
-if(func4(data70) < 1){
-const err70 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.backend,data:data70};
+const _errs188 = errors;
+if(errors === _errs188){
+if(data71 && typeof data71 == "object" && !Array.isArray(data71)){
+let missing7;
+if((((((((((((((data71.backend === undefined) && (missing7 = "backend")) || ((data71.user === undefined) && (missing7 = "user"))) || ((data71.mount === undefined) && (missing7 = "mount"))) || ((data71.pid === undefined) && (missing7 = "pid"))) || ((data71.net === undefined) && (missing7 = "net"))) || ((data71.ipc === undefined) && (missing7 = "ipc"))) || ((data71.uts === undefined) && (missing7 = "uts"))) || ((data71.cgroup === undefined) && (missing7 = "cgroup"))) || ((data71.seccomp === undefined) && (missing7 = "seccomp"))) || ((data71.no_new_privs === undefined) && (missing7 = "no_new_privs"))) || ((data71.capabilities === undefined) && (missing7 = "capabilities"))) || ((data71.exec_gate === undefined) && (missing7 = "exec_gate"))) || ((data71.overlay === undefined) && (missing7 = "overlay"))){
+const err70 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing7},message:"must have required property '"+missing7+"'",schema:schema30.required,parentSchema:schema30,data:data71};
 if(vErrors === null){
 vErrors = [err70];
 }
@@ -21619,9 +21720,11 @@ vErrors.push(err70);
 }
 errors++;
 }
-}
 else {
-const err71 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.backend.type,parentSchema:schema30.properties.backend,data:data70};
+const _errs190 = errors;
+for(const key7 in data71){
+if(!(func2.call(schema30.properties, key7))){
+const err71 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key7},message:"must NOT have additional properties",schema:false,parentSchema:schema30,data:data71};
 if(vErrors === null){
 vErrors = [err71];
 }
@@ -21629,21 +21732,17 @@ else {
 vErrors.push(err71);
 }
 errors++;
+break;
 }
 }
-var valid32 = _errs187 === errors;
-}
-else {
-var valid32 = true;
-}
-if(valid32){
-if(data69.user !== undefined){
-let data71 = data69.user;
-const _errs189 = errors;
-if(errors === _errs189){
-if(typeof data71 === "string"){
-if(func4(data71) < 1){
-const err72 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.user,data:data71};
+if(_errs190 === errors){
+if(data71.backend !== undefined){
+let data72 = data71.backend;
+const _errs191 = errors;
+if(errors === _errs191){
+if(typeof data72 === "string"){
+if(func4(data72) < 1){
+const err72 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.backend,data:data72};
 if(vErrors === null){
 vErrors = [err72];
 }
@@ -21654,7 +21753,7 @@ errors++;
 }
 }
 else {
-const err73 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.user.type,parentSchema:schema30.properties.user,data:data71};
+const err73 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.backend.type,parentSchema:schema30.properties.backend,data:data72};
 if(vErrors === null){
 vErrors = [err73];
 }
@@ -21664,19 +21763,19 @@ vErrors.push(err73);
 errors++;
 }
 }
-var valid32 = _errs189 === errors;
+var valid33 = _errs191 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.mount !== undefined){
-let data72 = data69.mount;
-const _errs191 = errors;
-if(errors === _errs191){
-if(typeof data72 === "string"){
-if(func4(data72) < 1){
-const err74 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.mount,data:data72};
+if(valid33){
+if(data71.user !== undefined){
+let data73 = data71.user;
+const _errs193 = errors;
+if(errors === _errs193){
+if(typeof data73 === "string"){
+if(func4(data73) < 1){
+const err74 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.user,data:data73};
 if(vErrors === null){
 vErrors = [err74];
 }
@@ -21687,7 +21786,7 @@ errors++;
 }
 }
 else {
-const err75 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.mount.type,parentSchema:schema30.properties.mount,data:data72};
+const err75 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.user.type,parentSchema:schema30.properties.user,data:data73};
 if(vErrors === null){
 vErrors = [err75];
 }
@@ -21697,19 +21796,19 @@ vErrors.push(err75);
 errors++;
 }
 }
-var valid32 = _errs191 === errors;
+var valid33 = _errs193 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.pid !== undefined){
-let data73 = data69.pid;
-const _errs193 = errors;
-if(errors === _errs193){
-if(typeof data73 === "string"){
-if(func4(data73) < 1){
-const err76 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.pid,data:data73};
+if(valid33){
+if(data71.mount !== undefined){
+let data74 = data71.mount;
+const _errs195 = errors;
+if(errors === _errs195){
+if(typeof data74 === "string"){
+if(func4(data74) < 1){
+const err76 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.mount,data:data74};
 if(vErrors === null){
 vErrors = [err76];
 }
@@ -21720,7 +21819,7 @@ errors++;
 }
 }
 else {
-const err77 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.pid.type,parentSchema:schema30.properties.pid,data:data73};
+const err77 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.mount.type,parentSchema:schema30.properties.mount,data:data74};
 if(vErrors === null){
 vErrors = [err77];
 }
@@ -21730,19 +21829,19 @@ vErrors.push(err77);
 errors++;
 }
 }
-var valid32 = _errs193 === errors;
+var valid33 = _errs195 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.net !== undefined){
-let data74 = data69.net;
-const _errs195 = errors;
-if(errors === _errs195){
-if(typeof data74 === "string"){
-if(func4(data74) < 1){
-const err78 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.net,data:data74};
+if(valid33){
+if(data71.pid !== undefined){
+let data75 = data71.pid;
+const _errs197 = errors;
+if(errors === _errs197){
+if(typeof data75 === "string"){
+if(func4(data75) < 1){
+const err78 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.pid,data:data75};
 if(vErrors === null){
 vErrors = [err78];
 }
@@ -21753,7 +21852,7 @@ errors++;
 }
 }
 else {
-const err79 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.net.type,parentSchema:schema30.properties.net,data:data74};
+const err79 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.pid.type,parentSchema:schema30.properties.pid,data:data75};
 if(vErrors === null){
 vErrors = [err79];
 }
@@ -21763,19 +21862,19 @@ vErrors.push(err79);
 errors++;
 }
 }
-var valid32 = _errs195 === errors;
+var valid33 = _errs197 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.ipc !== undefined){
-let data75 = data69.ipc;
-const _errs197 = errors;
-if(errors === _errs197){
-if(typeof data75 === "string"){
-if(func4(data75) < 1){
-const err80 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.ipc,data:data75};
+if(valid33){
+if(data71.net !== undefined){
+let data76 = data71.net;
+const _errs199 = errors;
+if(errors === _errs199){
+if(typeof data76 === "string"){
+if(func4(data76) < 1){
+const err80 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.net,data:data76};
 if(vErrors === null){
 vErrors = [err80];
 }
@@ -21786,7 +21885,7 @@ errors++;
 }
 }
 else {
-const err81 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.ipc.type,parentSchema:schema30.properties.ipc,data:data75};
+const err81 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.net.type,parentSchema:schema30.properties.net,data:data76};
 if(vErrors === null){
 vErrors = [err81];
 }
@@ -21796,19 +21895,19 @@ vErrors.push(err81);
 errors++;
 }
 }
-var valid32 = _errs197 === errors;
+var valid33 = _errs199 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.uts !== undefined){
-let data76 = data69.uts;
-const _errs199 = errors;
-if(errors === _errs199){
-if(typeof data76 === "string"){
-if(func4(data76) < 1){
-const err82 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.uts,data:data76};
+if(valid33){
+if(data71.ipc !== undefined){
+let data77 = data71.ipc;
+const _errs201 = errors;
+if(errors === _errs201){
+if(typeof data77 === "string"){
+if(func4(data77) < 1){
+const err82 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.ipc,data:data77};
 if(vErrors === null){
 vErrors = [err82];
 }
@@ -21819,7 +21918,7 @@ errors++;
 }
 }
 else {
-const err83 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.uts.type,parentSchema:schema30.properties.uts,data:data76};
+const err83 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.ipc.type,parentSchema:schema30.properties.ipc,data:data77};
 if(vErrors === null){
 vErrors = [err83];
 }
@@ -21829,19 +21928,19 @@ vErrors.push(err83);
 errors++;
 }
 }
-var valid32 = _errs199 === errors;
+var valid33 = _errs201 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.cgroup !== undefined){
-let data77 = data69.cgroup;
-const _errs201 = errors;
-if(errors === _errs201){
-if(typeof data77 === "string"){
-if(func4(data77) < 1){
-const err84 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.cgroup,data:data77};
+if(valid33){
+if(data71.uts !== undefined){
+let data78 = data71.uts;
+const _errs203 = errors;
+if(errors === _errs203){
+if(typeof data78 === "string"){
+if(func4(data78) < 1){
+const err84 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.uts,data:data78};
 if(vErrors === null){
 vErrors = [err84];
 }
@@ -21852,7 +21951,7 @@ errors++;
 }
 }
 else {
-const err85 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.cgroup.type,parentSchema:schema30.properties.cgroup,data:data77};
+const err85 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.uts.type,parentSchema:schema30.properties.uts,data:data78};
 if(vErrors === null){
 vErrors = [err85];
 }
@@ -21862,19 +21961,19 @@ vErrors.push(err85);
 errors++;
 }
 }
-var valid32 = _errs201 === errors;
+var valid33 = _errs203 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.seccomp !== undefined){
-let data78 = data69.seccomp;
-const _errs203 = errors;
-if(errors === _errs203){
-if(typeof data78 === "string"){
-if(func4(data78) < 1){
-const err86 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.seccomp,data:data78};
+if(valid33){
+if(data71.cgroup !== undefined){
+let data79 = data71.cgroup;
+const _errs205 = errors;
+if(errors === _errs205){
+if(typeof data79 === "string"){
+if(func4(data79) < 1){
+const err86 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.cgroup,data:data79};
 if(vErrors === null){
 vErrors = [err86];
 }
@@ -21885,7 +21984,7 @@ errors++;
 }
 }
 else {
-const err87 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.seccomp.type,parentSchema:schema30.properties.seccomp,data:data78};
+const err87 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.cgroup.type,parentSchema:schema30.properties.cgroup,data:data79};
 if(vErrors === null){
 vErrors = [err87];
 }
@@ -21895,19 +21994,19 @@ vErrors.push(err87);
 errors++;
 }
 }
-var valid32 = _errs203 === errors;
+var valid33 = _errs205 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.no_new_privs !== undefined){
-let data79 = data69.no_new_privs;
-const _errs205 = errors;
-if(errors === _errs205){
-if(typeof data79 === "string"){
-if(func4(data79) < 1){
-const err88 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.no_new_privs,data:data79};
+if(valid33){
+if(data71.seccomp !== undefined){
+let data80 = data71.seccomp;
+const _errs207 = errors;
+if(errors === _errs207){
+if(typeof data80 === "string"){
+if(func4(data80) < 1){
+const err88 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.seccomp,data:data80};
 if(vErrors === null){
 vErrors = [err88];
 }
@@ -21918,7 +22017,7 @@ errors++;
 }
 }
 else {
-const err89 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.no_new_privs.type,parentSchema:schema30.properties.no_new_privs,data:data79};
+const err89 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.seccomp.type,parentSchema:schema30.properties.seccomp,data:data80};
 if(vErrors === null){
 vErrors = [err89];
 }
@@ -21928,19 +22027,19 @@ vErrors.push(err89);
 errors++;
 }
 }
-var valid32 = _errs205 === errors;
+var valid33 = _errs207 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.capabilities !== undefined){
-let data80 = data69.capabilities;
-const _errs207 = errors;
-if(errors === _errs207){
-if(typeof data80 === "string"){
-if(func4(data80) < 1){
-const err90 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.capabilities,data:data80};
+if(valid33){
+if(data71.no_new_privs !== undefined){
+let data81 = data71.no_new_privs;
+const _errs209 = errors;
+if(errors === _errs209){
+if(typeof data81 === "string"){
+if(func4(data81) < 1){
+const err90 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.no_new_privs,data:data81};
 if(vErrors === null){
 vErrors = [err90];
 }
@@ -21951,7 +22050,7 @@ errors++;
 }
 }
 else {
-const err91 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.capabilities.type,parentSchema:schema30.properties.capabilities,data:data80};
+const err91 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.no_new_privs.type,parentSchema:schema30.properties.no_new_privs,data:data81};
 if(vErrors === null){
 vErrors = [err91];
 }
@@ -21961,19 +22060,19 @@ vErrors.push(err91);
 errors++;
 }
 }
-var valid32 = _errs207 === errors;
+var valid33 = _errs209 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.exec_gate !== undefined){
-let data81 = data69.exec_gate;
-const _errs209 = errors;
-if(errors === _errs209){
-if(typeof data81 === "string"){
-if(func4(data81) < 1){
-const err92 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.exec_gate,data:data81};
+if(valid33){
+if(data71.capabilities !== undefined){
+let data82 = data71.capabilities;
+const _errs211 = errors;
+if(errors === _errs211){
+if(typeof data82 === "string"){
+if(func4(data82) < 1){
+const err92 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.capabilities,data:data82};
 if(vErrors === null){
 vErrors = [err92];
 }
@@ -21984,7 +22083,7 @@ errors++;
 }
 }
 else {
-const err93 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.exec_gate.type,parentSchema:schema30.properties.exec_gate,data:data81};
+const err93 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.capabilities.type,parentSchema:schema30.properties.capabilities,data:data82};
 if(vErrors === null){
 vErrors = [err93];
 }
@@ -21994,19 +22093,19 @@ vErrors.push(err93);
 errors++;
 }
 }
-var valid32 = _errs209 === errors;
+var valid33 = _errs211 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.overlay !== undefined){
-let data82 = data69.overlay;
-const _errs211 = errors;
-if(errors === _errs211){
-if(typeof data82 === "string"){
-if(func4(data82) < 1){
-const err94 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.overlay,data:data82};
+if(valid33){
+if(data71.exec_gate !== undefined){
+let data83 = data71.exec_gate;
+const _errs213 = errors;
+if(errors === _errs213){
+if(typeof data83 === "string"){
+if(func4(data83) < 1){
+const err94 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.exec_gate,data:data83};
 if(vErrors === null){
 vErrors = [err94];
 }
@@ -22017,7 +22116,7 @@ errors++;
 }
 }
 else {
-const err95 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.overlay.type,parentSchema:schema30.properties.overlay,data:data82};
+const err95 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.exec_gate.type,parentSchema:schema30.properties.exec_gate,data:data83};
 if(vErrors === null){
 vErrors = [err95];
 }
@@ -22027,28 +22126,19 @@ vErrors.push(err95);
 errors++;
 }
 }
-var valid32 = _errs211 === errors;
+var valid33 = _errs213 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-const err96 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema30.type,parentSchema:schema30,data:data69};
+if(valid33){
+if(data71.overlay !== undefined){
+let data84 = data71.overlay;
+const _errs215 = errors;
+if(errors === _errs215){
+if(typeof data84 === "string"){
+if(func4(data84) < 1){
+const err96 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema30.properties.overlay,data:data84};
 if(vErrors === null){
 vErrors = [err96];
 }
@@ -22058,12 +22148,8 @@ vErrors.push(err96);
 errors++;
 }
 }
-var _valid7 = _errs183 === errors;
-valid30 = valid30 || _valid7;
-if(!valid30){
-const _errs213 = errors;
-if(data69 !== null){
-const err97 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.isolation.anyOf[1].type,parentSchema:schema11.properties.isolation.anyOf[1],data:data69};
+else {
+const err97 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema30.properties.overlay.type,parentSchema:schema30.properties.overlay,data:data84};
 if(vErrors === null){
 vErrors = [err97];
 }
@@ -22072,11 +22158,29 @@ vErrors.push(err97);
 }
 errors++;
 }
-var _valid7 = _errs213 === errors;
-valid30 = valid30 || _valid7;
 }
-if(!valid30){
-const err98 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.isolation.anyOf,parentSchema:schema11.properties.isolation,data:data69};
+var valid33 = _errs215 === errors;
+}
+else {
+var valid33 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err98 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema30.type,parentSchema:schema30,data:data71};
 if(vErrors === null){
 vErrors = [err98];
 }
@@ -22084,42 +22188,14 @@ else {
 vErrors.push(err98);
 }
 errors++;
-validate10.errors = vErrors;
-return false;
-}
-else {
-errors = _errs182;
-if(vErrors !== null){
-if(_errs182){
-vErrors.length = _errs182;
-}
-else {
-vErrors = null;
 }
 }
-}
-var valid0 = _errs181 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.decision !== undefined){
-let data83 = data.decision;
-const _errs215 = errors;
-const _errs216 = errors;
-let valid33 = false;
+var _valid7 = _errs187 === errors;
+valid31 = valid31 || _valid7;
+if(!valid31){
 const _errs217 = errors;
-if(!(validate16(data83, {instancePath:instancePath+"/decision",parentData:data,parentDataProperty:"decision",rootData}))){
-vErrors = vErrors === null ? validate16.errors : vErrors.concat(validate16.errors);
-errors = vErrors.length;
-}
-var _valid8 = _errs217 === errors;
-valid33 = valid33 || _valid8;
-if(!valid33){
-const _errs218 = errors;
-if(data83 !== null){
-const err99 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.decision.anyOf[1].type,parentSchema:schema11.properties.decision.anyOf[1],data:data83};
+if(data71 !== null){
+const err99 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.isolation.anyOf[1].type,parentSchema:schema11.properties.isolation.anyOf[1],data:data71};
 if(vErrors === null){
 vErrors = [err99];
 }
@@ -22128,11 +22204,11 @@ vErrors.push(err99);
 }
 errors++;
 }
-var _valid8 = _errs218 === errors;
-valid33 = valid33 || _valid8;
+var _valid7 = _errs217 === errors;
+valid31 = valid31 || _valid7;
 }
-if(!valid33){
-const err100 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.decision.anyOf,parentSchema:schema11.properties.decision,data:data83};
+if(!valid31){
+const err100 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.isolation.anyOf,parentSchema:schema11.properties.isolation,data:data71};
 if(vErrors === null){
 vErrors = [err100];
 }
@@ -22144,172 +22220,38 @@ validate10.errors = vErrors;
 return false;
 }
 else {
-errors = _errs216;
+errors = _errs186;
 if(vErrors !== null){
-if(_errs216){
-vErrors.length = _errs216;
+if(_errs186){
+vErrors.length = _errs186;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs215 === errors;
+var valid0 = _errs185 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
-if(data.stdout_sha256 !== undefined){
-let data84 = data.stdout_sha256;
+if(data.decision !== undefined){
+let data85 = data.decision;
+const _errs219 = errors;
 const _errs220 = errors;
-if((typeof data84 !== "string") && (data84 !== null)){
-validate10.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/type",keyword:"type",params:{type: schema11.properties.stdout_sha256.type},message:"must be string,null",schema:schema11.properties.stdout_sha256.type,parentSchema:schema11.properties.stdout_sha256,data:data84}];
-return false;
-}
-if(errors === _errs220){
-if(typeof data84 === "string"){
-if(!pattern7.test(data84)){
-validate10.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema11.properties.stdout_sha256,data:data84}];
-return false;
-}
-}
-}
-var valid0 = _errs220 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.stderr_sha256 !== undefined){
-let data85 = data.stderr_sha256;
-const _errs222 = errors;
-if((typeof data85 !== "string") && (data85 !== null)){
-validate10.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/type",keyword:"type",params:{type: schema11.properties.stderr_sha256.type},message:"must be string,null",schema:schema11.properties.stderr_sha256.type,parentSchema:schema11.properties.stderr_sha256,data:data85}];
-return false;
-}
-if(errors === _errs222){
-if(typeof data85 === "string"){
-if(!pattern7.test(data85)){
-validate10.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema11.properties.stderr_sha256,data:data85}];
-return false;
-}
-}
-}
-var valid0 = _errs222 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.redacted !== undefined){
-let data86 = data.redacted;
-const _errs224 = errors;
-if(errors === _errs224){
-if(Array.isArray(data86)){
-var valid34 = true;
-const len7 = data86.length;
-for(let i7=0; i7<len7; i7++){
-let data87 = data86[i7];
-const _errs226 = errors;
-const _errs227 = errors;
-if(errors === _errs227){
-if(data87 && typeof data87 == "object" && !Array.isArray(data87)){
-let missing8;
-if(((data87.kind === undefined) && (missing8 = "kind")) || ((data87.place === undefined) && (missing8 = "place"))){
-validate10.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/required",keyword:"required",params:{missingProperty: missing8},message:"must have required property '"+missing8+"'",schema:schema35.required,parentSchema:schema35,data:data87}];
-return false;
-}
-else {
-const _errs229 = errors;
-for(const key8 in data87){
-if(!((key8 === "kind") || (key8 === "place"))){
-validate10.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key8},message:"must NOT have additional properties",schema:false,parentSchema:schema35,data:data87}];
-return false;
-break;
-}
-}
-if(_errs229 === errors){
-if(data87.kind !== undefined){
-let data88 = data87.kind;
-const _errs230 = errors;
-if(typeof data88 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/redacted/" + i7+"/kind",schemaPath:"#/definitions/redaction/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema35.properties.kind.type,parentSchema:schema35.properties.kind,data:data88}];
-return false;
-}
-var valid36 = _errs230 === errors;
-}
-else {
-var valid36 = true;
-}
-if(valid36){
-if(data87.place !== undefined){
-let data89 = data87.place;
-const _errs232 = errors;
-if(typeof data89 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/redacted/" + i7+"/place",schemaPath:"#/definitions/redaction/properties/place/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema35.properties.place.type,parentSchema:schema35.properties.place,data:data89}];
-return false;
-}
-var valid36 = _errs232 === errors;
-}
-else {
-var valid36 = true;
-}
-}
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema35.type,parentSchema:schema35,data:data87}];
-return false;
-}
-}
-var valid34 = _errs226 === errors;
-if(!valid34){
-break;
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/redacted",schemaPath:"#/properties/redacted/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.properties.redacted.type,parentSchema:schema11.properties.redacted,data:data86}];
-return false;
-}
-}
-var valid0 = _errs224 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replayable !== undefined){
-let data90 = data.replayable;
-const _errs234 = errors;
-if(typeof data90 !== "boolean"){
-validate10.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.properties.replayable.type,parentSchema:schema11.properties.replayable,data:data90}];
-return false;
-}
-var valid0 = _errs234 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replay_context !== undefined){
-let data91 = data.replay_context;
-const _errs236 = errors;
-const _errs237 = errors;
-let valid37 = false;
-const _errs238 = errors;
-if(!(validate18(data91, {instancePath:instancePath+"/replay_context",parentData:data,parentDataProperty:"replay_context",rootData}))){
-vErrors = vErrors === null ? validate18.errors : vErrors.concat(validate18.errors);
+let valid34 = false;
+const _errs221 = errors;
+if(!(validate16(data85, {instancePath:instancePath+"/decision",parentData:data,parentDataProperty:"decision",rootData}))){
+vErrors = vErrors === null ? validate16.errors : vErrors.concat(validate16.errors);
 errors = vErrors.length;
 }
-var _valid9 = _errs238 === errors;
-valid37 = valid37 || _valid9;
-if(!valid37){
-const _errs239 = errors;
-if(data91 !== null){
-const err101 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.replay_context.anyOf[1].type,parentSchema:schema11.properties.replay_context.anyOf[1],data:data91};
+var _valid8 = _errs221 === errors;
+valid34 = valid34 || _valid8;
+if(!valid34){
+const _errs222 = errors;
+if(data85 !== null){
+const err101 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.decision.anyOf[1].type,parentSchema:schema11.properties.decision.anyOf[1],data:data85};
 if(vErrors === null){
 vErrors = [err101];
 }
@@ -22318,11 +22260,11 @@ vErrors.push(err101);
 }
 errors++;
 }
-var _valid9 = _errs239 === errors;
-valid37 = valid37 || _valid9;
+var _valid8 = _errs222 === errors;
+valid34 = valid34 || _valid8;
 }
-if(!valid37){
-const err102 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.replay_context.anyOf,parentSchema:schema11.properties.replay_context,data:data91};
+if(!valid34){
+const err102 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.decision.anyOf,parentSchema:schema11.properties.decision,data:data85};
 if(vErrors === null){
 vErrors = [err102];
 }
@@ -22334,220 +22276,377 @@ validate10.errors = vErrors;
 return false;
 }
 else {
-errors = _errs237;
+errors = _errs220;
 if(vErrors !== null){
-if(_errs237){
-vErrors.length = _errs237;
+if(_errs220){
+vErrors.length = _errs220;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs236 === errors;
+var valid0 = _errs219 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stdout_sha256 !== undefined){
+let data86 = data.stdout_sha256;
+const _errs224 = errors;
+if((typeof data86 !== "string") && (data86 !== null)){
+validate10.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/type",keyword:"type",params:{type: schema11.properties.stdout_sha256.type},message:"must be string,null",schema:schema11.properties.stdout_sha256.type,parentSchema:schema11.properties.stdout_sha256,data:data86}];
+return false;
+}
+if(errors === _errs224){
+if(typeof data86 === "string"){
+if(!pattern7.test(data86)){
+validate10.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema11.properties.stdout_sha256,data:data86}];
+return false;
+}
+}
+}
+var valid0 = _errs224 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stderr_sha256 !== undefined){
+let data87 = data.stderr_sha256;
+const _errs226 = errors;
+if((typeof data87 !== "string") && (data87 !== null)){
+validate10.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/type",keyword:"type",params:{type: schema11.properties.stderr_sha256.type},message:"must be string,null",schema:schema11.properties.stderr_sha256.type,parentSchema:schema11.properties.stderr_sha256,data:data87}];
+return false;
+}
+if(errors === _errs226){
+if(typeof data87 === "string"){
+if(!pattern7.test(data87)){
+validate10.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema11.properties.stderr_sha256,data:data87}];
+return false;
+}
+}
+}
+var valid0 = _errs226 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.redacted !== undefined){
+let data88 = data.redacted;
+const _errs228 = errors;
+if(errors === _errs228){
+if(Array.isArray(data88)){
+var valid35 = true;
+const len8 = data88.length;
+for(let i8=0; i8<len8; i8++){
+let data89 = data88[i8];
+const _errs230 = errors;
+const _errs231 = errors;
+if(errors === _errs231){
+if(data89 && typeof data89 == "object" && !Array.isArray(data89)){
+let missing8;
+if(((data89.kind === undefined) && (missing8 = "kind")) || ((data89.place === undefined) && (missing8 = "place"))){
+validate10.errors = [{instancePath:instancePath+"/redacted/" + i8,schemaPath:"#/definitions/redaction/required",keyword:"required",params:{missingProperty: missing8},message:"must have required property '"+missing8+"'",schema:schema35.required,parentSchema:schema35,data:data89}];
+return false;
+}
+else {
+const _errs233 = errors;
+for(const key8 in data89){
+if(!((key8 === "kind") || (key8 === "place"))){
+validate10.errors = [{instancePath:instancePath+"/redacted/" + i8,schemaPath:"#/definitions/redaction/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key8},message:"must NOT have additional properties",schema:false,parentSchema:schema35,data:data89}];
+return false;
+break;
+}
+}
+if(_errs233 === errors){
+if(data89.kind !== undefined){
+let data90 = data89.kind;
+const _errs234 = errors;
+if(typeof data90 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/redacted/" + i8+"/kind",schemaPath:"#/definitions/redaction/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema35.properties.kind.type,parentSchema:schema35.properties.kind,data:data90}];
+return false;
+}
+var valid37 = _errs234 === errors;
+}
+else {
+var valid37 = true;
+}
+if(valid37){
+if(data89.place !== undefined){
+let data91 = data89.place;
+const _errs236 = errors;
+if(typeof data91 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/redacted/" + i8+"/place",schemaPath:"#/definitions/redaction/properties/place/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema35.properties.place.type,parentSchema:schema35.properties.place,data:data91}];
+return false;
+}
+var valid37 = _errs236 === errors;
+}
+else {
+var valid37 = true;
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/redacted/" + i8,schemaPath:"#/definitions/redaction/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema35.type,parentSchema:schema35,data:data89}];
+return false;
+}
+}
+var valid35 = _errs230 === errors;
+if(!valid35){
+break;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/redacted",schemaPath:"#/properties/redacted/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.properties.redacted.type,parentSchema:schema11.properties.redacted,data:data88}];
+return false;
+}
+}
+var valid0 = _errs228 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replayable !== undefined){
+let data92 = data.replayable;
+const _errs238 = errors;
+if(typeof data92 !== "boolean"){
+validate10.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.properties.replayable.type,parentSchema:schema11.properties.replayable,data:data92}];
+return false;
+}
+var valid0 = _errs238 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replay_context !== undefined){
+let data93 = data.replay_context;
+const _errs240 = errors;
+const _errs241 = errors;
+let valid38 = false;
+const _errs242 = errors;
+if(!(validate18(data93, {instancePath:instancePath+"/replay_context",parentData:data,parentDataProperty:"replay_context",rootData}))){
+vErrors = vErrors === null ? validate18.errors : vErrors.concat(validate18.errors);
+errors = vErrors.length;
+}
+var _valid9 = _errs242 === errors;
+valid38 = valid38 || _valid9;
+if(!valid38){
+const _errs243 = errors;
+if(data93 !== null){
+const err103 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema11.properties.replay_context.anyOf[1].type,parentSchema:schema11.properties.replay_context.anyOf[1],data:data93};
+if(vErrors === null){
+vErrors = [err103];
+}
+else {
+vErrors.push(err103);
+}
+errors++;
+}
+var _valid9 = _errs243 === errors;
+valid38 = valid38 || _valid9;
+}
+if(!valid38){
+const err104 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema11.properties.replay_context.anyOf,parentSchema:schema11.properties.replay_context,data:data93};
+if(vErrors === null){
+vErrors = [err104];
+}
+else {
+vErrors.push(err104);
+}
+errors++;
+validate10.errors = vErrors;
+return false;
+}
+else {
+errors = _errs241;
+if(vErrors !== null){
+if(_errs241){
+vErrors.length = _errs241;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs240 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.given !== undefined){
-let data92 = data.given;
-const _errs241 = errors;
-const _errs242 = errors;
-if(errors === _errs242){
-if(data92 && typeof data92 == "object" && !Array.isArray(data92)){
+let data94 = data.given;
+const _errs245 = errors;
+const _errs246 = errors;
+if(errors === _errs246){
+if(data94 && typeof data94 == "object" && !Array.isArray(data94)){
 let missing9;
-if((data92.form === undefined) && (missing9 = "form")){
-validate10.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/required",keyword:"required",params:{missingProperty: missing9},message:"must have required property '"+missing9+"'",schema:schema38.required,parentSchema:schema38,data:data92}];
+if((data94.form === undefined) && (missing9 = "form")){
+validate10.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/required",keyword:"required",params:{missingProperty: missing9},message:"must have required property '"+missing9+"'",schema:schema38.required,parentSchema:schema38,data:data94}];
 return false;
 }
 else {
-const _errs244 = errors;
-for(const key9 in data92){
+const _errs248 = errors;
+for(const key9 in data94){
 if(!((((((key9 === "form") || (key9 === "profile")) || (key9 === "not_kept")) || (key9 === "keeps_background")) || (key9 === "replays")) || (key9 === "under"))){
-validate10.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema38,data:data92}];
+validate10.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema38,data:data94}];
 return false;
 break;
 }
 }
-if(_errs244 === errors){
-if(data92.form !== undefined){
-let data93 = data92.form;
-const _errs245 = errors;
-if(typeof data93 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema38.properties.form.type,parentSchema:schema38.properties.form,data:data93}];
-return false;
-}
-if(!(((data93 === "sh") || (data93 === "bash")) || (data93 === "argv"))){
-validate10.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/enum",keyword:"enum",params:{allowedValues: schema38.properties.form.enum},message:"must be equal to one of the allowed values",schema:schema38.properties.form.enum,parentSchema:schema38.properties.form,data:data93}];
-return false;
-}
-var valid39 = _errs245 === errors;
-}
-else {
-var valid39 = true;
-}
-if(valid39){
-if(data92.profile !== undefined){
-let data94 = data92.profile;
-const _errs247 = errors;
-if(typeof data94 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/given/profile",schemaPath:"#/definitions/given/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema38.properties.profile.type,parentSchema:schema38.properties.profile,data:data94}];
-return false;
-}
-var valid39 = _errs247 === errors;
-}
-else {
-var valid39 = true;
-}
-if(valid39){
-if(data92.not_kept !== undefined){
-let data95 = data92.not_kept;
+if(_errs248 === errors){
+if(data94.form !== undefined){
+let data95 = data94.form;
 const _errs249 = errors;
-if(errors === _errs249){
-if(Array.isArray(data95)){
+if(typeof data95 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema38.properties.form.type,parentSchema:schema38.properties.form,data:data95}];
+return false;
+}
+if(!(((data95 === "sh") || (data95 === "bash")) || (data95 === "argv"))){
+validate10.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/enum",keyword:"enum",params:{allowedValues: schema38.properties.form.enum},message:"must be equal to one of the allowed values",schema:schema38.properties.form.enum,parentSchema:schema38.properties.form,data:data95}];
+return false;
+}
+var valid40 = _errs249 === errors;
+}
+else {
 var valid40 = true;
-const len8 = data95.length;
-for(let i8=0; i8<len8; i8++){
-let data96 = data95[i8];
+}
+if(valid40){
+if(data94.profile !== undefined){
+let data96 = data94.profile;
 const _errs251 = errors;
 if(typeof data96 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/given/not_kept/" + i8,schemaPath:"#/definitions/given/properties/not_kept/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema38.properties.not_kept.items.type,parentSchema:schema38.properties.not_kept.items,data:data96}];
-return false;
-}
-if(!(((data96 === "env") || (data96 === "stdin")) || (data96 === "scope_token"))){
-validate10.errors = [{instancePath:instancePath+"/given/not_kept/" + i8,schemaPath:"#/definitions/given/properties/not_kept/items/enum",keyword:"enum",params:{allowedValues: schema38.properties.not_kept.items.enum},message:"must be equal to one of the allowed values",schema:schema38.properties.not_kept.items.enum,parentSchema:schema38.properties.not_kept.items,data:data96}];
+validate10.errors = [{instancePath:instancePath+"/given/profile",schemaPath:"#/definitions/given/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema38.properties.profile.type,parentSchema:schema38.properties.profile,data:data96}];
 return false;
 }
 var valid40 = _errs251 === errors;
-if(!valid40){
+}
+else {
+var valid40 = true;
+}
+if(valid40){
+if(data94.not_kept !== undefined){
+let data97 = data94.not_kept;
+const _errs253 = errors;
+if(errors === _errs253){
+if(Array.isArray(data97)){
+var valid41 = true;
+const len9 = data97.length;
+for(let i9=0; i9<len9; i9++){
+let data98 = data97[i9];
+const _errs255 = errors;
+if(typeof data98 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/given/not_kept/" + i9,schemaPath:"#/definitions/given/properties/not_kept/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema38.properties.not_kept.items.type,parentSchema:schema38.properties.not_kept.items,data:data98}];
+return false;
+}
+if(!(((data98 === "env") || (data98 === "stdin")) || (data98 === "scope_token"))){
+validate10.errors = [{instancePath:instancePath+"/given/not_kept/" + i9,schemaPath:"#/definitions/given/properties/not_kept/items/enum",keyword:"enum",params:{allowedValues: schema38.properties.not_kept.items.enum},message:"must be equal to one of the allowed values",schema:schema38.properties.not_kept.items.enum,parentSchema:schema38.properties.not_kept.items,data:data98}];
+return false;
+}
+var valid41 = _errs255 === errors;
+if(!valid41){
 break;
 }
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/given/not_kept",schemaPath:"#/definitions/given/properties/not_kept/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema38.properties.not_kept.type,parentSchema:schema38.properties.not_kept,data:data95}];
+validate10.errors = [{instancePath:instancePath+"/given/not_kept",schemaPath:"#/definitions/given/properties/not_kept/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema38.properties.not_kept.type,parentSchema:schema38.properties.not_kept,data:data97}];
 return false;
 }
 }
-var valid39 = _errs249 === errors;
+var valid40 = _errs253 === errors;
 }
 else {
-var valid39 = true;
+var valid40 = true;
 }
-if(valid39){
-if(data92.keeps_background !== undefined){
-let data97 = data92.keeps_background;
-const _errs253 = errors;
-if(typeof data97 !== "boolean"){
-validate10.errors = [{instancePath:instancePath+"/given/keeps_background",schemaPath:"#/definitions/given/properties/keeps_background/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema38.properties.keeps_background.type,parentSchema:schema38.properties.keeps_background,data:data97}];
-return false;
-}
-var valid39 = _errs253 === errors;
-}
-else {
-var valid39 = true;
-}
-if(valid39){
-if(data92.replays !== undefined){
-let data98 = data92.replays;
-const _errs255 = errors;
-if(errors === _errs255){
-if(typeof data98 === "string"){
-if(!pattern2.test(data98)){
-validate10.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema38.properties.replays,data:data98}];
-return false;
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema38.properties.replays.type,parentSchema:schema38.properties.replays,data:data98}];
-return false;
-}
-}
-var valid39 = _errs255 === errors;
-}
-else {
-var valid39 = true;
-}
-if(valid39){
-if(data92.under !== undefined){
-let data99 = data92.under;
+if(valid40){
+if(data94.keeps_background !== undefined){
+let data99 = data94.keeps_background;
 const _errs257 = errors;
-if(typeof data99 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/given/under",schemaPath:"#/definitions/given/properties/under/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema38.properties.under.type,parentSchema:schema38.properties.under,data:data99}];
+if(typeof data99 !== "boolean"){
+validate10.errors = [{instancePath:instancePath+"/given/keeps_background",schemaPath:"#/definitions/given/properties/keeps_background/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema38.properties.keeps_background.type,parentSchema:schema38.properties.keeps_background,data:data99}];
 return false;
 }
-var valid39 = _errs257 === errors;
+var valid40 = _errs257 === errors;
 }
 else {
-var valid39 = true;
+var valid40 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema38.type,parentSchema:schema38,data:data92}];
+if(valid40){
+if(data94.replays !== undefined){
+let data100 = data94.replays;
+const _errs259 = errors;
+if(errors === _errs259){
+if(typeof data100 === "string"){
+if(!pattern2.test(data100)){
+validate10.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema38.properties.replays,data:data100}];
 return false;
 }
 }
-var valid0 = _errs241 === errors;
+else {
+validate10.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema38.properties.replays.type,parentSchema:schema38.properties.replays,data:data100}];
+return false;
+}
+}
+var valid40 = _errs259 === errors;
+}
+else {
+var valid40 = true;
+}
+if(valid40){
+if(data94.under !== undefined){
+let data101 = data94.under;
+const _errs261 = errors;
+if(typeof data101 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/given/under",schemaPath:"#/definitions/given/properties/under/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema38.properties.under.type,parentSchema:schema38.properties.under,data:data101}];
+return false;
+}
+var valid40 = _errs261 === errors;
+}
+else {
+var valid40 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema38.type,parentSchema:schema38,data:data94}];
+return false;
+}
+}
+var valid0 = _errs245 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.timeout_ms !== undefined){
-let data100 = data.timeout_ms;
-const _errs259 = errors;
-if(!(((typeof data100 == "number") && (!(data100 % 1) && !isNaN(data100))) && (isFinite(data100)))){
-validate10.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.timeout_ms.type,parentSchema:schema11.properties.timeout_ms,data:data100}];
-return false;
-}
-if(errors === _errs259){
-if((typeof data100 == "number") && (isFinite(data100))){
-if(data100 < 1 || isNaN(data100)){
-validate10.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.properties.timeout_ms,data:data100}];
-return false;
-}
-}
-}
-var valid0 = _errs259 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.charged_ms !== undefined){
-let data101 = data.charged_ms;
-const _errs261 = errors;
-if(errors === _errs261){
-if((typeof data101 == "number") && (isFinite(data101))){
-if(data101 < 0 || isNaN(data101)){
-validate10.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.properties.charged_ms,data:data101}];
-return false;
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema11.properties.charged_ms.type,parentSchema:schema11.properties.charged_ms,data:data101}];
-return false;
-}
-}
-var valid0 = _errs261 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.budget !== undefined){
+let data102 = data.timeout_ms;
 const _errs263 = errors;
-if(!(validate20(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
-vErrors = vErrors === null ? validate20.errors : vErrors.concat(validate20.errors);
-errors = vErrors.length;
+if(!(((typeof data102 == "number") && (!(data102 % 1) && !isNaN(data102))) && (isFinite(data102)))){
+validate10.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.timeout_ms.type,parentSchema:schema11.properties.timeout_ms,data:data102}];
+return false;
+}
+if(errors === _errs263){
+if((typeof data102 == "number") && (isFinite(data102))){
+if(data102 < 1 || isNaN(data102)){
+validate10.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.properties.timeout_ms,data:data102}];
+return false;
+}
+}
 }
 var valid0 = _errs263 === errors;
 }
@@ -22555,31 +22654,19 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.spent !== undefined){
-const _errs264 = errors;
-if(!(validate22(data.spent, {instancePath:instancePath+"/spent",parentData:data,parentDataProperty:"spent",rootData}))){
-vErrors = vErrors === null ? validate22.errors : vErrors.concat(validate22.errors);
-errors = vErrors.length;
+if(data.charged_ms !== undefined){
+let data103 = data.charged_ms;
+const _errs265 = errors;
+if(errors === _errs265){
+if((typeof data103 == "number") && (isFinite(data103))){
+if(data103 < 0 || isNaN(data103)){
+validate10.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.properties.charged_ms,data:data103}];
+return false;
 }
-var valid0 = _errs264 === errors;
 }
 else {
-var valid0 = true;
-}
-if(valid0){
-if(data.left_out !== undefined){
-let data104 = data.left_out;
-const _errs265 = errors;
-if(!(((typeof data104 == "number") && (!(data104 % 1) && !isNaN(data104))) && (isFinite(data104)))){
-validate10.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.left_out.type,parentSchema:schema11.properties.left_out,data:data104}];
+validate10.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema11.properties.charged_ms.type,parentSchema:schema11.properties.charged_ms,data:data103}];
 return false;
-}
-if(errors === _errs265){
-if((typeof data104 == "number") && (isFinite(data104))){
-if(data104 < 1 || isNaN(data104)){
-validate10.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.properties.left_out,data:data104}];
-return false;
-}
 }
 }
 var valid0 = _errs265 === errors;
@@ -22588,12 +22675,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.budget_reset !== undefined){
-let data105 = data.budget_reset;
+if(data.budget !== undefined){
 const _errs267 = errors;
-if(typeof data105 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/budget_reset",schemaPath:"#/properties/budget_reset/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.budget_reset.type,parentSchema:schema11.properties.budget_reset,data:data105}];
-return false;
+if(!(validate20(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
+vErrors = vErrors === null ? validate20.errors : vErrors.concat(validate20.errors);
+errors = vErrors.length;
 }
 var valid0 = _errs267 === errors;
 }
@@ -22601,123 +22687,31 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.published !== undefined){
-let data106 = data.published;
+if(data.spent !== undefined){
+const _errs268 = errors;
+if(!(validate22(data.spent, {instancePath:instancePath+"/spent",parentData:data,parentDataProperty:"spent",rootData}))){
+vErrors = vErrors === null ? validate22.errors : vErrors.concat(validate22.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs268 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.left_out !== undefined){
+let data106 = data.left_out;
 const _errs269 = errors;
-const _errs270 = errors;
-if(errors === _errs270){
-if(data106 && typeof data106 == "object" && !Array.isArray(data106)){
-let missing10;
-if(((((data106.event === undefined) && (missing10 = "event")) || ((data106.port === undefined) && (missing10 = "port"))) || ((data106.host_port === undefined) && (missing10 = "host_port"))) || ((data106.by === undefined) && (missing10 = "by"))){
-validate10.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/required",keyword:"required",params:{missingProperty: missing10},message:"must have required property '"+missing10+"'",schema:schema43.required,parentSchema:schema43,data:data106}];
+if(!(((typeof data106 == "number") && (!(data106 % 1) && !isNaN(data106))) && (isFinite(data106)))){
+validate10.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.left_out.type,parentSchema:schema11.properties.left_out,data:data106}];
 return false;
 }
-else {
-const _errs272 = errors;
-for(const key10 in data106){
-if(!((((key10 === "event") || (key10 === "port")) || (key10 === "host_port")) || (key10 === "by"))){
-validate10.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema43,data:data106}];
-return false;
-break;
-}
-}
-if(_errs272 === errors){
-if(data106.event !== undefined){
-let data107 = data106.event;
-const _errs273 = errors;
-if(typeof data107 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema43.properties.event.type,parentSchema:schema43.properties.event,data:data107}];
+if(errors === _errs269){
+if((typeof data106 == "number") && (isFinite(data106))){
+if(data106 < 1 || isNaN(data106)){
+validate10.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.properties.left_out,data:data106}];
 return false;
 }
-if(!(((data107 === "opened") || (data107 === "closed")) || (data107 === "failed"))){
-validate10.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/enum",keyword:"enum",params:{allowedValues: schema43.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema43.properties.event.enum,parentSchema:schema43.properties.event,data:data107}];
-return false;
-}
-var valid42 = _errs273 === errors;
-}
-else {
-var valid42 = true;
-}
-if(valid42){
-if(data106.port !== undefined){
-let data108 = data106.port;
-const _errs275 = errors;
-if(!(((typeof data108 == "number") && (!(data108 % 1) && !isNaN(data108))) && (isFinite(data108)))){
-validate10.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema43.properties.port.type,parentSchema:schema43.properties.port,data:data108}];
-return false;
-}
-if(errors === _errs275){
-if((typeof data108 == "number") && (isFinite(data108))){
-if(data108 > 65535 || isNaN(data108)){
-validate10.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema43.properties.port,data:data108}];
-return false;
-}
-else {
-if(data108 < 1 || isNaN(data108)){
-validate10.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema43.properties.port,data:data108}];
-return false;
-}
-}
-}
-}
-var valid42 = _errs275 === errors;
-}
-else {
-var valid42 = true;
-}
-if(valid42){
-if(data106.host_port !== undefined){
-let data109 = data106.host_port;
-const _errs277 = errors;
-if(!(((typeof data109 == "number") && (!(data109 % 1) && !isNaN(data109))) && (isFinite(data109)))){
-validate10.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema43.properties.host_port.type,parentSchema:schema43.properties.host_port,data:data109}];
-return false;
-}
-if(errors === _errs277){
-if((typeof data109 == "number") && (isFinite(data109))){
-if(data109 > 65535 || isNaN(data109)){
-validate10.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema43.properties.host_port,data:data109}];
-return false;
-}
-else {
-if(data109 < 1 || isNaN(data109)){
-validate10.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema43.properties.host_port,data:data109}];
-return false;
-}
-}
-}
-}
-var valid42 = _errs277 === errors;
-}
-else {
-var valid42 = true;
-}
-if(valid42){
-if(data106.by !== undefined){
-let data110 = data106.by;
-const _errs279 = errors;
-if(typeof data110 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema43.properties.by.type,parentSchema:schema43.properties.by,data:data110}];
-return false;
-}
-if(!((data110 === "policy") || (data110 === "operator"))){
-validate10.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/enum",keyword:"enum",params:{allowedValues: schema43.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema43.properties.by.enum,parentSchema:schema43.properties.by,data:data110}];
-return false;
-}
-var valid42 = _errs279 === errors;
-}
-else {
-var valid42 = true;
-}
-}
-}
-}
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema43.type,parentSchema:schema43,data:data106}];
-return false;
 }
 }
 var valid0 = _errs269 === errors;
@@ -22726,72 +22720,210 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.overlay !== undefined){
-let data111 = data.overlay;
-const _errs281 = errors;
-const _errs282 = errors;
-if(errors === _errs282){
-if(data111 && typeof data111 == "object" && !Array.isArray(data111)){
-let missing11;
-if((((data111.project === undefined) && (missing11 = "project")) || ((data111.identity === undefined) && (missing11 = "identity"))) || ((data111.mounted_at === undefined) && (missing11 = "mounted_at"))){
-validate10.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/required",keyword:"required",params:{missingProperty: missing11},message:"must have required property '"+missing11+"'",schema:schema44.required,parentSchema:schema44,data:data111}];
+if(data.budget_reset !== undefined){
+let data107 = data.budget_reset;
+const _errs271 = errors;
+if(typeof data107 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/budget_reset",schemaPath:"#/properties/budget_reset/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.budget_reset.type,parentSchema:schema11.properties.budget_reset,data:data107}];
+return false;
+}
+var valid0 = _errs271 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.published !== undefined){
+let data108 = data.published;
+const _errs273 = errors;
+const _errs274 = errors;
+if(errors === _errs274){
+if(data108 && typeof data108 == "object" && !Array.isArray(data108)){
+let missing10;
+if(((((data108.event === undefined) && (missing10 = "event")) || ((data108.port === undefined) && (missing10 = "port"))) || ((data108.host_port === undefined) && (missing10 = "host_port"))) || ((data108.by === undefined) && (missing10 = "by"))){
+validate10.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/required",keyword:"required",params:{missingProperty: missing10},message:"must have required property '"+missing10+"'",schema:schema43.required,parentSchema:schema43,data:data108}];
 return false;
 }
 else {
-const _errs284 = errors;
-for(const key11 in data111){
-if(!(((key11 === "project") || (key11 === "identity")) || (key11 === "mounted_at"))){
-validate10.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema44,data:data111}];
+const _errs276 = errors;
+for(const key10 in data108){
+if(!((((key10 === "event") || (key10 === "port")) || (key10 === "host_port")) || (key10 === "by"))){
+validate10.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema43,data:data108}];
 return false;
 break;
 }
 }
-if(_errs284 === errors){
-if(data111.project !== undefined){
-let data112 = data111.project;
-const _errs285 = errors;
+if(_errs276 === errors){
+if(data108.event !== undefined){
+let data109 = data108.event;
+const _errs277 = errors;
+if(typeof data109 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema43.properties.event.type,parentSchema:schema43.properties.event,data:data109}];
+return false;
+}
+if(!(((data109 === "opened") || (data109 === "closed")) || (data109 === "failed"))){
+validate10.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/enum",keyword:"enum",params:{allowedValues: schema43.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema43.properties.event.enum,parentSchema:schema43.properties.event,data:data109}];
+return false;
+}
+var valid43 = _errs277 === errors;
+}
+else {
+var valid43 = true;
+}
+if(valid43){
+if(data108.port !== undefined){
+let data110 = data108.port;
+const _errs279 = errors;
+if(!(((typeof data110 == "number") && (!(data110 % 1) && !isNaN(data110))) && (isFinite(data110)))){
+validate10.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema43.properties.port.type,parentSchema:schema43.properties.port,data:data110}];
+return false;
+}
+if(errors === _errs279){
+if((typeof data110 == "number") && (isFinite(data110))){
+if(data110 > 65535 || isNaN(data110)){
+validate10.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema43.properties.port,data:data110}];
+return false;
+}
+else {
+if(data110 < 1 || isNaN(data110)){
+validate10.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema43.properties.port,data:data110}];
+return false;
+}
+}
+}
+}
+var valid43 = _errs279 === errors;
+}
+else {
+var valid43 = true;
+}
+if(valid43){
+if(data108.host_port !== undefined){
+let data111 = data108.host_port;
+const _errs281 = errors;
+if(!(((typeof data111 == "number") && (!(data111 % 1) && !isNaN(data111))) && (isFinite(data111)))){
+validate10.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema43.properties.host_port.type,parentSchema:schema43.properties.host_port,data:data111}];
+return false;
+}
+if(errors === _errs281){
+if((typeof data111 == "number") && (isFinite(data111))){
+if(data111 > 65535 || isNaN(data111)){
+validate10.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema43.properties.host_port,data:data111}];
+return false;
+}
+else {
+if(data111 < 1 || isNaN(data111)){
+validate10.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema43.properties.host_port,data:data111}];
+return false;
+}
+}
+}
+}
+var valid43 = _errs281 === errors;
+}
+else {
+var valid43 = true;
+}
+if(valid43){
+if(data108.by !== undefined){
+let data112 = data108.by;
+const _errs283 = errors;
 if(typeof data112 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/overlay/project",schemaPath:"#/definitions/overlay/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.project.type,parentSchema:schema44.properties.project,data:data112}];
+validate10.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema43.properties.by.type,parentSchema:schema43.properties.by,data:data112}];
 return false;
 }
-var valid44 = _errs285 === errors;
-}
-else {
-var valid44 = true;
-}
-if(valid44){
-if(data111.identity !== undefined){
-let data113 = data111.identity;
-const _errs287 = errors;
-if(typeof data113 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/overlay/identity",schemaPath:"#/definitions/overlay/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.identity.type,parentSchema:schema44.properties.identity,data:data113}];
+if(!((data112 === "policy") || (data112 === "operator"))){
+validate10.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/enum",keyword:"enum",params:{allowedValues: schema43.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema43.properties.by.enum,parentSchema:schema43.properties.by,data:data112}];
 return false;
 }
-var valid44 = _errs287 === errors;
+var valid43 = _errs283 === errors;
 }
 else {
-var valid44 = true;
+var valid43 = true;
 }
-if(valid44){
-if(data111.mounted_at !== undefined){
-let data114 = data111.mounted_at;
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema43.type,parentSchema:schema43,data:data108}];
+return false;
+}
+}
+var valid0 = _errs273 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.overlay !== undefined){
+let data113 = data.overlay;
+const _errs285 = errors;
+const _errs286 = errors;
+if(errors === _errs286){
+if(data113 && typeof data113 == "object" && !Array.isArray(data113)){
+let missing11;
+if((((data113.project === undefined) && (missing11 = "project")) || ((data113.identity === undefined) && (missing11 = "identity"))) || ((data113.mounted_at === undefined) && (missing11 = "mounted_at"))){
+validate10.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/required",keyword:"required",params:{missingProperty: missing11},message:"must have required property '"+missing11+"'",schema:schema44.required,parentSchema:schema44,data:data113}];
+return false;
+}
+else {
+const _errs288 = errors;
+for(const key11 in data113){
+if(!(((key11 === "project") || (key11 === "identity")) || (key11 === "mounted_at"))){
+validate10.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema44,data:data113}];
+return false;
+break;
+}
+}
+if(_errs288 === errors){
+if(data113.project !== undefined){
+let data114 = data113.project;
 const _errs289 = errors;
-if(errors === _errs289){
-if(typeof data114 === "string"){
-if(!pattern11.test(data114)){
-validate10.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/pattern",keyword:"pattern",params:{pattern: "^[0-9]+$"},message:"must match pattern \""+"^[0-9]+$"+"\"",schema:"^[0-9]+$",parentSchema:schema44.properties.mounted_at,data:data114}];
+if(typeof data114 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/overlay/project",schemaPath:"#/definitions/overlay/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.project.type,parentSchema:schema44.properties.project,data:data114}];
+return false;
+}
+var valid45 = _errs289 === errors;
+}
+else {
+var valid45 = true;
+}
+if(valid45){
+if(data113.identity !== undefined){
+let data115 = data113.identity;
+const _errs291 = errors;
+if(typeof data115 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/overlay/identity",schemaPath:"#/definitions/overlay/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.identity.type,parentSchema:schema44.properties.identity,data:data115}];
+return false;
+}
+var valid45 = _errs291 === errors;
+}
+else {
+var valid45 = true;
+}
+if(valid45){
+if(data113.mounted_at !== undefined){
+let data116 = data113.mounted_at;
+const _errs293 = errors;
+if(errors === _errs293){
+if(typeof data116 === "string"){
+if(!pattern11.test(data116)){
+validate10.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/pattern",keyword:"pattern",params:{pattern: "^[0-9]+$"},message:"must match pattern \""+"^[0-9]+$"+"\"",schema:"^[0-9]+$",parentSchema:schema44.properties.mounted_at,data:data116}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.mounted_at.type,parentSchema:schema44.properties.mounted_at,data:data114}];
+validate10.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.mounted_at.type,parentSchema:schema44.properties.mounted_at,data:data116}];
 return false;
 }
 }
-var valid44 = _errs289 === errors;
+var valid45 = _errs293 === errors;
 }
 else {
-var valid44 = true;
+var valid45 = true;
 }
 }
 }
@@ -22799,142 +22931,142 @@ var valid44 = true;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema44.type,parentSchema:schema44,data:data111}];
+validate10.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema44.type,parentSchema:schema44,data:data113}];
 return false;
 }
 }
-var valid0 = _errs281 === errors;
+var valid0 = _errs285 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.held_changes !== undefined){
-let data115 = data.held_changes;
-const _errs291 = errors;
-const _errs292 = errors;
-if(errors === _errs292){
-if(data115 && typeof data115 == "object" && !Array.isArray(data115)){
+let data117 = data.held_changes;
+const _errs295 = errors;
+const _errs296 = errors;
+if(errors === _errs296){
+if(data117 && typeof data117 == "object" && !Array.isArray(data117)){
 let missing12;
-if((((((data115.action === undefined) && (missing12 = "action")) || ((data115.by === undefined) && (missing12 = "by"))) || ((data115.paths === undefined) && (missing12 = "paths"))) || ((data115.done === undefined) && (missing12 = "done"))) || ((data115.left === undefined) && (missing12 = "left"))){
-validate10.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/required",keyword:"required",params:{missingProperty: missing12},message:"must have required property '"+missing12+"'",schema:schema45.required,parentSchema:schema45,data:data115}];
+if((((((data117.action === undefined) && (missing12 = "action")) || ((data117.by === undefined) && (missing12 = "by"))) || ((data117.paths === undefined) && (missing12 = "paths"))) || ((data117.done === undefined) && (missing12 = "done"))) || ((data117.left === undefined) && (missing12 = "left"))){
+validate10.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/required",keyword:"required",params:{missingProperty: missing12},message:"must have required property '"+missing12+"'",schema:schema45.required,parentSchema:schema45,data:data117}];
 return false;
 }
 else {
-const _errs294 = errors;
-for(const key12 in data115){
+const _errs298 = errors;
+for(const key12 in data117){
 if(!(((((key12 === "action") || (key12 === "by")) || (key12 === "paths")) || (key12 === "done")) || (key12 === "left"))){
-validate10.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema45,data:data115}];
+validate10.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema45,data:data117}];
 return false;
 break;
 }
 }
-if(_errs294 === errors){
-if(data115.action !== undefined){
-let data116 = data115.action;
-const _errs295 = errors;
-if(typeof data116 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.action.type,parentSchema:schema45.properties.action,data:data116}];
-return false;
-}
-if(!(((data116 === "apply") || (data116 === "discard")) || (data116 === "undo"))){
-validate10.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/enum",keyword:"enum",params:{allowedValues: schema45.properties.action.enum},message:"must be equal to one of the allowed values",schema:schema45.properties.action.enum,parentSchema:schema45.properties.action,data:data116}];
-return false;
-}
-var valid46 = _errs295 === errors;
-}
-else {
-var valid46 = true;
-}
-if(valid46){
-if(data115.by !== undefined){
-let data117 = data115.by;
-const _errs297 = errors;
-if(typeof data117 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.by.type,parentSchema:schema45.properties.by,data:data117}];
-return false;
-}
-if(!(((data117 === "operator") || (data117 === "agent")) || (data117 === "policy"))){
-validate10.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/enum",keyword:"enum",params:{allowedValues: schema45.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema45.properties.by.enum,parentSchema:schema45.properties.by,data:data117}];
-return false;
-}
-var valid46 = _errs297 === errors;
-}
-else {
-var valid46 = true;
-}
-if(valid46){
-if(data115.paths !== undefined){
-let data118 = data115.paths;
+if(_errs298 === errors){
+if(data117.action !== undefined){
+let data118 = data117.action;
 const _errs299 = errors;
-if((!(Array.isArray(data118))) && (data118 !== null)){
-validate10.errors = [{instancePath:instancePath+"/held_changes/paths",schemaPath:"#/definitions/held_changes/properties/paths/type",keyword:"type",params:{type: schema45.properties.paths.type},message:"must be array,null",schema:schema45.properties.paths.type,parentSchema:schema45.properties.paths,data:data118}];
+if(typeof data118 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.action.type,parentSchema:schema45.properties.action,data:data118}];
 return false;
 }
-if(errors === _errs299){
-if(Array.isArray(data118)){
+if(!(((data118 === "apply") || (data118 === "discard")) || (data118 === "undo"))){
+validate10.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/enum",keyword:"enum",params:{allowedValues: schema45.properties.action.enum},message:"must be equal to one of the allowed values",schema:schema45.properties.action.enum,parentSchema:schema45.properties.action,data:data118}];
+return false;
+}
+var valid47 = _errs299 === errors;
+}
+else {
 var valid47 = true;
-const len9 = data118.length;
-for(let i9=0; i9<len9; i9++){
-let data119 = data118[i9];
+}
+if(valid47){
+if(data117.by !== undefined){
+let data119 = data117.by;
 const _errs301 = errors;
 if(typeof data119 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/held_changes/paths/" + i9,schemaPath:"#/definitions/held_changes/properties/paths/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.paths.items.type,parentSchema:schema45.properties.paths.items,data:data119}];
+validate10.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.by.type,parentSchema:schema45.properties.by,data:data119}];
+return false;
+}
+if(!(((data119 === "operator") || (data119 === "agent")) || (data119 === "policy"))){
+validate10.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/enum",keyword:"enum",params:{allowedValues: schema45.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema45.properties.by.enum,parentSchema:schema45.properties.by,data:data119}];
 return false;
 }
 var valid47 = _errs301 === errors;
-if(!valid47){
+}
+else {
+var valid47 = true;
+}
+if(valid47){
+if(data117.paths !== undefined){
+let data120 = data117.paths;
+const _errs303 = errors;
+if((!(Array.isArray(data120))) && (data120 !== null)){
+validate10.errors = [{instancePath:instancePath+"/held_changes/paths",schemaPath:"#/definitions/held_changes/properties/paths/type",keyword:"type",params:{type: schema45.properties.paths.type},message:"must be array,null",schema:schema45.properties.paths.type,parentSchema:schema45.properties.paths,data:data120}];
+return false;
+}
+if(errors === _errs303){
+if(Array.isArray(data120)){
+var valid48 = true;
+const len10 = data120.length;
+for(let i10=0; i10<len10; i10++){
+let data121 = data120[i10];
+const _errs305 = errors;
+if(typeof data121 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/held_changes/paths/" + i10,schemaPath:"#/definitions/held_changes/properties/paths/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.paths.items.type,parentSchema:schema45.properties.paths.items,data:data121}];
+return false;
+}
+var valid48 = _errs305 === errors;
+if(!valid48){
 break;
 }
 }
 }
 }
-var valid46 = _errs299 === errors;
+var valid47 = _errs303 === errors;
 }
 else {
-var valid46 = true;
+var valid47 = true;
 }
-if(valid46){
-if(data115.done !== undefined){
-let data120 = data115.done;
-const _errs303 = errors;
-if((!(((typeof data120 == "number") && (!(data120 % 1) && !isNaN(data120))) && (isFinite(data120)))) && (data120 !== null)){
-validate10.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/type",keyword:"type",params:{type: schema45.properties.done.type},message:"must be integer,null",schema:schema45.properties.done.type,parentSchema:schema45.properties.done,data:data120}];
+if(valid47){
+if(data117.done !== undefined){
+let data122 = data117.done;
+const _errs307 = errors;
+if((!(((typeof data122 == "number") && (!(data122 % 1) && !isNaN(data122))) && (isFinite(data122)))) && (data122 !== null)){
+validate10.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/type",keyword:"type",params:{type: schema45.properties.done.type},message:"must be integer,null",schema:schema45.properties.done.type,parentSchema:schema45.properties.done,data:data122}];
 return false;
 }
-if(errors === _errs303){
-if((typeof data120 == "number") && (isFinite(data120))){
-if(data120 < 0 || isNaN(data120)){
-validate10.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema45.properties.done,data:data120}];
+if(errors === _errs307){
+if((typeof data122 == "number") && (isFinite(data122))){
+if(data122 < 0 || isNaN(data122)){
+validate10.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema45.properties.done,data:data122}];
 return false;
 }
 }
 }
-var valid46 = _errs303 === errors;
+var valid47 = _errs307 === errors;
 }
 else {
-var valid46 = true;
+var valid47 = true;
 }
-if(valid46){
-if(data115.left !== undefined){
-let data121 = data115.left;
-const _errs305 = errors;
-if((!(((typeof data121 == "number") && (!(data121 % 1) && !isNaN(data121))) && (isFinite(data121)))) && (data121 !== null)){
-validate10.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/type",keyword:"type",params:{type: schema45.properties.left.type},message:"must be integer,null",schema:schema45.properties.left.type,parentSchema:schema45.properties.left,data:data121}];
+if(valid47){
+if(data117.left !== undefined){
+let data123 = data117.left;
+const _errs309 = errors;
+if((!(((typeof data123 == "number") && (!(data123 % 1) && !isNaN(data123))) && (isFinite(data123)))) && (data123 !== null)){
+validate10.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/type",keyword:"type",params:{type: schema45.properties.left.type},message:"must be integer,null",schema:schema45.properties.left.type,parentSchema:schema45.properties.left,data:data123}];
 return false;
 }
-if(errors === _errs305){
-if((typeof data121 == "number") && (isFinite(data121))){
-if(data121 < 0 || isNaN(data121)){
-validate10.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema45.properties.left,data:data121}];
+if(errors === _errs309){
+if((typeof data123 == "number") && (isFinite(data123))){
+if(data123 < 0 || isNaN(data123)){
+validate10.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema45.properties.left,data:data123}];
 return false;
 }
 }
 }
-var valid46 = _errs305 === errors;
+var valid47 = _errs309 === errors;
 }
 else {
-var valid46 = true;
+var valid47 = true;
 }
 }
 }
@@ -22944,155 +23076,155 @@ var valid46 = true;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema45.type,parentSchema:schema45,data:data115}];
+validate10.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema45.type,parentSchema:schema45,data:data117}];
 return false;
 }
 }
-var valid0 = _errs291 === errors;
+var valid0 = _errs295 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.dropped !== undefined){
-const _errs307 = errors;
+const _errs311 = errors;
 if(!(validate24(data.dropped, {instancePath:instancePath+"/dropped",parentData:data,parentDataProperty:"dropped",rootData}))){
 vErrors = vErrors === null ? validate24.errors : vErrors.concat(validate24.errors);
 errors = vErrors.length;
 }
-var valid0 = _errs307 === errors;
+var valid0 = _errs311 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.idempotency !== undefined){
-let data123 = data.idempotency;
-const _errs308 = errors;
-const _errs309 = errors;
-if(errors === _errs309){
-if(data123 && typeof data123 == "object" && !Array.isArray(data123)){
+let data125 = data.idempotency;
+const _errs312 = errors;
+const _errs313 = errors;
+if(errors === _errs313){
+if(data125 && typeof data125 == "object" && !Array.isArray(data125)){
 let missing13;
-if(((data123.key === undefined) && (missing13 = "key")) || ((data123.body === undefined) && (missing13 = "body"))){
-validate10.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/required",keyword:"required",params:{missingProperty: missing13},message:"must have required property '"+missing13+"'",schema:schema48.required,parentSchema:schema48,data:data123}];
+if(((data125.key === undefined) && (missing13 = "key")) || ((data125.body === undefined) && (missing13 = "body"))){
+validate10.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/required",keyword:"required",params:{missingProperty: missing13},message:"must have required property '"+missing13+"'",schema:schema48.required,parentSchema:schema48,data:data125}];
 return false;
 }
 else {
-const _errs311 = errors;
-for(const key13 in data123){
+const _errs315 = errors;
+for(const key13 in data125){
 if(!((key13 === "key") || (key13 === "body"))){
-validate10.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties",schema:false,parentSchema:schema48,data:data123}];
+validate10.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties",schema:false,parentSchema:schema48,data:data125}];
 return false;
 break;
 }
 }
-if(_errs311 === errors){
-if(data123.key !== undefined){
-let data124 = data123.key;
-const _errs312 = errors;
-if(errors === _errs312){
-if(typeof data124 === "string"){
-if(!pattern7.test(data124)){
-validate10.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema48.properties.key,data:data124}];
+if(_errs315 === errors){
+if(data125.key !== undefined){
+let data126 = data125.key;
+const _errs316 = errors;
+if(errors === _errs316){
+if(typeof data126 === "string"){
+if(!pattern7.test(data126)){
+validate10.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema48.properties.key,data:data126}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema48.properties.key.type,parentSchema:schema48.properties.key,data:data124}];
+validate10.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema48.properties.key.type,parentSchema:schema48.properties.key,data:data126}];
 return false;
 }
 }
-var valid49 = _errs312 === errors;
+var valid50 = _errs316 === errors;
 }
 else {
-var valid49 = true;
+var valid50 = true;
 }
-if(valid49){
-if(data123.body !== undefined){
-let data125 = data123.body;
-const _errs314 = errors;
-if(errors === _errs314){
-if(typeof data125 === "string"){
-if(!pattern7.test(data125)){
-validate10.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema48.properties.body,data:data125}];
+if(valid50){
+if(data125.body !== undefined){
+let data127 = data125.body;
+const _errs318 = errors;
+if(errors === _errs318){
+if(typeof data127 === "string"){
+if(!pattern7.test(data127)){
+validate10.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema48.properties.body,data:data127}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema48.properties.body.type,parentSchema:schema48.properties.body,data:data125}];
+validate10.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema48.properties.body.type,parentSchema:schema48.properties.body,data:data127}];
 return false;
 }
 }
-var valid49 = _errs314 === errors;
+var valid50 = _errs318 === errors;
 }
 else {
-var valid49 = true;
+var valid50 = true;
 }
 }
 }
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema48.type,parentSchema:schema48,data:data123}];
+validate10.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema48.type,parentSchema:schema48,data:data125}];
 return false;
 }
 }
-var valid0 = _errs308 === errors;
+var valid0 = _errs312 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.seq !== undefined){
-let data126 = data.seq;
-const _errs316 = errors;
-if(!(((typeof data126 == "number") && (!(data126 % 1) && !isNaN(data126))) && (isFinite(data126)))){
-validate10.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.seq.type,parentSchema:schema11.properties.seq,data:data126}];
+let data128 = data.seq;
+const _errs320 = errors;
+if(!(((typeof data128 == "number") && (!(data128 % 1) && !isNaN(data128))) && (isFinite(data128)))){
+validate10.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.seq.type,parentSchema:schema11.properties.seq,data:data128}];
 return false;
 }
-if(errors === _errs316){
-if((typeof data126 == "number") && (isFinite(data126))){
-if(data126 < 0 || isNaN(data126)){
-validate10.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.properties.seq,data:data126}];
+if(errors === _errs320){
+if((typeof data128 == "number") && (isFinite(data128))){
+if(data128 < 0 || isNaN(data128)){
+validate10.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.properties.seq,data:data128}];
 return false;
 }
 }
 }
-var valid0 = _errs316 === errors;
+var valid0 = _errs320 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.prev !== undefined){
-let data127 = data.prev;
-const _errs318 = errors;
-if((typeof data127 !== "string") && (data127 !== null)){
-validate10.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema11.properties.prev.type},message:"must be string,null",schema:schema11.properties.prev.type,parentSchema:schema11.properties.prev,data:data127}];
+let data129 = data.prev;
+const _errs322 = errors;
+if((typeof data129 !== "string") && (data129 !== null)){
+validate10.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema11.properties.prev.type},message:"must be string,null",schema:schema11.properties.prev.type,parentSchema:schema11.properties.prev,data:data129}];
 return false;
 }
-var valid0 = _errs318 === errors;
+var valid0 = _errs322 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.hash !== undefined){
-let data128 = data.hash;
-const _errs320 = errors;
-if(errors === _errs320){
-if(typeof data128 === "string"){
-if(func4(data128) < 1){
-validate10.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.properties.hash,data:data128}];
+let data130 = data.hash;
+const _errs324 = errors;
+if(errors === _errs324){
+if(typeof data130 === "string"){
+if(func4(data130) < 1){
+validate10.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.properties.hash,data:data130}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.hash.type,parentSchema:schema11.properties.hash,data:data128}];
+validate10.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.hash.type,parentSchema:schema11.properties.hash,data:data130}];
 return false;
 }
 }
-var valid0 = _errs320 === errors;
+var valid0 = _errs324 === errors;
 }
 else {
 var valid0 = true;
@@ -23175,7 +23307,7 @@ const schema17 = {"title":"SpanConnection","type":"object","additionalProperties
 const schema18 = {"title":"SpanProgram","type":"object","additionalProperties":false,"required":["path","pid","started_at","cut","replaced"],"properties":{"path":{"type":"string"},"pid":{"type":"integer"},"started_at":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000000Z"},"cut":{"type":"boolean"},"replaced":{"type":"boolean"}}};
 const schema19 = {"title":"ProgramCounts","type":"object","additionalProperties":false,"required":["recorded","left_out"],"properties":{"recorded":{"type":"integer","minimum":0},"left_out":{"type":"integer","minimum":0}}};
 const schema26 = {"title":"ApprovalId","type":"string","pattern":"^apr_","maxLength":128};
-const schema29 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
+const schema29 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"outside":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
 const schema30 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
 const schema31 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
 const schema36 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
@@ -26764,11 +26896,18 @@ else {
 var valid20 = true;
 }
 if(valid20){
-if(data46.held !== undefined){
-let data59 = data46.held;
+if(data46.outside !== undefined){
+let data59 = data46.outside;
 const _errs153 = errors;
-if(typeof data59 !== "boolean"){
-const err46 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema29.properties.held.type,parentSchema:schema29.properties.held,data:data59};
+if(errors === _errs153){
+if(Array.isArray(data59)){
+var valid27 = true;
+const len7 = data59.length;
+for(let i7=0; i7<len7; i7++){
+let data60 = data59[i7];
+const _errs155 = errors;
+if(typeof data60 !== "string"){
+const err46 = {instancePath:instancePath+"/fs_diff/outside/" + i7,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/outside/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema29.properties.outside.items.type,parentSchema:schema29.properties.outside.items,data:data60};
 if(vErrors === null){
 vErrors = [err46];
 }
@@ -26777,17 +26916,14 @@ vErrors.push(err46);
 }
 errors++;
 }
-var valid20 = _errs153 === errors;
+var valid27 = _errs155 === errors;
+if(!valid27){
+break;
+}
+}
 }
 else {
-var valid20 = true;
-}
-if(valid20){
-if(data46.truncated !== undefined){
-let data60 = data46.truncated;
-const _errs155 = errors;
-if(typeof data60 !== "boolean"){
-const err47 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema29.properties.truncated.type,parentSchema:schema29.properties.truncated,data:data60};
+const err47 = {instancePath:instancePath+"/fs_diff/outside",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/outside/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema29.properties.outside.type,parentSchema:schema29.properties.outside,data:data59};
 if(vErrors === null){
 vErrors = [err47];
 }
@@ -26796,17 +26932,18 @@ vErrors.push(err47);
 }
 errors++;
 }
-var valid20 = _errs155 === errors;
+}
+var valid20 = _errs153 === errors;
 }
 else {
 var valid20 = true;
 }
 if(valid20){
-if(data46.summary !== undefined){
-let data61 = data46.summary;
+if(data46.held !== undefined){
+let data61 = data46.held;
 const _errs157 = errors;
-if((typeof data61 !== "string") && (data61 !== null)){
-const err48 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema29.properties.summary.type},message:"must be string,null",schema:schema29.properties.summary.type,parentSchema:schema29.properties.summary,data:data61};
+if(typeof data61 !== "boolean"){
+const err48 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema29.properties.held.type,parentSchema:schema29.properties.held,data:data61};
 if(vErrors === null){
 vErrors = [err48];
 }
@@ -26821,11 +26958,11 @@ else {
 var valid20 = true;
 }
 if(valid20){
-if(data46.tree_hash !== undefined){
-let data62 = data46.tree_hash;
+if(data46.truncated !== undefined){
+let data62 = data46.truncated;
 const _errs159 = errors;
-if((typeof data62 !== "string") && (data62 !== null)){
-const err49 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema29.properties.tree_hash.type},message:"must be string,null",schema:schema29.properties.tree_hash.type,parentSchema:schema29.properties.tree_hash,data:data62};
+if(typeof data62 !== "boolean"){
+const err49 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema29.properties.truncated.type,parentSchema:schema29.properties.truncated,data:data62};
 if(vErrors === null){
 vErrors = [err49];
 }
@@ -26835,6 +26972,44 @@ vErrors.push(err49);
 errors++;
 }
 var valid20 = _errs159 === errors;
+}
+else {
+var valid20 = true;
+}
+if(valid20){
+if(data46.summary !== undefined){
+let data63 = data46.summary;
+const _errs161 = errors;
+if((typeof data63 !== "string") && (data63 !== null)){
+const err50 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema29.properties.summary.type},message:"must be string,null",schema:schema29.properties.summary.type,parentSchema:schema29.properties.summary,data:data63};
+if(vErrors === null){
+vErrors = [err50];
+}
+else {
+vErrors.push(err50);
+}
+errors++;
+}
+var valid20 = _errs161 === errors;
+}
+else {
+var valid20 = true;
+}
+if(valid20){
+if(data46.tree_hash !== undefined){
+let data64 = data46.tree_hash;
+const _errs163 = errors;
+if((typeof data64 !== "string") && (data64 !== null)){
+const err51 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema29.properties.tree_hash.type},message:"must be string,null",schema:schema29.properties.tree_hash.type,parentSchema:schema29.properties.tree_hash,data:data64};
+if(vErrors === null){
+vErrors = [err51];
+}
+else {
+vErrors.push(err51);
+}
+errors++;
+}
+var valid20 = _errs163 === errors;
 }
 else {
 var valid20 = true;
@@ -26851,13 +27026,14 @@ var valid20 = true;
 }
 }
 }
-else {
-const err50 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema29.type,parentSchema:schema29,data:data46};
-if(vErrors === null){
-vErrors = [err50];
 }
 else {
-vErrors.push(err50);
+const err52 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema29.type,parentSchema:schema29,data:data46};
+if(vErrors === null){
+vErrors = [err52];
+}
+else {
+vErrors.push(err52);
 }
 errors++;
 }
@@ -26865,27 +27041,27 @@ errors++;
 var _valid5 = _errs125 === errors;
 valid18 = valid18 || _valid5;
 if(!valid18){
-const _errs161 = errors;
+const _errs165 = errors;
 if(data46 !== null){
-const err51 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.fs_diff.anyOf[1].type,parentSchema:schema12.properties.fs_diff.anyOf[1],data:data46};
+const err53 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.fs_diff.anyOf[1].type,parentSchema:schema12.properties.fs_diff.anyOf[1],data:data46};
 if(vErrors === null){
-vErrors = [err51];
+vErrors = [err53];
 }
 else {
-vErrors.push(err51);
+vErrors.push(err53);
 }
 errors++;
 }
-var _valid5 = _errs161 === errors;
+var _valid5 = _errs165 === errors;
 valid18 = valid18 || _valid5;
 }
 if(!valid18){
-const err52 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.fs_diff.anyOf,parentSchema:schema12.properties.fs_diff,data:data46};
+const err54 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.fs_diff.anyOf,parentSchema:schema12.properties.fs_diff,data:data46};
 if(vErrors === null){
-vErrors = [err52];
+vErrors = [err54];
 }
 else {
-vErrors.push(err52);
+vErrors.push(err54);
 }
 errors++;
 validate11.errors = vErrors;
@@ -26909,46 +27085,17 @@ var valid0 = true;
 }
 if(valid0){
 if(data.usage !== undefined){
-let data63 = data.usage;
-const _errs163 = errors;
-const _errs164 = errors;
-let valid27 = false;
-const _errs165 = errors;
-const _errs166 = errors;
-if(errors === _errs166){
-if(data63 && typeof data63 == "object" && !Array.isArray(data63)){
-let missing6;
-if((((((data63.cpu_ms === undefined) && (missing6 = "cpu_ms")) || ((data63.memory_peak_bytes === undefined) && (missing6 = "memory_peak_bytes"))) || ((data63.egress_bytes === undefined) && (missing6 = "egress_bytes"))) || ((data63.ingress_bytes === undefined) && (missing6 = "ingress_bytes"))) || ((data63.processes === undefined) && (missing6 = "processes"))){
-const err53 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing6},message:"must have required property '"+missing6+"'",schema:schema30.required,parentSchema:schema30,data:data63};
-if(vErrors === null){
-vErrors = [err53];
-}
-else {
-vErrors.push(err53);
-}
-errors++;
-}
-else {
+let data65 = data.usage;
+const _errs167 = errors;
 const _errs168 = errors;
-for(const key6 in data63){
-if(!(((((key6 === "cpu_ms") || (key6 === "memory_peak_bytes")) || (key6 === "egress_bytes")) || (key6 === "ingress_bytes")) || (key6 === "processes"))){
-const err54 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties",schema:false,parentSchema:schema30,data:data63};
-if(vErrors === null){
-vErrors = [err54];
-}
-else {
-vErrors.push(err54);
-}
-errors++;
-break;
-}
-}
-if(_errs168 === errors){
-if(data63.cpu_ms !== undefined){
-let data64 = data63.cpu_ms;
+let valid28 = false;
 const _errs169 = errors;
-if((!((typeof data64 == "number") && (isFinite(data64)))) && (data64 !== null)){
-const err55 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema30.properties.cpu_ms.type},message:"must be number,null",schema:schema30.properties.cpu_ms.type,parentSchema:schema30.properties.cpu_ms,data:data64};
+const _errs170 = errors;
+if(errors === _errs170){
+if(data65 && typeof data65 == "object" && !Array.isArray(data65)){
+let missing6;
+if((((((data65.cpu_ms === undefined) && (missing6 = "cpu_ms")) || ((data65.memory_peak_bytes === undefined) && (missing6 = "memory_peak_bytes"))) || ((data65.egress_bytes === undefined) && (missing6 = "egress_bytes"))) || ((data65.ingress_bytes === undefined) && (missing6 = "ingress_bytes"))) || ((data65.processes === undefined) && (missing6 = "processes"))){
+const err55 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing6},message:"must have required property '"+missing6+"'",schema:schema30.required,parentSchema:schema30,data:data65};
 if(vErrors === null){
 vErrors = [err55];
 }
@@ -26957,10 +27104,11 @@ vErrors.push(err55);
 }
 errors++;
 }
-if(errors === _errs169){
-if((typeof data64 == "number") && (isFinite(data64))){
-if(data64 < 0 || isNaN(data64)){
-const err56 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.cpu_ms,data:data64};
+else {
+const _errs172 = errors;
+for(const key6 in data65){
+if(!(((((key6 === "cpu_ms") || (key6 === "memory_peak_bytes")) || (key6 === "egress_bytes")) || (key6 === "ingress_bytes")) || (key6 === "processes"))){
+const err56 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties",schema:false,parentSchema:schema30,data:data65};
 if(vErrors === null){
 vErrors = [err56];
 }
@@ -26968,20 +27116,15 @@ else {
 vErrors.push(err56);
 }
 errors++;
+break;
 }
 }
-}
-var valid29 = _errs169 === errors;
-}
-else {
-var valid29 = true;
-}
-if(valid29){
-if(data63.memory_peak_bytes !== undefined){
-let data65 = data63.memory_peak_bytes;
-const _errs171 = errors;
-if((!(((typeof data65 == "number") && (!(data65 % 1) && !isNaN(data65))) && (isFinite(data65)))) && (data65 !== null)){
-const err57 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema30.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema30.properties.memory_peak_bytes.type,parentSchema:schema30.properties.memory_peak_bytes,data:data65};
+if(_errs172 === errors){
+if(data65.cpu_ms !== undefined){
+let data66 = data65.cpu_ms;
+const _errs173 = errors;
+if((!((typeof data66 == "number") && (isFinite(data66)))) && (data66 !== null)){
+const err57 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema30.properties.cpu_ms.type},message:"must be number,null",schema:schema30.properties.cpu_ms.type,parentSchema:schema30.properties.cpu_ms,data:data66};
 if(vErrors === null){
 vErrors = [err57];
 }
@@ -26990,10 +27133,10 @@ vErrors.push(err57);
 }
 errors++;
 }
-if(errors === _errs171){
-if((typeof data65 == "number") && (isFinite(data65))){
-if(data65 < 0 || isNaN(data65)){
-const err58 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.memory_peak_bytes,data:data65};
+if(errors === _errs173){
+if((typeof data66 == "number") && (isFinite(data66))){
+if(data66 < 0 || isNaN(data66)){
+const err58 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.cpu_ms,data:data66};
 if(vErrors === null){
 vErrors = [err58];
 }
@@ -27004,17 +27147,17 @@ errors++;
 }
 }
 }
-var valid29 = _errs171 === errors;
+var valid30 = _errs173 === errors;
 }
 else {
-var valid29 = true;
+var valid30 = true;
 }
-if(valid29){
-if(data63.egress_bytes !== undefined){
-let data66 = data63.egress_bytes;
-const _errs173 = errors;
-if((!(((typeof data66 == "number") && (!(data66 % 1) && !isNaN(data66))) && (isFinite(data66)))) && (data66 !== null)){
-const err59 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema30.properties.egress_bytes.type},message:"must be integer,null",schema:schema30.properties.egress_bytes.type,parentSchema:schema30.properties.egress_bytes,data:data66};
+if(valid30){
+if(data65.memory_peak_bytes !== undefined){
+let data67 = data65.memory_peak_bytes;
+const _errs175 = errors;
+if((!(((typeof data67 == "number") && (!(data67 % 1) && !isNaN(data67))) && (isFinite(data67)))) && (data67 !== null)){
+const err59 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema30.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema30.properties.memory_peak_bytes.type,parentSchema:schema30.properties.memory_peak_bytes,data:data67};
 if(vErrors === null){
 vErrors = [err59];
 }
@@ -27023,10 +27166,10 @@ vErrors.push(err59);
 }
 errors++;
 }
-if(errors === _errs173){
-if((typeof data66 == "number") && (isFinite(data66))){
-if(data66 < 0 || isNaN(data66)){
-const err60 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.egress_bytes,data:data66};
+if(errors === _errs175){
+if((typeof data67 == "number") && (isFinite(data67))){
+if(data67 < 0 || isNaN(data67)){
+const err60 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.memory_peak_bytes,data:data67};
 if(vErrors === null){
 vErrors = [err60];
 }
@@ -27037,17 +27180,17 @@ errors++;
 }
 }
 }
-var valid29 = _errs173 === errors;
+var valid30 = _errs175 === errors;
 }
 else {
-var valid29 = true;
+var valid30 = true;
 }
-if(valid29){
-if(data63.ingress_bytes !== undefined){
-let data67 = data63.ingress_bytes;
-const _errs175 = errors;
-if((!(((typeof data67 == "number") && (!(data67 % 1) && !isNaN(data67))) && (isFinite(data67)))) && (data67 !== null)){
-const err61 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema30.properties.ingress_bytes.type},message:"must be integer,null",schema:schema30.properties.ingress_bytes.type,parentSchema:schema30.properties.ingress_bytes,data:data67};
+if(valid30){
+if(data65.egress_bytes !== undefined){
+let data68 = data65.egress_bytes;
+const _errs177 = errors;
+if((!(((typeof data68 == "number") && (!(data68 % 1) && !isNaN(data68))) && (isFinite(data68)))) && (data68 !== null)){
+const err61 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema30.properties.egress_bytes.type},message:"must be integer,null",schema:schema30.properties.egress_bytes.type,parentSchema:schema30.properties.egress_bytes,data:data68};
 if(vErrors === null){
 vErrors = [err61];
 }
@@ -27056,10 +27199,10 @@ vErrors.push(err61);
 }
 errors++;
 }
-if(errors === _errs175){
-if((typeof data67 == "number") && (isFinite(data67))){
-if(data67 < 0 || isNaN(data67)){
-const err62 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.ingress_bytes,data:data67};
+if(errors === _errs177){
+if((typeof data68 == "number") && (isFinite(data68))){
+if(data68 < 0 || isNaN(data68)){
+const err62 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.egress_bytes,data:data68};
 if(vErrors === null){
 vErrors = [err62];
 }
@@ -27070,17 +27213,17 @@ errors++;
 }
 }
 }
-var valid29 = _errs175 === errors;
+var valid30 = _errs177 === errors;
 }
 else {
-var valid29 = true;
+var valid30 = true;
 }
-if(valid29){
-if(data63.processes !== undefined){
-let data68 = data63.processes;
-const _errs177 = errors;
-if((!(((typeof data68 == "number") && (!(data68 % 1) && !isNaN(data68))) && (isFinite(data68)))) && (data68 !== null)){
-const err63 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema30.properties.processes.type},message:"must be integer,null",schema:schema30.properties.processes.type,parentSchema:schema30.properties.processes,data:data68};
+if(valid30){
+if(data65.ingress_bytes !== undefined){
+let data69 = data65.ingress_bytes;
+const _errs179 = errors;
+if((!(((typeof data69 == "number") && (!(data69 % 1) && !isNaN(data69))) && (isFinite(data69)))) && (data69 !== null)){
+const err63 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema30.properties.ingress_bytes.type},message:"must be integer,null",schema:schema30.properties.ingress_bytes.type,parentSchema:schema30.properties.ingress_bytes,data:data69};
 if(vErrors === null){
 vErrors = [err63];
 }
@@ -27089,10 +27232,10 @@ vErrors.push(err63);
 }
 errors++;
 }
-if(errors === _errs177){
-if((typeof data68 == "number") && (isFinite(data68))){
-if(data68 < 0 || isNaN(data68)){
-const err64 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.processes,data:data68};
+if(errors === _errs179){
+if((typeof data69 == "number") && (isFinite(data69))){
+if(data69 < 0 || isNaN(data69)){
+const err64 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.ingress_bytes,data:data69};
 if(vErrors === null){
 vErrors = [err64];
 }
@@ -27103,20 +27246,17 @@ errors++;
 }
 }
 }
-var valid29 = _errs177 === errors;
+var valid30 = _errs179 === errors;
 }
 else {
-var valid29 = true;
+var valid30 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-else {
-const err65 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema30.type,parentSchema:schema30,data:data63};
+if(valid30){
+if(data65.processes !== undefined){
+let data70 = data65.processes;
+const _errs181 = errors;
+if((!(((typeof data70 == "number") && (!(data70 % 1) && !isNaN(data70))) && (isFinite(data70)))) && (data70 !== null)){
+const err65 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema30.properties.processes.type},message:"must be integer,null",schema:schema30.properties.processes.type,parentSchema:schema30.properties.processes,data:data70};
 if(vErrors === null){
 vErrors = [err65];
 }
@@ -27125,13 +27265,10 @@ vErrors.push(err65);
 }
 errors++;
 }
-}
-var _valid6 = _errs165 === errors;
-valid27 = valid27 || _valid6;
-if(!valid27){
-const _errs179 = errors;
-if(data63 !== null){
-const err66 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.usage.anyOf[1].type,parentSchema:schema12.properties.usage.anyOf[1],data:data63};
+if(errors === _errs181){
+if((typeof data70 == "number") && (isFinite(data70))){
+if(data70 < 0 || isNaN(data70)){
+const err66 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.processes,data:data70};
 if(vErrors === null){
 vErrors = [err66];
 }
@@ -27140,11 +27277,22 @@ vErrors.push(err66);
 }
 errors++;
 }
-var _valid6 = _errs179 === errors;
-valid27 = valid27 || _valid6;
 }
-if(!valid27){
-const err67 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.usage.anyOf,parentSchema:schema12.properties.usage,data:data63};
+}
+var valid30 = _errs181 === errors;
+}
+else {
+var valid30 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err67 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema30.type,parentSchema:schema30,data:data65};
 if(vErrors === null){
 vErrors = [err67];
 }
@@ -27152,38 +27300,14 @@ else {
 vErrors.push(err67);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
-}
-else {
-errors = _errs164;
-if(vErrors !== null){
-if(_errs164){
-vErrors.length = _errs164;
-}
-else {
-vErrors = null;
 }
 }
-}
-var valid0 = _errs163 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.isolation !== undefined){
-let data69 = data.isolation;
-const _errs181 = errors;
-const _errs182 = errors;
-let valid30 = false;
+var _valid6 = _errs169 === errors;
+valid28 = valid28 || _valid6;
+if(!valid28){
 const _errs183 = errors;
-const _errs184 = errors;
-if(errors === _errs184){
-if(data69 && typeof data69 == "object" && !Array.isArray(data69)){
-let missing7;
-if((((((((((((((data69.backend === undefined) && (missing7 = "backend")) || ((data69.user === undefined) && (missing7 = "user"))) || ((data69.mount === undefined) && (missing7 = "mount"))) || ((data69.pid === undefined) && (missing7 = "pid"))) || ((data69.net === undefined) && (missing7 = "net"))) || ((data69.ipc === undefined) && (missing7 = "ipc"))) || ((data69.uts === undefined) && (missing7 = "uts"))) || ((data69.cgroup === undefined) && (missing7 = "cgroup"))) || ((data69.seccomp === undefined) && (missing7 = "seccomp"))) || ((data69.no_new_privs === undefined) && (missing7 = "no_new_privs"))) || ((data69.capabilities === undefined) && (missing7 = "capabilities"))) || ((data69.exec_gate === undefined) && (missing7 = "exec_gate"))) || ((data69.overlay === undefined) && (missing7 = "overlay"))){
-const err68 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing7},message:"must have required property '"+missing7+"'",schema:schema31.required,parentSchema:schema31,data:data69};
+if(data65 !== null){
+const err68 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.usage.anyOf[1].type,parentSchema:schema12.properties.usage.anyOf[1],data:data65};
 if(vErrors === null){
 vErrors = [err68];
 }
@@ -27192,11 +27316,11 @@ vErrors.push(err68);
 }
 errors++;
 }
-else {
-const _errs186 = errors;
-for(const key7 in data69){
-if(!(func2.call(schema31.properties, key7))){
-const err69 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key7},message:"must NOT have additional properties",schema:false,parentSchema:schema31,data:data69};
+var _valid6 = _errs183 === errors;
+valid28 = valid28 || _valid6;
+}
+if(!valid28){
+const err69 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.usage.anyOf,parentSchema:schema12.properties.usage,data:data65};
 if(vErrors === null){
 vErrors = [err69];
 }
@@ -27204,17 +27328,38 @@ else {
 vErrors.push(err69);
 }
 errors++;
-break;
+validate11.errors = vErrors;
+return false;
+}
+else {
+errors = _errs168;
+if(vErrors !== null){
+if(_errs168){
+vErrors.length = _errs168;
+}
+else {
+vErrors = null;
 }
 }
-if(_errs186 === errors){
-if(data69.backend !== undefined){
-let data70 = data69.backend;
+}
+var valid0 = _errs167 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.isolation !== undefined){
+let data71 = data.isolation;
+const _errs185 = errors;
+const _errs186 = errors;
+let valid31 = false;
 const _errs187 = errors;
-if(errors === _errs187){
-if(typeof data70 === "string"){
-if(func4(data70) < 1){
-const err70 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.backend,data:data70};
+const _errs188 = errors;
+if(errors === _errs188){
+if(data71 && typeof data71 == "object" && !Array.isArray(data71)){
+let missing7;
+if((((((((((((((data71.backend === undefined) && (missing7 = "backend")) || ((data71.user === undefined) && (missing7 = "user"))) || ((data71.mount === undefined) && (missing7 = "mount"))) || ((data71.pid === undefined) && (missing7 = "pid"))) || ((data71.net === undefined) && (missing7 = "net"))) || ((data71.ipc === undefined) && (missing7 = "ipc"))) || ((data71.uts === undefined) && (missing7 = "uts"))) || ((data71.cgroup === undefined) && (missing7 = "cgroup"))) || ((data71.seccomp === undefined) && (missing7 = "seccomp"))) || ((data71.no_new_privs === undefined) && (missing7 = "no_new_privs"))) || ((data71.capabilities === undefined) && (missing7 = "capabilities"))) || ((data71.exec_gate === undefined) && (missing7 = "exec_gate"))) || ((data71.overlay === undefined) && (missing7 = "overlay"))){
+const err70 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing7},message:"must have required property '"+missing7+"'",schema:schema31.required,parentSchema:schema31,data:data71};
 if(vErrors === null){
 vErrors = [err70];
 }
@@ -27223,9 +27368,11 @@ vErrors.push(err70);
 }
 errors++;
 }
-}
 else {
-const err71 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.backend.type,parentSchema:schema31.properties.backend,data:data70};
+const _errs190 = errors;
+for(const key7 in data71){
+if(!(func2.call(schema31.properties, key7))){
+const err71 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key7},message:"must NOT have additional properties",schema:false,parentSchema:schema31,data:data71};
 if(vErrors === null){
 vErrors = [err71];
 }
@@ -27233,21 +27380,17 @@ else {
 vErrors.push(err71);
 }
 errors++;
+break;
 }
 }
-var valid32 = _errs187 === errors;
-}
-else {
-var valid32 = true;
-}
-if(valid32){
-if(data69.user !== undefined){
-let data71 = data69.user;
-const _errs189 = errors;
-if(errors === _errs189){
-if(typeof data71 === "string"){
-if(func4(data71) < 1){
-const err72 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.user,data:data71};
+if(_errs190 === errors){
+if(data71.backend !== undefined){
+let data72 = data71.backend;
+const _errs191 = errors;
+if(errors === _errs191){
+if(typeof data72 === "string"){
+if(func4(data72) < 1){
+const err72 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.backend,data:data72};
 if(vErrors === null){
 vErrors = [err72];
 }
@@ -27258,7 +27401,7 @@ errors++;
 }
 }
 else {
-const err73 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.user.type,parentSchema:schema31.properties.user,data:data71};
+const err73 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.backend.type,parentSchema:schema31.properties.backend,data:data72};
 if(vErrors === null){
 vErrors = [err73];
 }
@@ -27268,19 +27411,19 @@ vErrors.push(err73);
 errors++;
 }
 }
-var valid32 = _errs189 === errors;
+var valid33 = _errs191 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.mount !== undefined){
-let data72 = data69.mount;
-const _errs191 = errors;
-if(errors === _errs191){
-if(typeof data72 === "string"){
-if(func4(data72) < 1){
-const err74 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.mount,data:data72};
+if(valid33){
+if(data71.user !== undefined){
+let data73 = data71.user;
+const _errs193 = errors;
+if(errors === _errs193){
+if(typeof data73 === "string"){
+if(func4(data73) < 1){
+const err74 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.user,data:data73};
 if(vErrors === null){
 vErrors = [err74];
 }
@@ -27291,7 +27434,7 @@ errors++;
 }
 }
 else {
-const err75 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.mount.type,parentSchema:schema31.properties.mount,data:data72};
+const err75 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.user.type,parentSchema:schema31.properties.user,data:data73};
 if(vErrors === null){
 vErrors = [err75];
 }
@@ -27301,19 +27444,19 @@ vErrors.push(err75);
 errors++;
 }
 }
-var valid32 = _errs191 === errors;
+var valid33 = _errs193 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.pid !== undefined){
-let data73 = data69.pid;
-const _errs193 = errors;
-if(errors === _errs193){
-if(typeof data73 === "string"){
-if(func4(data73) < 1){
-const err76 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.pid,data:data73};
+if(valid33){
+if(data71.mount !== undefined){
+let data74 = data71.mount;
+const _errs195 = errors;
+if(errors === _errs195){
+if(typeof data74 === "string"){
+if(func4(data74) < 1){
+const err76 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.mount,data:data74};
 if(vErrors === null){
 vErrors = [err76];
 }
@@ -27324,7 +27467,7 @@ errors++;
 }
 }
 else {
-const err77 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.pid.type,parentSchema:schema31.properties.pid,data:data73};
+const err77 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.mount.type,parentSchema:schema31.properties.mount,data:data74};
 if(vErrors === null){
 vErrors = [err77];
 }
@@ -27334,19 +27477,19 @@ vErrors.push(err77);
 errors++;
 }
 }
-var valid32 = _errs193 === errors;
+var valid33 = _errs195 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.net !== undefined){
-let data74 = data69.net;
-const _errs195 = errors;
-if(errors === _errs195){
-if(typeof data74 === "string"){
-if(func4(data74) < 1){
-const err78 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.net,data:data74};
+if(valid33){
+if(data71.pid !== undefined){
+let data75 = data71.pid;
+const _errs197 = errors;
+if(errors === _errs197){
+if(typeof data75 === "string"){
+if(func4(data75) < 1){
+const err78 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.pid,data:data75};
 if(vErrors === null){
 vErrors = [err78];
 }
@@ -27357,7 +27500,7 @@ errors++;
 }
 }
 else {
-const err79 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.net.type,parentSchema:schema31.properties.net,data:data74};
+const err79 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.pid.type,parentSchema:schema31.properties.pid,data:data75};
 if(vErrors === null){
 vErrors = [err79];
 }
@@ -27367,19 +27510,19 @@ vErrors.push(err79);
 errors++;
 }
 }
-var valid32 = _errs195 === errors;
+var valid33 = _errs197 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.ipc !== undefined){
-let data75 = data69.ipc;
-const _errs197 = errors;
-if(errors === _errs197){
-if(typeof data75 === "string"){
-if(func4(data75) < 1){
-const err80 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.ipc,data:data75};
+if(valid33){
+if(data71.net !== undefined){
+let data76 = data71.net;
+const _errs199 = errors;
+if(errors === _errs199){
+if(typeof data76 === "string"){
+if(func4(data76) < 1){
+const err80 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.net,data:data76};
 if(vErrors === null){
 vErrors = [err80];
 }
@@ -27390,7 +27533,7 @@ errors++;
 }
 }
 else {
-const err81 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.ipc.type,parentSchema:schema31.properties.ipc,data:data75};
+const err81 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.net.type,parentSchema:schema31.properties.net,data:data76};
 if(vErrors === null){
 vErrors = [err81];
 }
@@ -27400,19 +27543,19 @@ vErrors.push(err81);
 errors++;
 }
 }
-var valid32 = _errs197 === errors;
+var valid33 = _errs199 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.uts !== undefined){
-let data76 = data69.uts;
-const _errs199 = errors;
-if(errors === _errs199){
-if(typeof data76 === "string"){
-if(func4(data76) < 1){
-const err82 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.uts,data:data76};
+if(valid33){
+if(data71.ipc !== undefined){
+let data77 = data71.ipc;
+const _errs201 = errors;
+if(errors === _errs201){
+if(typeof data77 === "string"){
+if(func4(data77) < 1){
+const err82 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.ipc,data:data77};
 if(vErrors === null){
 vErrors = [err82];
 }
@@ -27423,7 +27566,7 @@ errors++;
 }
 }
 else {
-const err83 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.uts.type,parentSchema:schema31.properties.uts,data:data76};
+const err83 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.ipc.type,parentSchema:schema31.properties.ipc,data:data77};
 if(vErrors === null){
 vErrors = [err83];
 }
@@ -27433,19 +27576,19 @@ vErrors.push(err83);
 errors++;
 }
 }
-var valid32 = _errs199 === errors;
+var valid33 = _errs201 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.cgroup !== undefined){
-let data77 = data69.cgroup;
-const _errs201 = errors;
-if(errors === _errs201){
-if(typeof data77 === "string"){
-if(func4(data77) < 1){
-const err84 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.cgroup,data:data77};
+if(valid33){
+if(data71.uts !== undefined){
+let data78 = data71.uts;
+const _errs203 = errors;
+if(errors === _errs203){
+if(typeof data78 === "string"){
+if(func4(data78) < 1){
+const err84 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.uts,data:data78};
 if(vErrors === null){
 vErrors = [err84];
 }
@@ -27456,7 +27599,7 @@ errors++;
 }
 }
 else {
-const err85 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.cgroup.type,parentSchema:schema31.properties.cgroup,data:data77};
+const err85 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.uts.type,parentSchema:schema31.properties.uts,data:data78};
 if(vErrors === null){
 vErrors = [err85];
 }
@@ -27466,19 +27609,19 @@ vErrors.push(err85);
 errors++;
 }
 }
-var valid32 = _errs201 === errors;
+var valid33 = _errs203 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.seccomp !== undefined){
-let data78 = data69.seccomp;
-const _errs203 = errors;
-if(errors === _errs203){
-if(typeof data78 === "string"){
-if(func4(data78) < 1){
-const err86 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.seccomp,data:data78};
+if(valid33){
+if(data71.cgroup !== undefined){
+let data79 = data71.cgroup;
+const _errs205 = errors;
+if(errors === _errs205){
+if(typeof data79 === "string"){
+if(func4(data79) < 1){
+const err86 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.cgroup,data:data79};
 if(vErrors === null){
 vErrors = [err86];
 }
@@ -27489,7 +27632,7 @@ errors++;
 }
 }
 else {
-const err87 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.seccomp.type,parentSchema:schema31.properties.seccomp,data:data78};
+const err87 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.cgroup.type,parentSchema:schema31.properties.cgroup,data:data79};
 if(vErrors === null){
 vErrors = [err87];
 }
@@ -27499,19 +27642,19 @@ vErrors.push(err87);
 errors++;
 }
 }
-var valid32 = _errs203 === errors;
+var valid33 = _errs205 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.no_new_privs !== undefined){
-let data79 = data69.no_new_privs;
-const _errs205 = errors;
-if(errors === _errs205){
-if(typeof data79 === "string"){
-if(func4(data79) < 1){
-const err88 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.no_new_privs,data:data79};
+if(valid33){
+if(data71.seccomp !== undefined){
+let data80 = data71.seccomp;
+const _errs207 = errors;
+if(errors === _errs207){
+if(typeof data80 === "string"){
+if(func4(data80) < 1){
+const err88 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.seccomp,data:data80};
 if(vErrors === null){
 vErrors = [err88];
 }
@@ -27522,7 +27665,7 @@ errors++;
 }
 }
 else {
-const err89 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.no_new_privs.type,parentSchema:schema31.properties.no_new_privs,data:data79};
+const err89 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.seccomp.type,parentSchema:schema31.properties.seccomp,data:data80};
 if(vErrors === null){
 vErrors = [err89];
 }
@@ -27532,19 +27675,19 @@ vErrors.push(err89);
 errors++;
 }
 }
-var valid32 = _errs205 === errors;
+var valid33 = _errs207 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.capabilities !== undefined){
-let data80 = data69.capabilities;
-const _errs207 = errors;
-if(errors === _errs207){
-if(typeof data80 === "string"){
-if(func4(data80) < 1){
-const err90 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.capabilities,data:data80};
+if(valid33){
+if(data71.no_new_privs !== undefined){
+let data81 = data71.no_new_privs;
+const _errs209 = errors;
+if(errors === _errs209){
+if(typeof data81 === "string"){
+if(func4(data81) < 1){
+const err90 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.no_new_privs,data:data81};
 if(vErrors === null){
 vErrors = [err90];
 }
@@ -27555,7 +27698,7 @@ errors++;
 }
 }
 else {
-const err91 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.capabilities.type,parentSchema:schema31.properties.capabilities,data:data80};
+const err91 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.no_new_privs.type,parentSchema:schema31.properties.no_new_privs,data:data81};
 if(vErrors === null){
 vErrors = [err91];
 }
@@ -27565,19 +27708,19 @@ vErrors.push(err91);
 errors++;
 }
 }
-var valid32 = _errs207 === errors;
+var valid33 = _errs209 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.exec_gate !== undefined){
-let data81 = data69.exec_gate;
-const _errs209 = errors;
-if(errors === _errs209){
-if(typeof data81 === "string"){
-if(func4(data81) < 1){
-const err92 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.exec_gate,data:data81};
+if(valid33){
+if(data71.capabilities !== undefined){
+let data82 = data71.capabilities;
+const _errs211 = errors;
+if(errors === _errs211){
+if(typeof data82 === "string"){
+if(func4(data82) < 1){
+const err92 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.capabilities,data:data82};
 if(vErrors === null){
 vErrors = [err92];
 }
@@ -27588,7 +27731,7 @@ errors++;
 }
 }
 else {
-const err93 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.exec_gate.type,parentSchema:schema31.properties.exec_gate,data:data81};
+const err93 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.capabilities.type,parentSchema:schema31.properties.capabilities,data:data82};
 if(vErrors === null){
 vErrors = [err93];
 }
@@ -27598,19 +27741,19 @@ vErrors.push(err93);
 errors++;
 }
 }
-var valid32 = _errs209 === errors;
+var valid33 = _errs211 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.overlay !== undefined){
-let data82 = data69.overlay;
-const _errs211 = errors;
-if(errors === _errs211){
-if(typeof data82 === "string"){
-if(func4(data82) < 1){
-const err94 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.overlay,data:data82};
+if(valid33){
+if(data71.exec_gate !== undefined){
+let data83 = data71.exec_gate;
+const _errs213 = errors;
+if(errors === _errs213){
+if(typeof data83 === "string"){
+if(func4(data83) < 1){
+const err94 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.exec_gate,data:data83};
 if(vErrors === null){
 vErrors = [err94];
 }
@@ -27621,7 +27764,7 @@ errors++;
 }
 }
 else {
-const err95 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.overlay.type,parentSchema:schema31.properties.overlay,data:data82};
+const err95 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.exec_gate.type,parentSchema:schema31.properties.exec_gate,data:data83};
 if(vErrors === null){
 vErrors = [err95];
 }
@@ -27631,28 +27774,19 @@ vErrors.push(err95);
 errors++;
 }
 }
-var valid32 = _errs211 === errors;
+var valid33 = _errs213 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-const err96 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema31.type,parentSchema:schema31,data:data69};
+if(valid33){
+if(data71.overlay !== undefined){
+let data84 = data71.overlay;
+const _errs215 = errors;
+if(errors === _errs215){
+if(typeof data84 === "string"){
+if(func4(data84) < 1){
+const err96 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.overlay,data:data84};
 if(vErrors === null){
 vErrors = [err96];
 }
@@ -27662,12 +27796,8 @@ vErrors.push(err96);
 errors++;
 }
 }
-var _valid7 = _errs183 === errors;
-valid30 = valid30 || _valid7;
-if(!valid30){
-const _errs213 = errors;
-if(data69 !== null){
-const err97 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.isolation.anyOf[1].type,parentSchema:schema12.properties.isolation.anyOf[1],data:data69};
+else {
+const err97 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.overlay.type,parentSchema:schema31.properties.overlay,data:data84};
 if(vErrors === null){
 vErrors = [err97];
 }
@@ -27676,11 +27806,29 @@ vErrors.push(err97);
 }
 errors++;
 }
-var _valid7 = _errs213 === errors;
-valid30 = valid30 || _valid7;
 }
-if(!valid30){
-const err98 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.isolation.anyOf,parentSchema:schema12.properties.isolation,data:data69};
+var valid33 = _errs215 === errors;
+}
+else {
+var valid33 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err98 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema31.type,parentSchema:schema31,data:data71};
 if(vErrors === null){
 vErrors = [err98];
 }
@@ -27688,42 +27836,14 @@ else {
 vErrors.push(err98);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
-}
-else {
-errors = _errs182;
-if(vErrors !== null){
-if(_errs182){
-vErrors.length = _errs182;
-}
-else {
-vErrors = null;
 }
 }
-}
-var valid0 = _errs181 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.decision !== undefined){
-let data83 = data.decision;
-const _errs215 = errors;
-const _errs216 = errors;
-let valid33 = false;
+var _valid7 = _errs187 === errors;
+valid31 = valid31 || _valid7;
+if(!valid31){
 const _errs217 = errors;
-if(!(validate17(data83, {instancePath:instancePath+"/decision",parentData:data,parentDataProperty:"decision",rootData}))){
-vErrors = vErrors === null ? validate17.errors : vErrors.concat(validate17.errors);
-errors = vErrors.length;
-}
-var _valid8 = _errs217 === errors;
-valid33 = valid33 || _valid8;
-if(!valid33){
-const _errs218 = errors;
-if(data83 !== null){
-const err99 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.decision.anyOf[1].type,parentSchema:schema12.properties.decision.anyOf[1],data:data83};
+if(data71 !== null){
+const err99 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.isolation.anyOf[1].type,parentSchema:schema12.properties.isolation.anyOf[1],data:data71};
 if(vErrors === null){
 vErrors = [err99];
 }
@@ -27732,11 +27852,11 @@ vErrors.push(err99);
 }
 errors++;
 }
-var _valid8 = _errs218 === errors;
-valid33 = valid33 || _valid8;
+var _valid7 = _errs217 === errors;
+valid31 = valid31 || _valid7;
 }
-if(!valid33){
-const err100 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.decision.anyOf,parentSchema:schema12.properties.decision,data:data83};
+if(!valid31){
+const err100 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.isolation.anyOf,parentSchema:schema12.properties.isolation,data:data71};
 if(vErrors === null){
 vErrors = [err100];
 }
@@ -27748,172 +27868,38 @@ validate11.errors = vErrors;
 return false;
 }
 else {
-errors = _errs216;
+errors = _errs186;
 if(vErrors !== null){
-if(_errs216){
-vErrors.length = _errs216;
+if(_errs186){
+vErrors.length = _errs186;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs215 === errors;
+var valid0 = _errs185 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
-if(data.stdout_sha256 !== undefined){
-let data84 = data.stdout_sha256;
+if(data.decision !== undefined){
+let data85 = data.decision;
+const _errs219 = errors;
 const _errs220 = errors;
-if((typeof data84 !== "string") && (data84 !== null)){
-validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/type",keyword:"type",params:{type: schema12.properties.stdout_sha256.type},message:"must be string,null",schema:schema12.properties.stdout_sha256.type,parentSchema:schema12.properties.stdout_sha256,data:data84}];
-return false;
-}
-if(errors === _errs220){
-if(typeof data84 === "string"){
-if(!pattern7.test(data84)){
-validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stdout_sha256,data:data84}];
-return false;
-}
-}
-}
-var valid0 = _errs220 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.stderr_sha256 !== undefined){
-let data85 = data.stderr_sha256;
-const _errs222 = errors;
-if((typeof data85 !== "string") && (data85 !== null)){
-validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/type",keyword:"type",params:{type: schema12.properties.stderr_sha256.type},message:"must be string,null",schema:schema12.properties.stderr_sha256.type,parentSchema:schema12.properties.stderr_sha256,data:data85}];
-return false;
-}
-if(errors === _errs222){
-if(typeof data85 === "string"){
-if(!pattern7.test(data85)){
-validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stderr_sha256,data:data85}];
-return false;
-}
-}
-}
-var valid0 = _errs222 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.redacted !== undefined){
-let data86 = data.redacted;
-const _errs224 = errors;
-if(errors === _errs224){
-if(Array.isArray(data86)){
-var valid34 = true;
-const len7 = data86.length;
-for(let i7=0; i7<len7; i7++){
-let data87 = data86[i7];
-const _errs226 = errors;
-const _errs227 = errors;
-if(errors === _errs227){
-if(data87 && typeof data87 == "object" && !Array.isArray(data87)){
-let missing8;
-if(((data87.kind === undefined) && (missing8 = "kind")) || ((data87.place === undefined) && (missing8 = "place"))){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/required",keyword:"required",params:{missingProperty: missing8},message:"must have required property '"+missing8+"'",schema:schema36.required,parentSchema:schema36,data:data87}];
-return false;
-}
-else {
-const _errs229 = errors;
-for(const key8 in data87){
-if(!((key8 === "kind") || (key8 === "place"))){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key8},message:"must NOT have additional properties",schema:false,parentSchema:schema36,data:data87}];
-return false;
-break;
-}
-}
-if(_errs229 === errors){
-if(data87.kind !== undefined){
-let data88 = data87.kind;
-const _errs230 = errors;
-if(typeof data88 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/kind",schemaPath:"#/definitions/redaction/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema36.properties.kind.type,parentSchema:schema36.properties.kind,data:data88}];
-return false;
-}
-var valid36 = _errs230 === errors;
-}
-else {
-var valid36 = true;
-}
-if(valid36){
-if(data87.place !== undefined){
-let data89 = data87.place;
-const _errs232 = errors;
-if(typeof data89 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/place",schemaPath:"#/definitions/redaction/properties/place/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema36.properties.place.type,parentSchema:schema36.properties.place,data:data89}];
-return false;
-}
-var valid36 = _errs232 === errors;
-}
-else {
-var valid36 = true;
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema36.type,parentSchema:schema36,data:data87}];
-return false;
-}
-}
-var valid34 = _errs226 === errors;
-if(!valid34){
-break;
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/redacted",schemaPath:"#/properties/redacted/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.properties.redacted.type,parentSchema:schema12.properties.redacted,data:data86}];
-return false;
-}
-}
-var valid0 = _errs224 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replayable !== undefined){
-let data90 = data.replayable;
-const _errs234 = errors;
-if(typeof data90 !== "boolean"){
-validate11.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema12.properties.replayable.type,parentSchema:schema12.properties.replayable,data:data90}];
-return false;
-}
-var valid0 = _errs234 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replay_context !== undefined){
-let data91 = data.replay_context;
-const _errs236 = errors;
-const _errs237 = errors;
-let valid37 = false;
-const _errs238 = errors;
-if(!(validate19(data91, {instancePath:instancePath+"/replay_context",parentData:data,parentDataProperty:"replay_context",rootData}))){
-vErrors = vErrors === null ? validate19.errors : vErrors.concat(validate19.errors);
+let valid34 = false;
+const _errs221 = errors;
+if(!(validate17(data85, {instancePath:instancePath+"/decision",parentData:data,parentDataProperty:"decision",rootData}))){
+vErrors = vErrors === null ? validate17.errors : vErrors.concat(validate17.errors);
 errors = vErrors.length;
 }
-var _valid9 = _errs238 === errors;
-valid37 = valid37 || _valid9;
-if(!valid37){
-const _errs239 = errors;
-if(data91 !== null){
-const err101 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.replay_context.anyOf[1].type,parentSchema:schema12.properties.replay_context.anyOf[1],data:data91};
+var _valid8 = _errs221 === errors;
+valid34 = valid34 || _valid8;
+if(!valid34){
+const _errs222 = errors;
+if(data85 !== null){
+const err101 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.decision.anyOf[1].type,parentSchema:schema12.properties.decision.anyOf[1],data:data85};
 if(vErrors === null){
 vErrors = [err101];
 }
@@ -27922,11 +27908,11 @@ vErrors.push(err101);
 }
 errors++;
 }
-var _valid9 = _errs239 === errors;
-valid37 = valid37 || _valid9;
+var _valid8 = _errs222 === errors;
+valid34 = valid34 || _valid8;
 }
-if(!valid37){
-const err102 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.replay_context.anyOf,parentSchema:schema12.properties.replay_context,data:data91};
+if(!valid34){
+const err102 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.decision.anyOf,parentSchema:schema12.properties.decision,data:data85};
 if(vErrors === null){
 vErrors = [err102];
 }
@@ -27938,220 +27924,377 @@ validate11.errors = vErrors;
 return false;
 }
 else {
-errors = _errs237;
+errors = _errs220;
 if(vErrors !== null){
-if(_errs237){
-vErrors.length = _errs237;
+if(_errs220){
+vErrors.length = _errs220;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs236 === errors;
+var valid0 = _errs219 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stdout_sha256 !== undefined){
+let data86 = data.stdout_sha256;
+const _errs224 = errors;
+if((typeof data86 !== "string") && (data86 !== null)){
+validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/type",keyword:"type",params:{type: schema12.properties.stdout_sha256.type},message:"must be string,null",schema:schema12.properties.stdout_sha256.type,parentSchema:schema12.properties.stdout_sha256,data:data86}];
+return false;
+}
+if(errors === _errs224){
+if(typeof data86 === "string"){
+if(!pattern7.test(data86)){
+validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stdout_sha256,data:data86}];
+return false;
+}
+}
+}
+var valid0 = _errs224 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stderr_sha256 !== undefined){
+let data87 = data.stderr_sha256;
+const _errs226 = errors;
+if((typeof data87 !== "string") && (data87 !== null)){
+validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/type",keyword:"type",params:{type: schema12.properties.stderr_sha256.type},message:"must be string,null",schema:schema12.properties.stderr_sha256.type,parentSchema:schema12.properties.stderr_sha256,data:data87}];
+return false;
+}
+if(errors === _errs226){
+if(typeof data87 === "string"){
+if(!pattern7.test(data87)){
+validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stderr_sha256,data:data87}];
+return false;
+}
+}
+}
+var valid0 = _errs226 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.redacted !== undefined){
+let data88 = data.redacted;
+const _errs228 = errors;
+if(errors === _errs228){
+if(Array.isArray(data88)){
+var valid35 = true;
+const len8 = data88.length;
+for(let i8=0; i8<len8; i8++){
+let data89 = data88[i8];
+const _errs230 = errors;
+const _errs231 = errors;
+if(errors === _errs231){
+if(data89 && typeof data89 == "object" && !Array.isArray(data89)){
+let missing8;
+if(((data89.kind === undefined) && (missing8 = "kind")) || ((data89.place === undefined) && (missing8 = "place"))){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i8,schemaPath:"#/definitions/redaction/required",keyword:"required",params:{missingProperty: missing8},message:"must have required property '"+missing8+"'",schema:schema36.required,parentSchema:schema36,data:data89}];
+return false;
+}
+else {
+const _errs233 = errors;
+for(const key8 in data89){
+if(!((key8 === "kind") || (key8 === "place"))){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i8,schemaPath:"#/definitions/redaction/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key8},message:"must NOT have additional properties",schema:false,parentSchema:schema36,data:data89}];
+return false;
+break;
+}
+}
+if(_errs233 === errors){
+if(data89.kind !== undefined){
+let data90 = data89.kind;
+const _errs234 = errors;
+if(typeof data90 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i8+"/kind",schemaPath:"#/definitions/redaction/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema36.properties.kind.type,parentSchema:schema36.properties.kind,data:data90}];
+return false;
+}
+var valid37 = _errs234 === errors;
+}
+else {
+var valid37 = true;
+}
+if(valid37){
+if(data89.place !== undefined){
+let data91 = data89.place;
+const _errs236 = errors;
+if(typeof data91 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i8+"/place",schemaPath:"#/definitions/redaction/properties/place/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema36.properties.place.type,parentSchema:schema36.properties.place,data:data91}];
+return false;
+}
+var valid37 = _errs236 === errors;
+}
+else {
+var valid37 = true;
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i8,schemaPath:"#/definitions/redaction/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema36.type,parentSchema:schema36,data:data89}];
+return false;
+}
+}
+var valid35 = _errs230 === errors;
+if(!valid35){
+break;
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/redacted",schemaPath:"#/properties/redacted/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.properties.redacted.type,parentSchema:schema12.properties.redacted,data:data88}];
+return false;
+}
+}
+var valid0 = _errs228 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replayable !== undefined){
+let data92 = data.replayable;
+const _errs238 = errors;
+if(typeof data92 !== "boolean"){
+validate11.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema12.properties.replayable.type,parentSchema:schema12.properties.replayable,data:data92}];
+return false;
+}
+var valid0 = _errs238 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replay_context !== undefined){
+let data93 = data.replay_context;
+const _errs240 = errors;
+const _errs241 = errors;
+let valid38 = false;
+const _errs242 = errors;
+if(!(validate19(data93, {instancePath:instancePath+"/replay_context",parentData:data,parentDataProperty:"replay_context",rootData}))){
+vErrors = vErrors === null ? validate19.errors : vErrors.concat(validate19.errors);
+errors = vErrors.length;
+}
+var _valid9 = _errs242 === errors;
+valid38 = valid38 || _valid9;
+if(!valid38){
+const _errs243 = errors;
+if(data93 !== null){
+const err103 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.replay_context.anyOf[1].type,parentSchema:schema12.properties.replay_context.anyOf[1],data:data93};
+if(vErrors === null){
+vErrors = [err103];
+}
+else {
+vErrors.push(err103);
+}
+errors++;
+}
+var _valid9 = _errs243 === errors;
+valid38 = valid38 || _valid9;
+}
+if(!valid38){
+const err104 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.replay_context.anyOf,parentSchema:schema12.properties.replay_context,data:data93};
+if(vErrors === null){
+vErrors = [err104];
+}
+else {
+vErrors.push(err104);
+}
+errors++;
+validate11.errors = vErrors;
+return false;
+}
+else {
+errors = _errs241;
+if(vErrors !== null){
+if(_errs241){
+vErrors.length = _errs241;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs240 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.given !== undefined){
-let data92 = data.given;
-const _errs241 = errors;
-const _errs242 = errors;
-if(errors === _errs242){
-if(data92 && typeof data92 == "object" && !Array.isArray(data92)){
+let data94 = data.given;
+const _errs245 = errors;
+const _errs246 = errors;
+if(errors === _errs246){
+if(data94 && typeof data94 == "object" && !Array.isArray(data94)){
 let missing9;
-if((data92.form === undefined) && (missing9 = "form")){
-validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/required",keyword:"required",params:{missingProperty: missing9},message:"must have required property '"+missing9+"'",schema:schema39.required,parentSchema:schema39,data:data92}];
+if((data94.form === undefined) && (missing9 = "form")){
+validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/required",keyword:"required",params:{missingProperty: missing9},message:"must have required property '"+missing9+"'",schema:schema39.required,parentSchema:schema39,data:data94}];
 return false;
 }
 else {
-const _errs244 = errors;
-for(const key9 in data92){
+const _errs248 = errors;
+for(const key9 in data94){
 if(!((((((key9 === "form") || (key9 === "profile")) || (key9 === "not_kept")) || (key9 === "keeps_background")) || (key9 === "replays")) || (key9 === "under"))){
-validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema39,data:data92}];
+validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema39,data:data94}];
 return false;
 break;
 }
 }
-if(_errs244 === errors){
-if(data92.form !== undefined){
-let data93 = data92.form;
-const _errs245 = errors;
-if(typeof data93 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.form.type,parentSchema:schema39.properties.form,data:data93}];
-return false;
-}
-if(!(((data93 === "sh") || (data93 === "bash")) || (data93 === "argv"))){
-validate11.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/enum",keyword:"enum",params:{allowedValues: schema39.properties.form.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.form.enum,parentSchema:schema39.properties.form,data:data93}];
-return false;
-}
-var valid39 = _errs245 === errors;
-}
-else {
-var valid39 = true;
-}
-if(valid39){
-if(data92.profile !== undefined){
-let data94 = data92.profile;
-const _errs247 = errors;
-if(typeof data94 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/profile",schemaPath:"#/definitions/given/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.profile.type,parentSchema:schema39.properties.profile,data:data94}];
-return false;
-}
-var valid39 = _errs247 === errors;
-}
-else {
-var valid39 = true;
-}
-if(valid39){
-if(data92.not_kept !== undefined){
-let data95 = data92.not_kept;
+if(_errs248 === errors){
+if(data94.form !== undefined){
+let data95 = data94.form;
 const _errs249 = errors;
-if(errors === _errs249){
-if(Array.isArray(data95)){
+if(typeof data95 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.form.type,parentSchema:schema39.properties.form,data:data95}];
+return false;
+}
+if(!(((data95 === "sh") || (data95 === "bash")) || (data95 === "argv"))){
+validate11.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/enum",keyword:"enum",params:{allowedValues: schema39.properties.form.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.form.enum,parentSchema:schema39.properties.form,data:data95}];
+return false;
+}
+var valid40 = _errs249 === errors;
+}
+else {
 var valid40 = true;
-const len8 = data95.length;
-for(let i8=0; i8<len8; i8++){
-let data96 = data95[i8];
+}
+if(valid40){
+if(data94.profile !== undefined){
+let data96 = data94.profile;
 const _errs251 = errors;
 if(typeof data96 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/not_kept/" + i8,schemaPath:"#/definitions/given/properties/not_kept/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.not_kept.items.type,parentSchema:schema39.properties.not_kept.items,data:data96}];
-return false;
-}
-if(!(((data96 === "env") || (data96 === "stdin")) || (data96 === "scope_token"))){
-validate11.errors = [{instancePath:instancePath+"/given/not_kept/" + i8,schemaPath:"#/definitions/given/properties/not_kept/items/enum",keyword:"enum",params:{allowedValues: schema39.properties.not_kept.items.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.not_kept.items.enum,parentSchema:schema39.properties.not_kept.items,data:data96}];
+validate11.errors = [{instancePath:instancePath+"/given/profile",schemaPath:"#/definitions/given/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.profile.type,parentSchema:schema39.properties.profile,data:data96}];
 return false;
 }
 var valid40 = _errs251 === errors;
-if(!valid40){
+}
+else {
+var valid40 = true;
+}
+if(valid40){
+if(data94.not_kept !== undefined){
+let data97 = data94.not_kept;
+const _errs253 = errors;
+if(errors === _errs253){
+if(Array.isArray(data97)){
+var valid41 = true;
+const len9 = data97.length;
+for(let i9=0; i9<len9; i9++){
+let data98 = data97[i9];
+const _errs255 = errors;
+if(typeof data98 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/given/not_kept/" + i9,schemaPath:"#/definitions/given/properties/not_kept/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.not_kept.items.type,parentSchema:schema39.properties.not_kept.items,data:data98}];
+return false;
+}
+if(!(((data98 === "env") || (data98 === "stdin")) || (data98 === "scope_token"))){
+validate11.errors = [{instancePath:instancePath+"/given/not_kept/" + i9,schemaPath:"#/definitions/given/properties/not_kept/items/enum",keyword:"enum",params:{allowedValues: schema39.properties.not_kept.items.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.not_kept.items.enum,parentSchema:schema39.properties.not_kept.items,data:data98}];
+return false;
+}
+var valid41 = _errs255 === errors;
+if(!valid41){
 break;
 }
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/given/not_kept",schemaPath:"#/definitions/given/properties/not_kept/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema39.properties.not_kept.type,parentSchema:schema39.properties.not_kept,data:data95}];
+validate11.errors = [{instancePath:instancePath+"/given/not_kept",schemaPath:"#/definitions/given/properties/not_kept/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema39.properties.not_kept.type,parentSchema:schema39.properties.not_kept,data:data97}];
 return false;
 }
 }
-var valid39 = _errs249 === errors;
+var valid40 = _errs253 === errors;
 }
 else {
-var valid39 = true;
+var valid40 = true;
 }
-if(valid39){
-if(data92.keeps_background !== undefined){
-let data97 = data92.keeps_background;
-const _errs253 = errors;
-if(typeof data97 !== "boolean"){
-validate11.errors = [{instancePath:instancePath+"/given/keeps_background",schemaPath:"#/definitions/given/properties/keeps_background/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema39.properties.keeps_background.type,parentSchema:schema39.properties.keeps_background,data:data97}];
-return false;
-}
-var valid39 = _errs253 === errors;
-}
-else {
-var valid39 = true;
-}
-if(valid39){
-if(data92.replays !== undefined){
-let data98 = data92.replays;
-const _errs255 = errors;
-if(errors === _errs255){
-if(typeof data98 === "string"){
-if(!pattern2.test(data98)){
-validate11.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema39.properties.replays,data:data98}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.replays.type,parentSchema:schema39.properties.replays,data:data98}];
-return false;
-}
-}
-var valid39 = _errs255 === errors;
-}
-else {
-var valid39 = true;
-}
-if(valid39){
-if(data92.under !== undefined){
-let data99 = data92.under;
+if(valid40){
+if(data94.keeps_background !== undefined){
+let data99 = data94.keeps_background;
 const _errs257 = errors;
-if(typeof data99 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/under",schemaPath:"#/definitions/given/properties/under/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.under.type,parentSchema:schema39.properties.under,data:data99}];
+if(typeof data99 !== "boolean"){
+validate11.errors = [{instancePath:instancePath+"/given/keeps_background",schemaPath:"#/definitions/given/properties/keeps_background/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema39.properties.keeps_background.type,parentSchema:schema39.properties.keeps_background,data:data99}];
 return false;
 }
-var valid39 = _errs257 === errors;
+var valid40 = _errs257 === errors;
 }
 else {
-var valid39 = true;
+var valid40 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema39.type,parentSchema:schema39,data:data92}];
+if(valid40){
+if(data94.replays !== undefined){
+let data100 = data94.replays;
+const _errs259 = errors;
+if(errors === _errs259){
+if(typeof data100 === "string"){
+if(!pattern2.test(data100)){
+validate11.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema39.properties.replays,data:data100}];
 return false;
 }
 }
-var valid0 = _errs241 === errors;
+else {
+validate11.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.replays.type,parentSchema:schema39.properties.replays,data:data100}];
+return false;
+}
+}
+var valid40 = _errs259 === errors;
+}
+else {
+var valid40 = true;
+}
+if(valid40){
+if(data94.under !== undefined){
+let data101 = data94.under;
+const _errs261 = errors;
+if(typeof data101 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/given/under",schemaPath:"#/definitions/given/properties/under/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.under.type,parentSchema:schema39.properties.under,data:data101}];
+return false;
+}
+var valid40 = _errs261 === errors;
+}
+else {
+var valid40 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema39.type,parentSchema:schema39,data:data94}];
+return false;
+}
+}
+var valid0 = _errs245 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.timeout_ms !== undefined){
-let data100 = data.timeout_ms;
-const _errs259 = errors;
-if(!(((typeof data100 == "number") && (!(data100 % 1) && !isNaN(data100))) && (isFinite(data100)))){
-validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.timeout_ms.type,parentSchema:schema12.properties.timeout_ms,data:data100}];
-return false;
-}
-if(errors === _errs259){
-if((typeof data100 == "number") && (isFinite(data100))){
-if(data100 < 1 || isNaN(data100)){
-validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.timeout_ms,data:data100}];
-return false;
-}
-}
-}
-var valid0 = _errs259 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.charged_ms !== undefined){
-let data101 = data.charged_ms;
-const _errs261 = errors;
-if(errors === _errs261){
-if((typeof data101 == "number") && (isFinite(data101))){
-if(data101 < 0 || isNaN(data101)){
-validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.charged_ms,data:data101}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema12.properties.charged_ms.type,parentSchema:schema12.properties.charged_ms,data:data101}];
-return false;
-}
-}
-var valid0 = _errs261 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.budget !== undefined){
+let data102 = data.timeout_ms;
 const _errs263 = errors;
-if(!(validate21(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
-vErrors = vErrors === null ? validate21.errors : vErrors.concat(validate21.errors);
-errors = vErrors.length;
+if(!(((typeof data102 == "number") && (!(data102 % 1) && !isNaN(data102))) && (isFinite(data102)))){
+validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.timeout_ms.type,parentSchema:schema12.properties.timeout_ms,data:data102}];
+return false;
+}
+if(errors === _errs263){
+if((typeof data102 == "number") && (isFinite(data102))){
+if(data102 < 1 || isNaN(data102)){
+validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.timeout_ms,data:data102}];
+return false;
+}
+}
 }
 var valid0 = _errs263 === errors;
 }
@@ -28159,31 +28302,19 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.spent !== undefined){
-const _errs264 = errors;
-if(!(validate23(data.spent, {instancePath:instancePath+"/spent",parentData:data,parentDataProperty:"spent",rootData}))){
-vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
-errors = vErrors.length;
+if(data.charged_ms !== undefined){
+let data103 = data.charged_ms;
+const _errs265 = errors;
+if(errors === _errs265){
+if((typeof data103 == "number") && (isFinite(data103))){
+if(data103 < 0 || isNaN(data103)){
+validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.charged_ms,data:data103}];
+return false;
 }
-var valid0 = _errs264 === errors;
 }
 else {
-var valid0 = true;
-}
-if(valid0){
-if(data.left_out !== undefined){
-let data104 = data.left_out;
-const _errs265 = errors;
-if(!(((typeof data104 == "number") && (!(data104 % 1) && !isNaN(data104))) && (isFinite(data104)))){
-validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.left_out.type,parentSchema:schema12.properties.left_out,data:data104}];
+validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema12.properties.charged_ms.type,parentSchema:schema12.properties.charged_ms,data:data103}];
 return false;
-}
-if(errors === _errs265){
-if((typeof data104 == "number") && (isFinite(data104))){
-if(data104 < 1 || isNaN(data104)){
-validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.left_out,data:data104}];
-return false;
-}
 }
 }
 var valid0 = _errs265 === errors;
@@ -28192,12 +28323,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.budget_reset !== undefined){
-let data105 = data.budget_reset;
+if(data.budget !== undefined){
 const _errs267 = errors;
-if(typeof data105 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/budget_reset",schemaPath:"#/properties/budget_reset/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.budget_reset.type,parentSchema:schema12.properties.budget_reset,data:data105}];
-return false;
+if(!(validate21(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
+vErrors = vErrors === null ? validate21.errors : vErrors.concat(validate21.errors);
+errors = vErrors.length;
 }
 var valid0 = _errs267 === errors;
 }
@@ -28205,123 +28335,31 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.published !== undefined){
-let data106 = data.published;
+if(data.spent !== undefined){
+const _errs268 = errors;
+if(!(validate23(data.spent, {instancePath:instancePath+"/spent",parentData:data,parentDataProperty:"spent",rootData}))){
+vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs268 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.left_out !== undefined){
+let data106 = data.left_out;
 const _errs269 = errors;
-const _errs270 = errors;
-if(errors === _errs270){
-if(data106 && typeof data106 == "object" && !Array.isArray(data106)){
-let missing10;
-if(((((data106.event === undefined) && (missing10 = "event")) || ((data106.port === undefined) && (missing10 = "port"))) || ((data106.host_port === undefined) && (missing10 = "host_port"))) || ((data106.by === undefined) && (missing10 = "by"))){
-validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/required",keyword:"required",params:{missingProperty: missing10},message:"must have required property '"+missing10+"'",schema:schema44.required,parentSchema:schema44,data:data106}];
+if(!(((typeof data106 == "number") && (!(data106 % 1) && !isNaN(data106))) && (isFinite(data106)))){
+validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.left_out.type,parentSchema:schema12.properties.left_out,data:data106}];
 return false;
 }
-else {
-const _errs272 = errors;
-for(const key10 in data106){
-if(!((((key10 === "event") || (key10 === "port")) || (key10 === "host_port")) || (key10 === "by"))){
-validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema44,data:data106}];
-return false;
-break;
-}
-}
-if(_errs272 === errors){
-if(data106.event !== undefined){
-let data107 = data106.event;
-const _errs273 = errors;
-if(typeof data107 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.event.type,parentSchema:schema44.properties.event,data:data107}];
+if(errors === _errs269){
+if((typeof data106 == "number") && (isFinite(data106))){
+if(data106 < 1 || isNaN(data106)){
+validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.left_out,data:data106}];
 return false;
 }
-if(!(((data107 === "opened") || (data107 === "closed")) || (data107 === "failed"))){
-validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/enum",keyword:"enum",params:{allowedValues: schema44.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema44.properties.event.enum,parentSchema:schema44.properties.event,data:data107}];
-return false;
-}
-var valid42 = _errs273 === errors;
-}
-else {
-var valid42 = true;
-}
-if(valid42){
-if(data106.port !== undefined){
-let data108 = data106.port;
-const _errs275 = errors;
-if(!(((typeof data108 == "number") && (!(data108 % 1) && !isNaN(data108))) && (isFinite(data108)))){
-validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema44.properties.port.type,parentSchema:schema44.properties.port,data:data108}];
-return false;
-}
-if(errors === _errs275){
-if((typeof data108 == "number") && (isFinite(data108))){
-if(data108 > 65535 || isNaN(data108)){
-validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema44.properties.port,data:data108}];
-return false;
-}
-else {
-if(data108 < 1 || isNaN(data108)){
-validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema44.properties.port,data:data108}];
-return false;
-}
-}
-}
-}
-var valid42 = _errs275 === errors;
-}
-else {
-var valid42 = true;
-}
-if(valid42){
-if(data106.host_port !== undefined){
-let data109 = data106.host_port;
-const _errs277 = errors;
-if(!(((typeof data109 == "number") && (!(data109 % 1) && !isNaN(data109))) && (isFinite(data109)))){
-validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema44.properties.host_port.type,parentSchema:schema44.properties.host_port,data:data109}];
-return false;
-}
-if(errors === _errs277){
-if((typeof data109 == "number") && (isFinite(data109))){
-if(data109 > 65535 || isNaN(data109)){
-validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema44.properties.host_port,data:data109}];
-return false;
-}
-else {
-if(data109 < 1 || isNaN(data109)){
-validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema44.properties.host_port,data:data109}];
-return false;
-}
-}
-}
-}
-var valid42 = _errs277 === errors;
-}
-else {
-var valid42 = true;
-}
-if(valid42){
-if(data106.by !== undefined){
-let data110 = data106.by;
-const _errs279 = errors;
-if(typeof data110 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.by.type,parentSchema:schema44.properties.by,data:data110}];
-return false;
-}
-if(!((data110 === "policy") || (data110 === "operator"))){
-validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/enum",keyword:"enum",params:{allowedValues: schema44.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema44.properties.by.enum,parentSchema:schema44.properties.by,data:data110}];
-return false;
-}
-var valid42 = _errs279 === errors;
-}
-else {
-var valid42 = true;
-}
-}
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema44.type,parentSchema:schema44,data:data106}];
-return false;
 }
 }
 var valid0 = _errs269 === errors;
@@ -28330,72 +28368,210 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.overlay !== undefined){
-let data111 = data.overlay;
-const _errs281 = errors;
-const _errs282 = errors;
-if(errors === _errs282){
-if(data111 && typeof data111 == "object" && !Array.isArray(data111)){
-let missing11;
-if((((data111.project === undefined) && (missing11 = "project")) || ((data111.identity === undefined) && (missing11 = "identity"))) || ((data111.mounted_at === undefined) && (missing11 = "mounted_at"))){
-validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/required",keyword:"required",params:{missingProperty: missing11},message:"must have required property '"+missing11+"'",schema:schema45.required,parentSchema:schema45,data:data111}];
+if(data.budget_reset !== undefined){
+let data107 = data.budget_reset;
+const _errs271 = errors;
+if(typeof data107 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/budget_reset",schemaPath:"#/properties/budget_reset/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.budget_reset.type,parentSchema:schema12.properties.budget_reset,data:data107}];
+return false;
+}
+var valid0 = _errs271 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.published !== undefined){
+let data108 = data.published;
+const _errs273 = errors;
+const _errs274 = errors;
+if(errors === _errs274){
+if(data108 && typeof data108 == "object" && !Array.isArray(data108)){
+let missing10;
+if(((((data108.event === undefined) && (missing10 = "event")) || ((data108.port === undefined) && (missing10 = "port"))) || ((data108.host_port === undefined) && (missing10 = "host_port"))) || ((data108.by === undefined) && (missing10 = "by"))){
+validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/required",keyword:"required",params:{missingProperty: missing10},message:"must have required property '"+missing10+"'",schema:schema44.required,parentSchema:schema44,data:data108}];
 return false;
 }
 else {
-const _errs284 = errors;
-for(const key11 in data111){
-if(!(((key11 === "project") || (key11 === "identity")) || (key11 === "mounted_at"))){
-validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema45,data:data111}];
+const _errs276 = errors;
+for(const key10 in data108){
+if(!((((key10 === "event") || (key10 === "port")) || (key10 === "host_port")) || (key10 === "by"))){
+validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema44,data:data108}];
 return false;
 break;
 }
 }
-if(_errs284 === errors){
-if(data111.project !== undefined){
-let data112 = data111.project;
-const _errs285 = errors;
+if(_errs276 === errors){
+if(data108.event !== undefined){
+let data109 = data108.event;
+const _errs277 = errors;
+if(typeof data109 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.event.type,parentSchema:schema44.properties.event,data:data109}];
+return false;
+}
+if(!(((data109 === "opened") || (data109 === "closed")) || (data109 === "failed"))){
+validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/enum",keyword:"enum",params:{allowedValues: schema44.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema44.properties.event.enum,parentSchema:schema44.properties.event,data:data109}];
+return false;
+}
+var valid43 = _errs277 === errors;
+}
+else {
+var valid43 = true;
+}
+if(valid43){
+if(data108.port !== undefined){
+let data110 = data108.port;
+const _errs279 = errors;
+if(!(((typeof data110 == "number") && (!(data110 % 1) && !isNaN(data110))) && (isFinite(data110)))){
+validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema44.properties.port.type,parentSchema:schema44.properties.port,data:data110}];
+return false;
+}
+if(errors === _errs279){
+if((typeof data110 == "number") && (isFinite(data110))){
+if(data110 > 65535 || isNaN(data110)){
+validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema44.properties.port,data:data110}];
+return false;
+}
+else {
+if(data110 < 1 || isNaN(data110)){
+validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema44.properties.port,data:data110}];
+return false;
+}
+}
+}
+}
+var valid43 = _errs279 === errors;
+}
+else {
+var valid43 = true;
+}
+if(valid43){
+if(data108.host_port !== undefined){
+let data111 = data108.host_port;
+const _errs281 = errors;
+if(!(((typeof data111 == "number") && (!(data111 % 1) && !isNaN(data111))) && (isFinite(data111)))){
+validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema44.properties.host_port.type,parentSchema:schema44.properties.host_port,data:data111}];
+return false;
+}
+if(errors === _errs281){
+if((typeof data111 == "number") && (isFinite(data111))){
+if(data111 > 65535 || isNaN(data111)){
+validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema44.properties.host_port,data:data111}];
+return false;
+}
+else {
+if(data111 < 1 || isNaN(data111)){
+validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema44.properties.host_port,data:data111}];
+return false;
+}
+}
+}
+}
+var valid43 = _errs281 === errors;
+}
+else {
+var valid43 = true;
+}
+if(valid43){
+if(data108.by !== undefined){
+let data112 = data108.by;
+const _errs283 = errors;
 if(typeof data112 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/overlay/project",schemaPath:"#/definitions/overlay/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.project.type,parentSchema:schema45.properties.project,data:data112}];
+validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.by.type,parentSchema:schema44.properties.by,data:data112}];
 return false;
 }
-var valid44 = _errs285 === errors;
-}
-else {
-var valid44 = true;
-}
-if(valid44){
-if(data111.identity !== undefined){
-let data113 = data111.identity;
-const _errs287 = errors;
-if(typeof data113 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/overlay/identity",schemaPath:"#/definitions/overlay/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.identity.type,parentSchema:schema45.properties.identity,data:data113}];
+if(!((data112 === "policy") || (data112 === "operator"))){
+validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/enum",keyword:"enum",params:{allowedValues: schema44.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema44.properties.by.enum,parentSchema:schema44.properties.by,data:data112}];
 return false;
 }
-var valid44 = _errs287 === errors;
+var valid43 = _errs283 === errors;
 }
 else {
-var valid44 = true;
+var valid43 = true;
 }
-if(valid44){
-if(data111.mounted_at !== undefined){
-let data114 = data111.mounted_at;
+}
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema44.type,parentSchema:schema44,data:data108}];
+return false;
+}
+}
+var valid0 = _errs273 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.overlay !== undefined){
+let data113 = data.overlay;
+const _errs285 = errors;
+const _errs286 = errors;
+if(errors === _errs286){
+if(data113 && typeof data113 == "object" && !Array.isArray(data113)){
+let missing11;
+if((((data113.project === undefined) && (missing11 = "project")) || ((data113.identity === undefined) && (missing11 = "identity"))) || ((data113.mounted_at === undefined) && (missing11 = "mounted_at"))){
+validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/required",keyword:"required",params:{missingProperty: missing11},message:"must have required property '"+missing11+"'",schema:schema45.required,parentSchema:schema45,data:data113}];
+return false;
+}
+else {
+const _errs288 = errors;
+for(const key11 in data113){
+if(!(((key11 === "project") || (key11 === "identity")) || (key11 === "mounted_at"))){
+validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema45,data:data113}];
+return false;
+break;
+}
+}
+if(_errs288 === errors){
+if(data113.project !== undefined){
+let data114 = data113.project;
 const _errs289 = errors;
-if(errors === _errs289){
-if(typeof data114 === "string"){
-if(!pattern11.test(data114)){
-validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/pattern",keyword:"pattern",params:{pattern: "^[0-9]+$"},message:"must match pattern \""+"^[0-9]+$"+"\"",schema:"^[0-9]+$",parentSchema:schema45.properties.mounted_at,data:data114}];
+if(typeof data114 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/overlay/project",schemaPath:"#/definitions/overlay/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.project.type,parentSchema:schema45.properties.project,data:data114}];
+return false;
+}
+var valid45 = _errs289 === errors;
+}
+else {
+var valid45 = true;
+}
+if(valid45){
+if(data113.identity !== undefined){
+let data115 = data113.identity;
+const _errs291 = errors;
+if(typeof data115 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/overlay/identity",schemaPath:"#/definitions/overlay/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.identity.type,parentSchema:schema45.properties.identity,data:data115}];
+return false;
+}
+var valid45 = _errs291 === errors;
+}
+else {
+var valid45 = true;
+}
+if(valid45){
+if(data113.mounted_at !== undefined){
+let data116 = data113.mounted_at;
+const _errs293 = errors;
+if(errors === _errs293){
+if(typeof data116 === "string"){
+if(!pattern11.test(data116)){
+validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/pattern",keyword:"pattern",params:{pattern: "^[0-9]+$"},message:"must match pattern \""+"^[0-9]+$"+"\"",schema:"^[0-9]+$",parentSchema:schema45.properties.mounted_at,data:data116}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.mounted_at.type,parentSchema:schema45.properties.mounted_at,data:data114}];
+validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.mounted_at.type,parentSchema:schema45.properties.mounted_at,data:data116}];
 return false;
 }
 }
-var valid44 = _errs289 === errors;
+var valid45 = _errs293 === errors;
 }
 else {
-var valid44 = true;
+var valid45 = true;
 }
 }
 }
@@ -28403,142 +28579,142 @@ var valid44 = true;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema45.type,parentSchema:schema45,data:data111}];
+validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema45.type,parentSchema:schema45,data:data113}];
 return false;
 }
 }
-var valid0 = _errs281 === errors;
+var valid0 = _errs285 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.held_changes !== undefined){
-let data115 = data.held_changes;
-const _errs291 = errors;
-const _errs292 = errors;
-if(errors === _errs292){
-if(data115 && typeof data115 == "object" && !Array.isArray(data115)){
+let data117 = data.held_changes;
+const _errs295 = errors;
+const _errs296 = errors;
+if(errors === _errs296){
+if(data117 && typeof data117 == "object" && !Array.isArray(data117)){
 let missing12;
-if((((((data115.action === undefined) && (missing12 = "action")) || ((data115.by === undefined) && (missing12 = "by"))) || ((data115.paths === undefined) && (missing12 = "paths"))) || ((data115.done === undefined) && (missing12 = "done"))) || ((data115.left === undefined) && (missing12 = "left"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/required",keyword:"required",params:{missingProperty: missing12},message:"must have required property '"+missing12+"'",schema:schema46.required,parentSchema:schema46,data:data115}];
+if((((((data117.action === undefined) && (missing12 = "action")) || ((data117.by === undefined) && (missing12 = "by"))) || ((data117.paths === undefined) && (missing12 = "paths"))) || ((data117.done === undefined) && (missing12 = "done"))) || ((data117.left === undefined) && (missing12 = "left"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/required",keyword:"required",params:{missingProperty: missing12},message:"must have required property '"+missing12+"'",schema:schema46.required,parentSchema:schema46,data:data117}];
 return false;
 }
 else {
-const _errs294 = errors;
-for(const key12 in data115){
+const _errs298 = errors;
+for(const key12 in data117){
 if(!(((((key12 === "action") || (key12 === "by")) || (key12 === "paths")) || (key12 === "done")) || (key12 === "left"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema46,data:data115}];
+validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema46,data:data117}];
 return false;
 break;
 }
 }
-if(_errs294 === errors){
-if(data115.action !== undefined){
-let data116 = data115.action;
-const _errs295 = errors;
-if(typeof data116 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.action.type,parentSchema:schema46.properties.action,data:data116}];
-return false;
-}
-if(!(((data116 === "apply") || (data116 === "discard")) || (data116 === "undo"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/enum",keyword:"enum",params:{allowedValues: schema46.properties.action.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.action.enum,parentSchema:schema46.properties.action,data:data116}];
-return false;
-}
-var valid46 = _errs295 === errors;
-}
-else {
-var valid46 = true;
-}
-if(valid46){
-if(data115.by !== undefined){
-let data117 = data115.by;
-const _errs297 = errors;
-if(typeof data117 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.by.type,parentSchema:schema46.properties.by,data:data117}];
-return false;
-}
-if(!(((data117 === "operator") || (data117 === "agent")) || (data117 === "policy"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/enum",keyword:"enum",params:{allowedValues: schema46.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.by.enum,parentSchema:schema46.properties.by,data:data117}];
-return false;
-}
-var valid46 = _errs297 === errors;
-}
-else {
-var valid46 = true;
-}
-if(valid46){
-if(data115.paths !== undefined){
-let data118 = data115.paths;
+if(_errs298 === errors){
+if(data117.action !== undefined){
+let data118 = data117.action;
 const _errs299 = errors;
-if((!(Array.isArray(data118))) && (data118 !== null)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/paths",schemaPath:"#/definitions/held_changes/properties/paths/type",keyword:"type",params:{type: schema46.properties.paths.type},message:"must be array,null",schema:schema46.properties.paths.type,parentSchema:schema46.properties.paths,data:data118}];
+if(typeof data118 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.action.type,parentSchema:schema46.properties.action,data:data118}];
 return false;
 }
-if(errors === _errs299){
-if(Array.isArray(data118)){
+if(!(((data118 === "apply") || (data118 === "discard")) || (data118 === "undo"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/enum",keyword:"enum",params:{allowedValues: schema46.properties.action.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.action.enum,parentSchema:schema46.properties.action,data:data118}];
+return false;
+}
+var valid47 = _errs299 === errors;
+}
+else {
 var valid47 = true;
-const len9 = data118.length;
-for(let i9=0; i9<len9; i9++){
-let data119 = data118[i9];
+}
+if(valid47){
+if(data117.by !== undefined){
+let data119 = data117.by;
 const _errs301 = errors;
 if(typeof data119 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/held_changes/paths/" + i9,schemaPath:"#/definitions/held_changes/properties/paths/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.paths.items.type,parentSchema:schema46.properties.paths.items,data:data119}];
+validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.by.type,parentSchema:schema46.properties.by,data:data119}];
+return false;
+}
+if(!(((data119 === "operator") || (data119 === "agent")) || (data119 === "policy"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/enum",keyword:"enum",params:{allowedValues: schema46.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.by.enum,parentSchema:schema46.properties.by,data:data119}];
 return false;
 }
 var valid47 = _errs301 === errors;
-if(!valid47){
+}
+else {
+var valid47 = true;
+}
+if(valid47){
+if(data117.paths !== undefined){
+let data120 = data117.paths;
+const _errs303 = errors;
+if((!(Array.isArray(data120))) && (data120 !== null)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/paths",schemaPath:"#/definitions/held_changes/properties/paths/type",keyword:"type",params:{type: schema46.properties.paths.type},message:"must be array,null",schema:schema46.properties.paths.type,parentSchema:schema46.properties.paths,data:data120}];
+return false;
+}
+if(errors === _errs303){
+if(Array.isArray(data120)){
+var valid48 = true;
+const len10 = data120.length;
+for(let i10=0; i10<len10; i10++){
+let data121 = data120[i10];
+const _errs305 = errors;
+if(typeof data121 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/held_changes/paths/" + i10,schemaPath:"#/definitions/held_changes/properties/paths/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.paths.items.type,parentSchema:schema46.properties.paths.items,data:data121}];
+return false;
+}
+var valid48 = _errs305 === errors;
+if(!valid48){
 break;
 }
 }
 }
 }
-var valid46 = _errs299 === errors;
+var valid47 = _errs303 === errors;
 }
 else {
-var valid46 = true;
+var valid47 = true;
 }
-if(valid46){
-if(data115.done !== undefined){
-let data120 = data115.done;
-const _errs303 = errors;
-if((!(((typeof data120 == "number") && (!(data120 % 1) && !isNaN(data120))) && (isFinite(data120)))) && (data120 !== null)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/type",keyword:"type",params:{type: schema46.properties.done.type},message:"must be integer,null",schema:schema46.properties.done.type,parentSchema:schema46.properties.done,data:data120}];
+if(valid47){
+if(data117.done !== undefined){
+let data122 = data117.done;
+const _errs307 = errors;
+if((!(((typeof data122 == "number") && (!(data122 % 1) && !isNaN(data122))) && (isFinite(data122)))) && (data122 !== null)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/type",keyword:"type",params:{type: schema46.properties.done.type},message:"must be integer,null",schema:schema46.properties.done.type,parentSchema:schema46.properties.done,data:data122}];
 return false;
 }
-if(errors === _errs303){
-if((typeof data120 == "number") && (isFinite(data120))){
-if(data120 < 0 || isNaN(data120)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.done,data:data120}];
+if(errors === _errs307){
+if((typeof data122 == "number") && (isFinite(data122))){
+if(data122 < 0 || isNaN(data122)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.done,data:data122}];
 return false;
 }
 }
 }
-var valid46 = _errs303 === errors;
+var valid47 = _errs307 === errors;
 }
 else {
-var valid46 = true;
+var valid47 = true;
 }
-if(valid46){
-if(data115.left !== undefined){
-let data121 = data115.left;
-const _errs305 = errors;
-if((!(((typeof data121 == "number") && (!(data121 % 1) && !isNaN(data121))) && (isFinite(data121)))) && (data121 !== null)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/type",keyword:"type",params:{type: schema46.properties.left.type},message:"must be integer,null",schema:schema46.properties.left.type,parentSchema:schema46.properties.left,data:data121}];
+if(valid47){
+if(data117.left !== undefined){
+let data123 = data117.left;
+const _errs309 = errors;
+if((!(((typeof data123 == "number") && (!(data123 % 1) && !isNaN(data123))) && (isFinite(data123)))) && (data123 !== null)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/type",keyword:"type",params:{type: schema46.properties.left.type},message:"must be integer,null",schema:schema46.properties.left.type,parentSchema:schema46.properties.left,data:data123}];
 return false;
 }
-if(errors === _errs305){
-if((typeof data121 == "number") && (isFinite(data121))){
-if(data121 < 0 || isNaN(data121)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.left,data:data121}];
+if(errors === _errs309){
+if((typeof data123 == "number") && (isFinite(data123))){
+if(data123 < 0 || isNaN(data123)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.left,data:data123}];
 return false;
 }
 }
 }
-var valid46 = _errs305 === errors;
+var valid47 = _errs309 === errors;
 }
 else {
-var valid46 = true;
+var valid47 = true;
 }
 }
 }
@@ -28548,155 +28724,155 @@ var valid46 = true;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema46.type,parentSchema:schema46,data:data115}];
+validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema46.type,parentSchema:schema46,data:data117}];
 return false;
 }
 }
-var valid0 = _errs291 === errors;
+var valid0 = _errs295 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.dropped !== undefined){
-const _errs307 = errors;
+const _errs311 = errors;
 if(!(validate25(data.dropped, {instancePath:instancePath+"/dropped",parentData:data,parentDataProperty:"dropped",rootData}))){
 vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
 errors = vErrors.length;
 }
-var valid0 = _errs307 === errors;
+var valid0 = _errs311 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.idempotency !== undefined){
-let data123 = data.idempotency;
-const _errs308 = errors;
-const _errs309 = errors;
-if(errors === _errs309){
-if(data123 && typeof data123 == "object" && !Array.isArray(data123)){
+let data125 = data.idempotency;
+const _errs312 = errors;
+const _errs313 = errors;
+if(errors === _errs313){
+if(data125 && typeof data125 == "object" && !Array.isArray(data125)){
 let missing13;
-if(((data123.key === undefined) && (missing13 = "key")) || ((data123.body === undefined) && (missing13 = "body"))){
-validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/required",keyword:"required",params:{missingProperty: missing13},message:"must have required property '"+missing13+"'",schema:schema49.required,parentSchema:schema49,data:data123}];
+if(((data125.key === undefined) && (missing13 = "key")) || ((data125.body === undefined) && (missing13 = "body"))){
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/required",keyword:"required",params:{missingProperty: missing13},message:"must have required property '"+missing13+"'",schema:schema49.required,parentSchema:schema49,data:data125}];
 return false;
 }
 else {
-const _errs311 = errors;
-for(const key13 in data123){
+const _errs315 = errors;
+for(const key13 in data125){
 if(!((key13 === "key") || (key13 === "body"))){
-validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties",schema:false,parentSchema:schema49,data:data123}];
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties",schema:false,parentSchema:schema49,data:data125}];
 return false;
 break;
 }
 }
-if(_errs311 === errors){
-if(data123.key !== undefined){
-let data124 = data123.key;
-const _errs312 = errors;
-if(errors === _errs312){
-if(typeof data124 === "string"){
-if(!pattern7.test(data124)){
-validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema49.properties.key,data:data124}];
+if(_errs315 === errors){
+if(data125.key !== undefined){
+let data126 = data125.key;
+const _errs316 = errors;
+if(errors === _errs316){
+if(typeof data126 === "string"){
+if(!pattern7.test(data126)){
+validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema49.properties.key,data:data126}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.key.type,parentSchema:schema49.properties.key,data:data124}];
+validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.key.type,parentSchema:schema49.properties.key,data:data126}];
 return false;
 }
 }
-var valid49 = _errs312 === errors;
+var valid50 = _errs316 === errors;
 }
 else {
-var valid49 = true;
+var valid50 = true;
 }
-if(valid49){
-if(data123.body !== undefined){
-let data125 = data123.body;
-const _errs314 = errors;
-if(errors === _errs314){
-if(typeof data125 === "string"){
-if(!pattern7.test(data125)){
-validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema49.properties.body,data:data125}];
+if(valid50){
+if(data125.body !== undefined){
+let data127 = data125.body;
+const _errs318 = errors;
+if(errors === _errs318){
+if(typeof data127 === "string"){
+if(!pattern7.test(data127)){
+validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema49.properties.body,data:data127}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.body.type,parentSchema:schema49.properties.body,data:data125}];
+validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.body.type,parentSchema:schema49.properties.body,data:data127}];
 return false;
 }
 }
-var valid49 = _errs314 === errors;
+var valid50 = _errs318 === errors;
 }
 else {
-var valid49 = true;
+var valid50 = true;
 }
 }
 }
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema49.type,parentSchema:schema49,data:data123}];
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema49.type,parentSchema:schema49,data:data125}];
 return false;
 }
 }
-var valid0 = _errs308 === errors;
+var valid0 = _errs312 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.seq !== undefined){
-let data126 = data.seq;
-const _errs316 = errors;
-if(!(((typeof data126 == "number") && (!(data126 % 1) && !isNaN(data126))) && (isFinite(data126)))){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data126}];
+let data128 = data.seq;
+const _errs320 = errors;
+if(!(((typeof data128 == "number") && (!(data128 % 1) && !isNaN(data128))) && (isFinite(data128)))){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data128}];
 return false;
 }
-if(errors === _errs316){
-if((typeof data126 == "number") && (isFinite(data126))){
-if(data126 < 0 || isNaN(data126)){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data126}];
+if(errors === _errs320){
+if((typeof data128 == "number") && (isFinite(data128))){
+if(data128 < 0 || isNaN(data128)){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data128}];
 return false;
 }
 }
 }
-var valid0 = _errs316 === errors;
+var valid0 = _errs320 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.prev !== undefined){
-let data127 = data.prev;
-const _errs318 = errors;
-if((typeof data127 !== "string") && (data127 !== null)){
-validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data127}];
+let data129 = data.prev;
+const _errs322 = errors;
+if((typeof data129 !== "string") && (data129 !== null)){
+validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data129}];
 return false;
 }
-var valid0 = _errs318 === errors;
+var valid0 = _errs322 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.hash !== undefined){
-let data128 = data.hash;
-const _errs320 = errors;
-if(errors === _errs320){
-if(typeof data128 === "string"){
-if(func4(data128) < 1){
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data128}];
+let data130 = data.hash;
+const _errs324 = errors;
+if(errors === _errs324){
+if(typeof data130 === "string"){
+if(func4(data130) < 1){
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data130}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data128}];
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data130}];
 return false;
 }
 }
-var valid0 = _errs320 === errors;
+var valid0 = _errs324 === errors;
 }
 else {
 var valid0 = true;
@@ -28933,7 +29109,7 @@ const schema17 = {"title":"SpanConnection","type":"object","additionalProperties
 const schema18 = {"title":"SpanProgram","type":"object","additionalProperties":false,"required":["path","pid","started_at","cut","replaced"],"properties":{"path":{"type":"string"},"pid":{"type":"integer"},"started_at":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000000Z"},"cut":{"type":"boolean"},"replaced":{"type":"boolean"}}};
 const schema19 = {"title":"ProgramCounts","type":"object","additionalProperties":false,"required":["recorded","left_out"],"properties":{"recorded":{"type":"integer","minimum":0},"left_out":{"type":"integer","minimum":0}}};
 const schema26 = {"title":"ApprovalId","type":"string","pattern":"^apr_","maxLength":128};
-const schema29 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
+const schema29 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"outside":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
 const schema30 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
 const schema31 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
 const schema36 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
@@ -32522,11 +32698,18 @@ else {
 var valid20 = true;
 }
 if(valid20){
-if(data46.held !== undefined){
-let data59 = data46.held;
+if(data46.outside !== undefined){
+let data59 = data46.outside;
 const _errs153 = errors;
-if(typeof data59 !== "boolean"){
-const err46 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema29.properties.held.type,parentSchema:schema29.properties.held,data:data59};
+if(errors === _errs153){
+if(Array.isArray(data59)){
+var valid27 = true;
+const len7 = data59.length;
+for(let i7=0; i7<len7; i7++){
+let data60 = data59[i7];
+const _errs155 = errors;
+if(typeof data60 !== "string"){
+const err46 = {instancePath:instancePath+"/fs_diff/outside/" + i7,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/outside/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema29.properties.outside.items.type,parentSchema:schema29.properties.outside.items,data:data60};
 if(vErrors === null){
 vErrors = [err46];
 }
@@ -32535,17 +32718,14 @@ vErrors.push(err46);
 }
 errors++;
 }
-var valid20 = _errs153 === errors;
+var valid27 = _errs155 === errors;
+if(!valid27){
+break;
+}
+}
 }
 else {
-var valid20 = true;
-}
-if(valid20){
-if(data46.truncated !== undefined){
-let data60 = data46.truncated;
-const _errs155 = errors;
-if(typeof data60 !== "boolean"){
-const err47 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema29.properties.truncated.type,parentSchema:schema29.properties.truncated,data:data60};
+const err47 = {instancePath:instancePath+"/fs_diff/outside",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/outside/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema29.properties.outside.type,parentSchema:schema29.properties.outside,data:data59};
 if(vErrors === null){
 vErrors = [err47];
 }
@@ -32554,17 +32734,18 @@ vErrors.push(err47);
 }
 errors++;
 }
-var valid20 = _errs155 === errors;
+}
+var valid20 = _errs153 === errors;
 }
 else {
 var valid20 = true;
 }
 if(valid20){
-if(data46.summary !== undefined){
-let data61 = data46.summary;
+if(data46.held !== undefined){
+let data61 = data46.held;
 const _errs157 = errors;
-if((typeof data61 !== "string") && (data61 !== null)){
-const err48 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema29.properties.summary.type},message:"must be string,null",schema:schema29.properties.summary.type,parentSchema:schema29.properties.summary,data:data61};
+if(typeof data61 !== "boolean"){
+const err48 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema29.properties.held.type,parentSchema:schema29.properties.held,data:data61};
 if(vErrors === null){
 vErrors = [err48];
 }
@@ -32579,11 +32760,11 @@ else {
 var valid20 = true;
 }
 if(valid20){
-if(data46.tree_hash !== undefined){
-let data62 = data46.tree_hash;
+if(data46.truncated !== undefined){
+let data62 = data46.truncated;
 const _errs159 = errors;
-if((typeof data62 !== "string") && (data62 !== null)){
-const err49 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema29.properties.tree_hash.type},message:"must be string,null",schema:schema29.properties.tree_hash.type,parentSchema:schema29.properties.tree_hash,data:data62};
+if(typeof data62 !== "boolean"){
+const err49 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema29.properties.truncated.type,parentSchema:schema29.properties.truncated,data:data62};
 if(vErrors === null){
 vErrors = [err49];
 }
@@ -32593,6 +32774,44 @@ vErrors.push(err49);
 errors++;
 }
 var valid20 = _errs159 === errors;
+}
+else {
+var valid20 = true;
+}
+if(valid20){
+if(data46.summary !== undefined){
+let data63 = data46.summary;
+const _errs161 = errors;
+if((typeof data63 !== "string") && (data63 !== null)){
+const err50 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema29.properties.summary.type},message:"must be string,null",schema:schema29.properties.summary.type,parentSchema:schema29.properties.summary,data:data63};
+if(vErrors === null){
+vErrors = [err50];
+}
+else {
+vErrors.push(err50);
+}
+errors++;
+}
+var valid20 = _errs161 === errors;
+}
+else {
+var valid20 = true;
+}
+if(valid20){
+if(data46.tree_hash !== undefined){
+let data64 = data46.tree_hash;
+const _errs163 = errors;
+if((typeof data64 !== "string") && (data64 !== null)){
+const err51 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema29.properties.tree_hash.type},message:"must be string,null",schema:schema29.properties.tree_hash.type,parentSchema:schema29.properties.tree_hash,data:data64};
+if(vErrors === null){
+vErrors = [err51];
+}
+else {
+vErrors.push(err51);
+}
+errors++;
+}
+var valid20 = _errs163 === errors;
 }
 else {
 var valid20 = true;
@@ -32609,13 +32828,14 @@ var valid20 = true;
 }
 }
 }
-else {
-const err50 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema29.type,parentSchema:schema29,data:data46};
-if(vErrors === null){
-vErrors = [err50];
 }
 else {
-vErrors.push(err50);
+const err52 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema29.type,parentSchema:schema29,data:data46};
+if(vErrors === null){
+vErrors = [err52];
+}
+else {
+vErrors.push(err52);
 }
 errors++;
 }
@@ -32623,27 +32843,27 @@ errors++;
 var _valid5 = _errs125 === errors;
 valid18 = valid18 || _valid5;
 if(!valid18){
-const _errs161 = errors;
+const _errs165 = errors;
 if(data46 !== null){
-const err51 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.fs_diff.anyOf[1].type,parentSchema:schema12.properties.fs_diff.anyOf[1],data:data46};
+const err53 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.fs_diff.anyOf[1].type,parentSchema:schema12.properties.fs_diff.anyOf[1],data:data46};
 if(vErrors === null){
-vErrors = [err51];
+vErrors = [err53];
 }
 else {
-vErrors.push(err51);
+vErrors.push(err53);
 }
 errors++;
 }
-var _valid5 = _errs161 === errors;
+var _valid5 = _errs165 === errors;
 valid18 = valid18 || _valid5;
 }
 if(!valid18){
-const err52 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.fs_diff.anyOf,parentSchema:schema12.properties.fs_diff,data:data46};
+const err54 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.fs_diff.anyOf,parentSchema:schema12.properties.fs_diff,data:data46};
 if(vErrors === null){
-vErrors = [err52];
+vErrors = [err54];
 }
 else {
-vErrors.push(err52);
+vErrors.push(err54);
 }
 errors++;
 validate11.errors = vErrors;
@@ -32667,46 +32887,17 @@ var valid0 = true;
 }
 if(valid0){
 if(data.usage !== undefined){
-let data63 = data.usage;
-const _errs163 = errors;
-const _errs164 = errors;
-let valid27 = false;
-const _errs165 = errors;
-const _errs166 = errors;
-if(errors === _errs166){
-if(data63 && typeof data63 == "object" && !Array.isArray(data63)){
-let missing6;
-if((((((data63.cpu_ms === undefined) && (missing6 = "cpu_ms")) || ((data63.memory_peak_bytes === undefined) && (missing6 = "memory_peak_bytes"))) || ((data63.egress_bytes === undefined) && (missing6 = "egress_bytes"))) || ((data63.ingress_bytes === undefined) && (missing6 = "ingress_bytes"))) || ((data63.processes === undefined) && (missing6 = "processes"))){
-const err53 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing6},message:"must have required property '"+missing6+"'",schema:schema30.required,parentSchema:schema30,data:data63};
-if(vErrors === null){
-vErrors = [err53];
-}
-else {
-vErrors.push(err53);
-}
-errors++;
-}
-else {
+let data65 = data.usage;
+const _errs167 = errors;
 const _errs168 = errors;
-for(const key6 in data63){
-if(!(((((key6 === "cpu_ms") || (key6 === "memory_peak_bytes")) || (key6 === "egress_bytes")) || (key6 === "ingress_bytes")) || (key6 === "processes"))){
-const err54 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties",schema:false,parentSchema:schema30,data:data63};
-if(vErrors === null){
-vErrors = [err54];
-}
-else {
-vErrors.push(err54);
-}
-errors++;
-break;
-}
-}
-if(_errs168 === errors){
-if(data63.cpu_ms !== undefined){
-let data64 = data63.cpu_ms;
+let valid28 = false;
 const _errs169 = errors;
-if((!((typeof data64 == "number") && (isFinite(data64)))) && (data64 !== null)){
-const err55 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema30.properties.cpu_ms.type},message:"must be number,null",schema:schema30.properties.cpu_ms.type,parentSchema:schema30.properties.cpu_ms,data:data64};
+const _errs170 = errors;
+if(errors === _errs170){
+if(data65 && typeof data65 == "object" && !Array.isArray(data65)){
+let missing6;
+if((((((data65.cpu_ms === undefined) && (missing6 = "cpu_ms")) || ((data65.memory_peak_bytes === undefined) && (missing6 = "memory_peak_bytes"))) || ((data65.egress_bytes === undefined) && (missing6 = "egress_bytes"))) || ((data65.ingress_bytes === undefined) && (missing6 = "ingress_bytes"))) || ((data65.processes === undefined) && (missing6 = "processes"))){
+const err55 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing6},message:"must have required property '"+missing6+"'",schema:schema30.required,parentSchema:schema30,data:data65};
 if(vErrors === null){
 vErrors = [err55];
 }
@@ -32715,10 +32906,11 @@ vErrors.push(err55);
 }
 errors++;
 }
-if(errors === _errs169){
-if((typeof data64 == "number") && (isFinite(data64))){
-if(data64 < 0 || isNaN(data64)){
-const err56 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.cpu_ms,data:data64};
+else {
+const _errs172 = errors;
+for(const key6 in data65){
+if(!(((((key6 === "cpu_ms") || (key6 === "memory_peak_bytes")) || (key6 === "egress_bytes")) || (key6 === "ingress_bytes")) || (key6 === "processes"))){
+const err56 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties",schema:false,parentSchema:schema30,data:data65};
 if(vErrors === null){
 vErrors = [err56];
 }
@@ -32726,20 +32918,15 @@ else {
 vErrors.push(err56);
 }
 errors++;
+break;
 }
 }
-}
-var valid29 = _errs169 === errors;
-}
-else {
-var valid29 = true;
-}
-if(valid29){
-if(data63.memory_peak_bytes !== undefined){
-let data65 = data63.memory_peak_bytes;
-const _errs171 = errors;
-if((!(((typeof data65 == "number") && (!(data65 % 1) && !isNaN(data65))) && (isFinite(data65)))) && (data65 !== null)){
-const err57 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema30.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema30.properties.memory_peak_bytes.type,parentSchema:schema30.properties.memory_peak_bytes,data:data65};
+if(_errs172 === errors){
+if(data65.cpu_ms !== undefined){
+let data66 = data65.cpu_ms;
+const _errs173 = errors;
+if((!((typeof data66 == "number") && (isFinite(data66)))) && (data66 !== null)){
+const err57 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema30.properties.cpu_ms.type},message:"must be number,null",schema:schema30.properties.cpu_ms.type,parentSchema:schema30.properties.cpu_ms,data:data66};
 if(vErrors === null){
 vErrors = [err57];
 }
@@ -32748,10 +32935,10 @@ vErrors.push(err57);
 }
 errors++;
 }
-if(errors === _errs171){
-if((typeof data65 == "number") && (isFinite(data65))){
-if(data65 < 0 || isNaN(data65)){
-const err58 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.memory_peak_bytes,data:data65};
+if(errors === _errs173){
+if((typeof data66 == "number") && (isFinite(data66))){
+if(data66 < 0 || isNaN(data66)){
+const err58 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.cpu_ms,data:data66};
 if(vErrors === null){
 vErrors = [err58];
 }
@@ -32762,17 +32949,17 @@ errors++;
 }
 }
 }
-var valid29 = _errs171 === errors;
+var valid30 = _errs173 === errors;
 }
 else {
-var valid29 = true;
+var valid30 = true;
 }
-if(valid29){
-if(data63.egress_bytes !== undefined){
-let data66 = data63.egress_bytes;
-const _errs173 = errors;
-if((!(((typeof data66 == "number") && (!(data66 % 1) && !isNaN(data66))) && (isFinite(data66)))) && (data66 !== null)){
-const err59 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema30.properties.egress_bytes.type},message:"must be integer,null",schema:schema30.properties.egress_bytes.type,parentSchema:schema30.properties.egress_bytes,data:data66};
+if(valid30){
+if(data65.memory_peak_bytes !== undefined){
+let data67 = data65.memory_peak_bytes;
+const _errs175 = errors;
+if((!(((typeof data67 == "number") && (!(data67 % 1) && !isNaN(data67))) && (isFinite(data67)))) && (data67 !== null)){
+const err59 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema30.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema30.properties.memory_peak_bytes.type,parentSchema:schema30.properties.memory_peak_bytes,data:data67};
 if(vErrors === null){
 vErrors = [err59];
 }
@@ -32781,10 +32968,10 @@ vErrors.push(err59);
 }
 errors++;
 }
-if(errors === _errs173){
-if((typeof data66 == "number") && (isFinite(data66))){
-if(data66 < 0 || isNaN(data66)){
-const err60 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.egress_bytes,data:data66};
+if(errors === _errs175){
+if((typeof data67 == "number") && (isFinite(data67))){
+if(data67 < 0 || isNaN(data67)){
+const err60 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.memory_peak_bytes,data:data67};
 if(vErrors === null){
 vErrors = [err60];
 }
@@ -32795,17 +32982,17 @@ errors++;
 }
 }
 }
-var valid29 = _errs173 === errors;
+var valid30 = _errs175 === errors;
 }
 else {
-var valid29 = true;
+var valid30 = true;
 }
-if(valid29){
-if(data63.ingress_bytes !== undefined){
-let data67 = data63.ingress_bytes;
-const _errs175 = errors;
-if((!(((typeof data67 == "number") && (!(data67 % 1) && !isNaN(data67))) && (isFinite(data67)))) && (data67 !== null)){
-const err61 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema30.properties.ingress_bytes.type},message:"must be integer,null",schema:schema30.properties.ingress_bytes.type,parentSchema:schema30.properties.ingress_bytes,data:data67};
+if(valid30){
+if(data65.egress_bytes !== undefined){
+let data68 = data65.egress_bytes;
+const _errs177 = errors;
+if((!(((typeof data68 == "number") && (!(data68 % 1) && !isNaN(data68))) && (isFinite(data68)))) && (data68 !== null)){
+const err61 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema30.properties.egress_bytes.type},message:"must be integer,null",schema:schema30.properties.egress_bytes.type,parentSchema:schema30.properties.egress_bytes,data:data68};
 if(vErrors === null){
 vErrors = [err61];
 }
@@ -32814,10 +33001,10 @@ vErrors.push(err61);
 }
 errors++;
 }
-if(errors === _errs175){
-if((typeof data67 == "number") && (isFinite(data67))){
-if(data67 < 0 || isNaN(data67)){
-const err62 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.ingress_bytes,data:data67};
+if(errors === _errs177){
+if((typeof data68 == "number") && (isFinite(data68))){
+if(data68 < 0 || isNaN(data68)){
+const err62 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.egress_bytes,data:data68};
 if(vErrors === null){
 vErrors = [err62];
 }
@@ -32828,17 +33015,17 @@ errors++;
 }
 }
 }
-var valid29 = _errs175 === errors;
+var valid30 = _errs177 === errors;
 }
 else {
-var valid29 = true;
+var valid30 = true;
 }
-if(valid29){
-if(data63.processes !== undefined){
-let data68 = data63.processes;
-const _errs177 = errors;
-if((!(((typeof data68 == "number") && (!(data68 % 1) && !isNaN(data68))) && (isFinite(data68)))) && (data68 !== null)){
-const err63 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema30.properties.processes.type},message:"must be integer,null",schema:schema30.properties.processes.type,parentSchema:schema30.properties.processes,data:data68};
+if(valid30){
+if(data65.ingress_bytes !== undefined){
+let data69 = data65.ingress_bytes;
+const _errs179 = errors;
+if((!(((typeof data69 == "number") && (!(data69 % 1) && !isNaN(data69))) && (isFinite(data69)))) && (data69 !== null)){
+const err63 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema30.properties.ingress_bytes.type},message:"must be integer,null",schema:schema30.properties.ingress_bytes.type,parentSchema:schema30.properties.ingress_bytes,data:data69};
 if(vErrors === null){
 vErrors = [err63];
 }
@@ -32847,10 +33034,10 @@ vErrors.push(err63);
 }
 errors++;
 }
-if(errors === _errs177){
-if((typeof data68 == "number") && (isFinite(data68))){
-if(data68 < 0 || isNaN(data68)){
-const err64 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.processes,data:data68};
+if(errors === _errs179){
+if((typeof data69 == "number") && (isFinite(data69))){
+if(data69 < 0 || isNaN(data69)){
+const err64 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.ingress_bytes,data:data69};
 if(vErrors === null){
 vErrors = [err64];
 }
@@ -32861,20 +33048,17 @@ errors++;
 }
 }
 }
-var valid29 = _errs177 === errors;
+var valid30 = _errs179 === errors;
 }
 else {
-var valid29 = true;
+var valid30 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-else {
-const err65 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema30.type,parentSchema:schema30,data:data63};
+if(valid30){
+if(data65.processes !== undefined){
+let data70 = data65.processes;
+const _errs181 = errors;
+if((!(((typeof data70 == "number") && (!(data70 % 1) && !isNaN(data70))) && (isFinite(data70)))) && (data70 !== null)){
+const err65 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema30.properties.processes.type},message:"must be integer,null",schema:schema30.properties.processes.type,parentSchema:schema30.properties.processes,data:data70};
 if(vErrors === null){
 vErrors = [err65];
 }
@@ -32883,13 +33067,10 @@ vErrors.push(err65);
 }
 errors++;
 }
-}
-var _valid6 = _errs165 === errors;
-valid27 = valid27 || _valid6;
-if(!valid27){
-const _errs179 = errors;
-if(data63 !== null){
-const err66 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.usage.anyOf[1].type,parentSchema:schema12.properties.usage.anyOf[1],data:data63};
+if(errors === _errs181){
+if((typeof data70 == "number") && (isFinite(data70))){
+if(data70 < 0 || isNaN(data70)){
+const err66 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.processes,data:data70};
 if(vErrors === null){
 vErrors = [err66];
 }
@@ -32898,11 +33079,22 @@ vErrors.push(err66);
 }
 errors++;
 }
-var _valid6 = _errs179 === errors;
-valid27 = valid27 || _valid6;
 }
-if(!valid27){
-const err67 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.usage.anyOf,parentSchema:schema12.properties.usage,data:data63};
+}
+var valid30 = _errs181 === errors;
+}
+else {
+var valid30 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err67 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema30.type,parentSchema:schema30,data:data65};
 if(vErrors === null){
 vErrors = [err67];
 }
@@ -32910,38 +33102,14 @@ else {
 vErrors.push(err67);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
-}
-else {
-errors = _errs164;
-if(vErrors !== null){
-if(_errs164){
-vErrors.length = _errs164;
-}
-else {
-vErrors = null;
 }
 }
-}
-var valid0 = _errs163 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.isolation !== undefined){
-let data69 = data.isolation;
-const _errs181 = errors;
-const _errs182 = errors;
-let valid30 = false;
+var _valid6 = _errs169 === errors;
+valid28 = valid28 || _valid6;
+if(!valid28){
 const _errs183 = errors;
-const _errs184 = errors;
-if(errors === _errs184){
-if(data69 && typeof data69 == "object" && !Array.isArray(data69)){
-let missing7;
-if((((((((((((((data69.backend === undefined) && (missing7 = "backend")) || ((data69.user === undefined) && (missing7 = "user"))) || ((data69.mount === undefined) && (missing7 = "mount"))) || ((data69.pid === undefined) && (missing7 = "pid"))) || ((data69.net === undefined) && (missing7 = "net"))) || ((data69.ipc === undefined) && (missing7 = "ipc"))) || ((data69.uts === undefined) && (missing7 = "uts"))) || ((data69.cgroup === undefined) && (missing7 = "cgroup"))) || ((data69.seccomp === undefined) && (missing7 = "seccomp"))) || ((data69.no_new_privs === undefined) && (missing7 = "no_new_privs"))) || ((data69.capabilities === undefined) && (missing7 = "capabilities"))) || ((data69.exec_gate === undefined) && (missing7 = "exec_gate"))) || ((data69.overlay === undefined) && (missing7 = "overlay"))){
-const err68 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing7},message:"must have required property '"+missing7+"'",schema:schema31.required,parentSchema:schema31,data:data69};
+if(data65 !== null){
+const err68 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.usage.anyOf[1].type,parentSchema:schema12.properties.usage.anyOf[1],data:data65};
 if(vErrors === null){
 vErrors = [err68];
 }
@@ -32950,11 +33118,11 @@ vErrors.push(err68);
 }
 errors++;
 }
-else {
-const _errs186 = errors;
-for(const key7 in data69){
-if(!(func2.call(schema31.properties, key7))){
-const err69 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key7},message:"must NOT have additional properties",schema:false,parentSchema:schema31,data:data69};
+var _valid6 = _errs183 === errors;
+valid28 = valid28 || _valid6;
+}
+if(!valid28){
+const err69 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.usage.anyOf,parentSchema:schema12.properties.usage,data:data65};
 if(vErrors === null){
 vErrors = [err69];
 }
@@ -32962,17 +33130,38 @@ else {
 vErrors.push(err69);
 }
 errors++;
-break;
+validate11.errors = vErrors;
+return false;
+}
+else {
+errors = _errs168;
+if(vErrors !== null){
+if(_errs168){
+vErrors.length = _errs168;
+}
+else {
+vErrors = null;
 }
 }
-if(_errs186 === errors){
-if(data69.backend !== undefined){
-let data70 = data69.backend;
+}
+var valid0 = _errs167 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.isolation !== undefined){
+let data71 = data.isolation;
+const _errs185 = errors;
+const _errs186 = errors;
+let valid31 = false;
 const _errs187 = errors;
-if(errors === _errs187){
-if(typeof data70 === "string"){
-if(func4(data70) < 1){
-const err70 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.backend,data:data70};
+const _errs188 = errors;
+if(errors === _errs188){
+if(data71 && typeof data71 == "object" && !Array.isArray(data71)){
+let missing7;
+if((((((((((((((data71.backend === undefined) && (missing7 = "backend")) || ((data71.user === undefined) && (missing7 = "user"))) || ((data71.mount === undefined) && (missing7 = "mount"))) || ((data71.pid === undefined) && (missing7 = "pid"))) || ((data71.net === undefined) && (missing7 = "net"))) || ((data71.ipc === undefined) && (missing7 = "ipc"))) || ((data71.uts === undefined) && (missing7 = "uts"))) || ((data71.cgroup === undefined) && (missing7 = "cgroup"))) || ((data71.seccomp === undefined) && (missing7 = "seccomp"))) || ((data71.no_new_privs === undefined) && (missing7 = "no_new_privs"))) || ((data71.capabilities === undefined) && (missing7 = "capabilities"))) || ((data71.exec_gate === undefined) && (missing7 = "exec_gate"))) || ((data71.overlay === undefined) && (missing7 = "overlay"))){
+const err70 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing7},message:"must have required property '"+missing7+"'",schema:schema31.required,parentSchema:schema31,data:data71};
 if(vErrors === null){
 vErrors = [err70];
 }
@@ -32981,9 +33170,11 @@ vErrors.push(err70);
 }
 errors++;
 }
-}
 else {
-const err71 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.backend.type,parentSchema:schema31.properties.backend,data:data70};
+const _errs190 = errors;
+for(const key7 in data71){
+if(!(func2.call(schema31.properties, key7))){
+const err71 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key7},message:"must NOT have additional properties",schema:false,parentSchema:schema31,data:data71};
 if(vErrors === null){
 vErrors = [err71];
 }
@@ -32991,21 +33182,17 @@ else {
 vErrors.push(err71);
 }
 errors++;
+break;
 }
 }
-var valid32 = _errs187 === errors;
-}
-else {
-var valid32 = true;
-}
-if(valid32){
-if(data69.user !== undefined){
-let data71 = data69.user;
-const _errs189 = errors;
-if(errors === _errs189){
-if(typeof data71 === "string"){
-if(func4(data71) < 1){
-const err72 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.user,data:data71};
+if(_errs190 === errors){
+if(data71.backend !== undefined){
+let data72 = data71.backend;
+const _errs191 = errors;
+if(errors === _errs191){
+if(typeof data72 === "string"){
+if(func4(data72) < 1){
+const err72 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.backend,data:data72};
 if(vErrors === null){
 vErrors = [err72];
 }
@@ -33016,7 +33203,7 @@ errors++;
 }
 }
 else {
-const err73 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.user.type,parentSchema:schema31.properties.user,data:data71};
+const err73 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.backend.type,parentSchema:schema31.properties.backend,data:data72};
 if(vErrors === null){
 vErrors = [err73];
 }
@@ -33026,19 +33213,19 @@ vErrors.push(err73);
 errors++;
 }
 }
-var valid32 = _errs189 === errors;
+var valid33 = _errs191 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.mount !== undefined){
-let data72 = data69.mount;
-const _errs191 = errors;
-if(errors === _errs191){
-if(typeof data72 === "string"){
-if(func4(data72) < 1){
-const err74 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.mount,data:data72};
+if(valid33){
+if(data71.user !== undefined){
+let data73 = data71.user;
+const _errs193 = errors;
+if(errors === _errs193){
+if(typeof data73 === "string"){
+if(func4(data73) < 1){
+const err74 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.user,data:data73};
 if(vErrors === null){
 vErrors = [err74];
 }
@@ -33049,7 +33236,7 @@ errors++;
 }
 }
 else {
-const err75 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.mount.type,parentSchema:schema31.properties.mount,data:data72};
+const err75 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.user.type,parentSchema:schema31.properties.user,data:data73};
 if(vErrors === null){
 vErrors = [err75];
 }
@@ -33059,19 +33246,19 @@ vErrors.push(err75);
 errors++;
 }
 }
-var valid32 = _errs191 === errors;
+var valid33 = _errs193 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.pid !== undefined){
-let data73 = data69.pid;
-const _errs193 = errors;
-if(errors === _errs193){
-if(typeof data73 === "string"){
-if(func4(data73) < 1){
-const err76 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.pid,data:data73};
+if(valid33){
+if(data71.mount !== undefined){
+let data74 = data71.mount;
+const _errs195 = errors;
+if(errors === _errs195){
+if(typeof data74 === "string"){
+if(func4(data74) < 1){
+const err76 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.mount,data:data74};
 if(vErrors === null){
 vErrors = [err76];
 }
@@ -33082,7 +33269,7 @@ errors++;
 }
 }
 else {
-const err77 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.pid.type,parentSchema:schema31.properties.pid,data:data73};
+const err77 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.mount.type,parentSchema:schema31.properties.mount,data:data74};
 if(vErrors === null){
 vErrors = [err77];
 }
@@ -33092,19 +33279,19 @@ vErrors.push(err77);
 errors++;
 }
 }
-var valid32 = _errs193 === errors;
+var valid33 = _errs195 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.net !== undefined){
-let data74 = data69.net;
-const _errs195 = errors;
-if(errors === _errs195){
-if(typeof data74 === "string"){
-if(func4(data74) < 1){
-const err78 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.net,data:data74};
+if(valid33){
+if(data71.pid !== undefined){
+let data75 = data71.pid;
+const _errs197 = errors;
+if(errors === _errs197){
+if(typeof data75 === "string"){
+if(func4(data75) < 1){
+const err78 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.pid,data:data75};
 if(vErrors === null){
 vErrors = [err78];
 }
@@ -33115,7 +33302,7 @@ errors++;
 }
 }
 else {
-const err79 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.net.type,parentSchema:schema31.properties.net,data:data74};
+const err79 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.pid.type,parentSchema:schema31.properties.pid,data:data75};
 if(vErrors === null){
 vErrors = [err79];
 }
@@ -33125,19 +33312,19 @@ vErrors.push(err79);
 errors++;
 }
 }
-var valid32 = _errs195 === errors;
+var valid33 = _errs197 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.ipc !== undefined){
-let data75 = data69.ipc;
-const _errs197 = errors;
-if(errors === _errs197){
-if(typeof data75 === "string"){
-if(func4(data75) < 1){
-const err80 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.ipc,data:data75};
+if(valid33){
+if(data71.net !== undefined){
+let data76 = data71.net;
+const _errs199 = errors;
+if(errors === _errs199){
+if(typeof data76 === "string"){
+if(func4(data76) < 1){
+const err80 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.net,data:data76};
 if(vErrors === null){
 vErrors = [err80];
 }
@@ -33148,7 +33335,7 @@ errors++;
 }
 }
 else {
-const err81 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.ipc.type,parentSchema:schema31.properties.ipc,data:data75};
+const err81 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.net.type,parentSchema:schema31.properties.net,data:data76};
 if(vErrors === null){
 vErrors = [err81];
 }
@@ -33158,19 +33345,19 @@ vErrors.push(err81);
 errors++;
 }
 }
-var valid32 = _errs197 === errors;
+var valid33 = _errs199 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.uts !== undefined){
-let data76 = data69.uts;
-const _errs199 = errors;
-if(errors === _errs199){
-if(typeof data76 === "string"){
-if(func4(data76) < 1){
-const err82 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.uts,data:data76};
+if(valid33){
+if(data71.ipc !== undefined){
+let data77 = data71.ipc;
+const _errs201 = errors;
+if(errors === _errs201){
+if(typeof data77 === "string"){
+if(func4(data77) < 1){
+const err82 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.ipc,data:data77};
 if(vErrors === null){
 vErrors = [err82];
 }
@@ -33181,7 +33368,7 @@ errors++;
 }
 }
 else {
-const err83 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.uts.type,parentSchema:schema31.properties.uts,data:data76};
+const err83 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.ipc.type,parentSchema:schema31.properties.ipc,data:data77};
 if(vErrors === null){
 vErrors = [err83];
 }
@@ -33191,19 +33378,19 @@ vErrors.push(err83);
 errors++;
 }
 }
-var valid32 = _errs199 === errors;
+var valid33 = _errs201 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.cgroup !== undefined){
-let data77 = data69.cgroup;
-const _errs201 = errors;
-if(errors === _errs201){
-if(typeof data77 === "string"){
-if(func4(data77) < 1){
-const err84 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.cgroup,data:data77};
+if(valid33){
+if(data71.uts !== undefined){
+let data78 = data71.uts;
+const _errs203 = errors;
+if(errors === _errs203){
+if(typeof data78 === "string"){
+if(func4(data78) < 1){
+const err84 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.uts,data:data78};
 if(vErrors === null){
 vErrors = [err84];
 }
@@ -33214,7 +33401,7 @@ errors++;
 }
 }
 else {
-const err85 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.cgroup.type,parentSchema:schema31.properties.cgroup,data:data77};
+const err85 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.uts.type,parentSchema:schema31.properties.uts,data:data78};
 if(vErrors === null){
 vErrors = [err85];
 }
@@ -33224,19 +33411,19 @@ vErrors.push(err85);
 errors++;
 }
 }
-var valid32 = _errs201 === errors;
+var valid33 = _errs203 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.seccomp !== undefined){
-let data78 = data69.seccomp;
-const _errs203 = errors;
-if(errors === _errs203){
-if(typeof data78 === "string"){
-if(func4(data78) < 1){
-const err86 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.seccomp,data:data78};
+if(valid33){
+if(data71.cgroup !== undefined){
+let data79 = data71.cgroup;
+const _errs205 = errors;
+if(errors === _errs205){
+if(typeof data79 === "string"){
+if(func4(data79) < 1){
+const err86 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.cgroup,data:data79};
 if(vErrors === null){
 vErrors = [err86];
 }
@@ -33247,7 +33434,7 @@ errors++;
 }
 }
 else {
-const err87 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.seccomp.type,parentSchema:schema31.properties.seccomp,data:data78};
+const err87 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.cgroup.type,parentSchema:schema31.properties.cgroup,data:data79};
 if(vErrors === null){
 vErrors = [err87];
 }
@@ -33257,19 +33444,19 @@ vErrors.push(err87);
 errors++;
 }
 }
-var valid32 = _errs203 === errors;
+var valid33 = _errs205 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.no_new_privs !== undefined){
-let data79 = data69.no_new_privs;
-const _errs205 = errors;
-if(errors === _errs205){
-if(typeof data79 === "string"){
-if(func4(data79) < 1){
-const err88 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.no_new_privs,data:data79};
+if(valid33){
+if(data71.seccomp !== undefined){
+let data80 = data71.seccomp;
+const _errs207 = errors;
+if(errors === _errs207){
+if(typeof data80 === "string"){
+if(func4(data80) < 1){
+const err88 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.seccomp,data:data80};
 if(vErrors === null){
 vErrors = [err88];
 }
@@ -33280,7 +33467,7 @@ errors++;
 }
 }
 else {
-const err89 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.no_new_privs.type,parentSchema:schema31.properties.no_new_privs,data:data79};
+const err89 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.seccomp.type,parentSchema:schema31.properties.seccomp,data:data80};
 if(vErrors === null){
 vErrors = [err89];
 }
@@ -33290,19 +33477,19 @@ vErrors.push(err89);
 errors++;
 }
 }
-var valid32 = _errs205 === errors;
+var valid33 = _errs207 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.capabilities !== undefined){
-let data80 = data69.capabilities;
-const _errs207 = errors;
-if(errors === _errs207){
-if(typeof data80 === "string"){
-if(func4(data80) < 1){
-const err90 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.capabilities,data:data80};
+if(valid33){
+if(data71.no_new_privs !== undefined){
+let data81 = data71.no_new_privs;
+const _errs209 = errors;
+if(errors === _errs209){
+if(typeof data81 === "string"){
+if(func4(data81) < 1){
+const err90 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.no_new_privs,data:data81};
 if(vErrors === null){
 vErrors = [err90];
 }
@@ -33313,7 +33500,7 @@ errors++;
 }
 }
 else {
-const err91 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.capabilities.type,parentSchema:schema31.properties.capabilities,data:data80};
+const err91 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.no_new_privs.type,parentSchema:schema31.properties.no_new_privs,data:data81};
 if(vErrors === null){
 vErrors = [err91];
 }
@@ -33323,19 +33510,19 @@ vErrors.push(err91);
 errors++;
 }
 }
-var valid32 = _errs207 === errors;
+var valid33 = _errs209 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.exec_gate !== undefined){
-let data81 = data69.exec_gate;
-const _errs209 = errors;
-if(errors === _errs209){
-if(typeof data81 === "string"){
-if(func4(data81) < 1){
-const err92 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.exec_gate,data:data81};
+if(valid33){
+if(data71.capabilities !== undefined){
+let data82 = data71.capabilities;
+const _errs211 = errors;
+if(errors === _errs211){
+if(typeof data82 === "string"){
+if(func4(data82) < 1){
+const err92 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.capabilities,data:data82};
 if(vErrors === null){
 vErrors = [err92];
 }
@@ -33346,7 +33533,7 @@ errors++;
 }
 }
 else {
-const err93 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.exec_gate.type,parentSchema:schema31.properties.exec_gate,data:data81};
+const err93 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.capabilities.type,parentSchema:schema31.properties.capabilities,data:data82};
 if(vErrors === null){
 vErrors = [err93];
 }
@@ -33356,19 +33543,19 @@ vErrors.push(err93);
 errors++;
 }
 }
-var valid32 = _errs209 === errors;
+var valid33 = _errs211 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.overlay !== undefined){
-let data82 = data69.overlay;
-const _errs211 = errors;
-if(errors === _errs211){
-if(typeof data82 === "string"){
-if(func4(data82) < 1){
-const err94 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.overlay,data:data82};
+if(valid33){
+if(data71.exec_gate !== undefined){
+let data83 = data71.exec_gate;
+const _errs213 = errors;
+if(errors === _errs213){
+if(typeof data83 === "string"){
+if(func4(data83) < 1){
+const err94 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.exec_gate,data:data83};
 if(vErrors === null){
 vErrors = [err94];
 }
@@ -33379,7 +33566,7 @@ errors++;
 }
 }
 else {
-const err95 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.overlay.type,parentSchema:schema31.properties.overlay,data:data82};
+const err95 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.exec_gate.type,parentSchema:schema31.properties.exec_gate,data:data83};
 if(vErrors === null){
 vErrors = [err95];
 }
@@ -33389,28 +33576,19 @@ vErrors.push(err95);
 errors++;
 }
 }
-var valid32 = _errs211 === errors;
+var valid33 = _errs213 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-const err96 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema31.type,parentSchema:schema31,data:data69};
+if(valid33){
+if(data71.overlay !== undefined){
+let data84 = data71.overlay;
+const _errs215 = errors;
+if(errors === _errs215){
+if(typeof data84 === "string"){
+if(func4(data84) < 1){
+const err96 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.overlay,data:data84};
 if(vErrors === null){
 vErrors = [err96];
 }
@@ -33420,12 +33598,8 @@ vErrors.push(err96);
 errors++;
 }
 }
-var _valid7 = _errs183 === errors;
-valid30 = valid30 || _valid7;
-if(!valid30){
-const _errs213 = errors;
-if(data69 !== null){
-const err97 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.isolation.anyOf[1].type,parentSchema:schema12.properties.isolation.anyOf[1],data:data69};
+else {
+const err97 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.overlay.type,parentSchema:schema31.properties.overlay,data:data84};
 if(vErrors === null){
 vErrors = [err97];
 }
@@ -33434,11 +33608,29 @@ vErrors.push(err97);
 }
 errors++;
 }
-var _valid7 = _errs213 === errors;
-valid30 = valid30 || _valid7;
 }
-if(!valid30){
-const err98 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.isolation.anyOf,parentSchema:schema12.properties.isolation,data:data69};
+var valid33 = _errs215 === errors;
+}
+else {
+var valid33 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err98 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema31.type,parentSchema:schema31,data:data71};
 if(vErrors === null){
 vErrors = [err98];
 }
@@ -33446,42 +33638,14 @@ else {
 vErrors.push(err98);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
-}
-else {
-errors = _errs182;
-if(vErrors !== null){
-if(_errs182){
-vErrors.length = _errs182;
-}
-else {
-vErrors = null;
 }
 }
-}
-var valid0 = _errs181 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.decision !== undefined){
-let data83 = data.decision;
-const _errs215 = errors;
-const _errs216 = errors;
-let valid33 = false;
+var _valid7 = _errs187 === errors;
+valid31 = valid31 || _valid7;
+if(!valid31){
 const _errs217 = errors;
-if(!(validate17(data83, {instancePath:instancePath+"/decision",parentData:data,parentDataProperty:"decision",rootData}))){
-vErrors = vErrors === null ? validate17.errors : vErrors.concat(validate17.errors);
-errors = vErrors.length;
-}
-var _valid8 = _errs217 === errors;
-valid33 = valid33 || _valid8;
-if(!valid33){
-const _errs218 = errors;
-if(data83 !== null){
-const err99 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.decision.anyOf[1].type,parentSchema:schema12.properties.decision.anyOf[1],data:data83};
+if(data71 !== null){
+const err99 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.isolation.anyOf[1].type,parentSchema:schema12.properties.isolation.anyOf[1],data:data71};
 if(vErrors === null){
 vErrors = [err99];
 }
@@ -33490,11 +33654,11 @@ vErrors.push(err99);
 }
 errors++;
 }
-var _valid8 = _errs218 === errors;
-valid33 = valid33 || _valid8;
+var _valid7 = _errs217 === errors;
+valid31 = valid31 || _valid7;
 }
-if(!valid33){
-const err100 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.decision.anyOf,parentSchema:schema12.properties.decision,data:data83};
+if(!valid31){
+const err100 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.isolation.anyOf,parentSchema:schema12.properties.isolation,data:data71};
 if(vErrors === null){
 vErrors = [err100];
 }
@@ -33506,172 +33670,38 @@ validate11.errors = vErrors;
 return false;
 }
 else {
-errors = _errs216;
+errors = _errs186;
 if(vErrors !== null){
-if(_errs216){
-vErrors.length = _errs216;
+if(_errs186){
+vErrors.length = _errs186;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs215 === errors;
+var valid0 = _errs185 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
-if(data.stdout_sha256 !== undefined){
-let data84 = data.stdout_sha256;
+if(data.decision !== undefined){
+let data85 = data.decision;
+const _errs219 = errors;
 const _errs220 = errors;
-if((typeof data84 !== "string") && (data84 !== null)){
-validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/type",keyword:"type",params:{type: schema12.properties.stdout_sha256.type},message:"must be string,null",schema:schema12.properties.stdout_sha256.type,parentSchema:schema12.properties.stdout_sha256,data:data84}];
-return false;
-}
-if(errors === _errs220){
-if(typeof data84 === "string"){
-if(!pattern7.test(data84)){
-validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stdout_sha256,data:data84}];
-return false;
-}
-}
-}
-var valid0 = _errs220 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.stderr_sha256 !== undefined){
-let data85 = data.stderr_sha256;
-const _errs222 = errors;
-if((typeof data85 !== "string") && (data85 !== null)){
-validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/type",keyword:"type",params:{type: schema12.properties.stderr_sha256.type},message:"must be string,null",schema:schema12.properties.stderr_sha256.type,parentSchema:schema12.properties.stderr_sha256,data:data85}];
-return false;
-}
-if(errors === _errs222){
-if(typeof data85 === "string"){
-if(!pattern7.test(data85)){
-validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stderr_sha256,data:data85}];
-return false;
-}
-}
-}
-var valid0 = _errs222 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.redacted !== undefined){
-let data86 = data.redacted;
-const _errs224 = errors;
-if(errors === _errs224){
-if(Array.isArray(data86)){
-var valid34 = true;
-const len7 = data86.length;
-for(let i7=0; i7<len7; i7++){
-let data87 = data86[i7];
-const _errs226 = errors;
-const _errs227 = errors;
-if(errors === _errs227){
-if(data87 && typeof data87 == "object" && !Array.isArray(data87)){
-let missing8;
-if(((data87.kind === undefined) && (missing8 = "kind")) || ((data87.place === undefined) && (missing8 = "place"))){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/required",keyword:"required",params:{missingProperty: missing8},message:"must have required property '"+missing8+"'",schema:schema36.required,parentSchema:schema36,data:data87}];
-return false;
-}
-else {
-const _errs229 = errors;
-for(const key8 in data87){
-if(!((key8 === "kind") || (key8 === "place"))){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key8},message:"must NOT have additional properties",schema:false,parentSchema:schema36,data:data87}];
-return false;
-break;
-}
-}
-if(_errs229 === errors){
-if(data87.kind !== undefined){
-let data88 = data87.kind;
-const _errs230 = errors;
-if(typeof data88 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/kind",schemaPath:"#/definitions/redaction/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema36.properties.kind.type,parentSchema:schema36.properties.kind,data:data88}];
-return false;
-}
-var valid36 = _errs230 === errors;
-}
-else {
-var valid36 = true;
-}
-if(valid36){
-if(data87.place !== undefined){
-let data89 = data87.place;
-const _errs232 = errors;
-if(typeof data89 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/place",schemaPath:"#/definitions/redaction/properties/place/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema36.properties.place.type,parentSchema:schema36.properties.place,data:data89}];
-return false;
-}
-var valid36 = _errs232 === errors;
-}
-else {
-var valid36 = true;
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema36.type,parentSchema:schema36,data:data87}];
-return false;
-}
-}
-var valid34 = _errs226 === errors;
-if(!valid34){
-break;
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/redacted",schemaPath:"#/properties/redacted/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.properties.redacted.type,parentSchema:schema12.properties.redacted,data:data86}];
-return false;
-}
-}
-var valid0 = _errs224 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replayable !== undefined){
-let data90 = data.replayable;
-const _errs234 = errors;
-if(typeof data90 !== "boolean"){
-validate11.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema12.properties.replayable.type,parentSchema:schema12.properties.replayable,data:data90}];
-return false;
-}
-var valid0 = _errs234 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replay_context !== undefined){
-let data91 = data.replay_context;
-const _errs236 = errors;
-const _errs237 = errors;
-let valid37 = false;
-const _errs238 = errors;
-if(!(validate19(data91, {instancePath:instancePath+"/replay_context",parentData:data,parentDataProperty:"replay_context",rootData}))){
-vErrors = vErrors === null ? validate19.errors : vErrors.concat(validate19.errors);
+let valid34 = false;
+const _errs221 = errors;
+if(!(validate17(data85, {instancePath:instancePath+"/decision",parentData:data,parentDataProperty:"decision",rootData}))){
+vErrors = vErrors === null ? validate17.errors : vErrors.concat(validate17.errors);
 errors = vErrors.length;
 }
-var _valid9 = _errs238 === errors;
-valid37 = valid37 || _valid9;
-if(!valid37){
-const _errs239 = errors;
-if(data91 !== null){
-const err101 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.replay_context.anyOf[1].type,parentSchema:schema12.properties.replay_context.anyOf[1],data:data91};
+var _valid8 = _errs221 === errors;
+valid34 = valid34 || _valid8;
+if(!valid34){
+const _errs222 = errors;
+if(data85 !== null){
+const err101 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.decision.anyOf[1].type,parentSchema:schema12.properties.decision.anyOf[1],data:data85};
 if(vErrors === null){
 vErrors = [err101];
 }
@@ -33680,11 +33710,11 @@ vErrors.push(err101);
 }
 errors++;
 }
-var _valid9 = _errs239 === errors;
-valid37 = valid37 || _valid9;
+var _valid8 = _errs222 === errors;
+valid34 = valid34 || _valid8;
 }
-if(!valid37){
-const err102 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.replay_context.anyOf,parentSchema:schema12.properties.replay_context,data:data91};
+if(!valid34){
+const err102 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.decision.anyOf,parentSchema:schema12.properties.decision,data:data85};
 if(vErrors === null){
 vErrors = [err102];
 }
@@ -33696,220 +33726,377 @@ validate11.errors = vErrors;
 return false;
 }
 else {
-errors = _errs237;
+errors = _errs220;
 if(vErrors !== null){
-if(_errs237){
-vErrors.length = _errs237;
+if(_errs220){
+vErrors.length = _errs220;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs236 === errors;
+var valid0 = _errs219 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stdout_sha256 !== undefined){
+let data86 = data.stdout_sha256;
+const _errs224 = errors;
+if((typeof data86 !== "string") && (data86 !== null)){
+validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/type",keyword:"type",params:{type: schema12.properties.stdout_sha256.type},message:"must be string,null",schema:schema12.properties.stdout_sha256.type,parentSchema:schema12.properties.stdout_sha256,data:data86}];
+return false;
+}
+if(errors === _errs224){
+if(typeof data86 === "string"){
+if(!pattern7.test(data86)){
+validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stdout_sha256,data:data86}];
+return false;
+}
+}
+}
+var valid0 = _errs224 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stderr_sha256 !== undefined){
+let data87 = data.stderr_sha256;
+const _errs226 = errors;
+if((typeof data87 !== "string") && (data87 !== null)){
+validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/type",keyword:"type",params:{type: schema12.properties.stderr_sha256.type},message:"must be string,null",schema:schema12.properties.stderr_sha256.type,parentSchema:schema12.properties.stderr_sha256,data:data87}];
+return false;
+}
+if(errors === _errs226){
+if(typeof data87 === "string"){
+if(!pattern7.test(data87)){
+validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stderr_sha256,data:data87}];
+return false;
+}
+}
+}
+var valid0 = _errs226 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.redacted !== undefined){
+let data88 = data.redacted;
+const _errs228 = errors;
+if(errors === _errs228){
+if(Array.isArray(data88)){
+var valid35 = true;
+const len8 = data88.length;
+for(let i8=0; i8<len8; i8++){
+let data89 = data88[i8];
+const _errs230 = errors;
+const _errs231 = errors;
+if(errors === _errs231){
+if(data89 && typeof data89 == "object" && !Array.isArray(data89)){
+let missing8;
+if(((data89.kind === undefined) && (missing8 = "kind")) || ((data89.place === undefined) && (missing8 = "place"))){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i8,schemaPath:"#/definitions/redaction/required",keyword:"required",params:{missingProperty: missing8},message:"must have required property '"+missing8+"'",schema:schema36.required,parentSchema:schema36,data:data89}];
+return false;
+}
+else {
+const _errs233 = errors;
+for(const key8 in data89){
+if(!((key8 === "kind") || (key8 === "place"))){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i8,schemaPath:"#/definitions/redaction/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key8},message:"must NOT have additional properties",schema:false,parentSchema:schema36,data:data89}];
+return false;
+break;
+}
+}
+if(_errs233 === errors){
+if(data89.kind !== undefined){
+let data90 = data89.kind;
+const _errs234 = errors;
+if(typeof data90 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i8+"/kind",schemaPath:"#/definitions/redaction/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema36.properties.kind.type,parentSchema:schema36.properties.kind,data:data90}];
+return false;
+}
+var valid37 = _errs234 === errors;
+}
+else {
+var valid37 = true;
+}
+if(valid37){
+if(data89.place !== undefined){
+let data91 = data89.place;
+const _errs236 = errors;
+if(typeof data91 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i8+"/place",schemaPath:"#/definitions/redaction/properties/place/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema36.properties.place.type,parentSchema:schema36.properties.place,data:data91}];
+return false;
+}
+var valid37 = _errs236 === errors;
+}
+else {
+var valid37 = true;
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i8,schemaPath:"#/definitions/redaction/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema36.type,parentSchema:schema36,data:data89}];
+return false;
+}
+}
+var valid35 = _errs230 === errors;
+if(!valid35){
+break;
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/redacted",schemaPath:"#/properties/redacted/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.properties.redacted.type,parentSchema:schema12.properties.redacted,data:data88}];
+return false;
+}
+}
+var valid0 = _errs228 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replayable !== undefined){
+let data92 = data.replayable;
+const _errs238 = errors;
+if(typeof data92 !== "boolean"){
+validate11.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema12.properties.replayable.type,parentSchema:schema12.properties.replayable,data:data92}];
+return false;
+}
+var valid0 = _errs238 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replay_context !== undefined){
+let data93 = data.replay_context;
+const _errs240 = errors;
+const _errs241 = errors;
+let valid38 = false;
+const _errs242 = errors;
+if(!(validate19(data93, {instancePath:instancePath+"/replay_context",parentData:data,parentDataProperty:"replay_context",rootData}))){
+vErrors = vErrors === null ? validate19.errors : vErrors.concat(validate19.errors);
+errors = vErrors.length;
+}
+var _valid9 = _errs242 === errors;
+valid38 = valid38 || _valid9;
+if(!valid38){
+const _errs243 = errors;
+if(data93 !== null){
+const err103 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.replay_context.anyOf[1].type,parentSchema:schema12.properties.replay_context.anyOf[1],data:data93};
+if(vErrors === null){
+vErrors = [err103];
+}
+else {
+vErrors.push(err103);
+}
+errors++;
+}
+var _valid9 = _errs243 === errors;
+valid38 = valid38 || _valid9;
+}
+if(!valid38){
+const err104 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.replay_context.anyOf,parentSchema:schema12.properties.replay_context,data:data93};
+if(vErrors === null){
+vErrors = [err104];
+}
+else {
+vErrors.push(err104);
+}
+errors++;
+validate11.errors = vErrors;
+return false;
+}
+else {
+errors = _errs241;
+if(vErrors !== null){
+if(_errs241){
+vErrors.length = _errs241;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs240 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.given !== undefined){
-let data92 = data.given;
-const _errs241 = errors;
-const _errs242 = errors;
-if(errors === _errs242){
-if(data92 && typeof data92 == "object" && !Array.isArray(data92)){
+let data94 = data.given;
+const _errs245 = errors;
+const _errs246 = errors;
+if(errors === _errs246){
+if(data94 && typeof data94 == "object" && !Array.isArray(data94)){
 let missing9;
-if((data92.form === undefined) && (missing9 = "form")){
-validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/required",keyword:"required",params:{missingProperty: missing9},message:"must have required property '"+missing9+"'",schema:schema39.required,parentSchema:schema39,data:data92}];
+if((data94.form === undefined) && (missing9 = "form")){
+validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/required",keyword:"required",params:{missingProperty: missing9},message:"must have required property '"+missing9+"'",schema:schema39.required,parentSchema:schema39,data:data94}];
 return false;
 }
 else {
-const _errs244 = errors;
-for(const key9 in data92){
+const _errs248 = errors;
+for(const key9 in data94){
 if(!((((((key9 === "form") || (key9 === "profile")) || (key9 === "not_kept")) || (key9 === "keeps_background")) || (key9 === "replays")) || (key9 === "under"))){
-validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema39,data:data92}];
+validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema39,data:data94}];
 return false;
 break;
 }
 }
-if(_errs244 === errors){
-if(data92.form !== undefined){
-let data93 = data92.form;
-const _errs245 = errors;
-if(typeof data93 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.form.type,parentSchema:schema39.properties.form,data:data93}];
-return false;
-}
-if(!(((data93 === "sh") || (data93 === "bash")) || (data93 === "argv"))){
-validate11.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/enum",keyword:"enum",params:{allowedValues: schema39.properties.form.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.form.enum,parentSchema:schema39.properties.form,data:data93}];
-return false;
-}
-var valid39 = _errs245 === errors;
-}
-else {
-var valid39 = true;
-}
-if(valid39){
-if(data92.profile !== undefined){
-let data94 = data92.profile;
-const _errs247 = errors;
-if(typeof data94 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/profile",schemaPath:"#/definitions/given/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.profile.type,parentSchema:schema39.properties.profile,data:data94}];
-return false;
-}
-var valid39 = _errs247 === errors;
-}
-else {
-var valid39 = true;
-}
-if(valid39){
-if(data92.not_kept !== undefined){
-let data95 = data92.not_kept;
+if(_errs248 === errors){
+if(data94.form !== undefined){
+let data95 = data94.form;
 const _errs249 = errors;
-if(errors === _errs249){
-if(Array.isArray(data95)){
+if(typeof data95 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.form.type,parentSchema:schema39.properties.form,data:data95}];
+return false;
+}
+if(!(((data95 === "sh") || (data95 === "bash")) || (data95 === "argv"))){
+validate11.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/enum",keyword:"enum",params:{allowedValues: schema39.properties.form.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.form.enum,parentSchema:schema39.properties.form,data:data95}];
+return false;
+}
+var valid40 = _errs249 === errors;
+}
+else {
 var valid40 = true;
-const len8 = data95.length;
-for(let i8=0; i8<len8; i8++){
-let data96 = data95[i8];
+}
+if(valid40){
+if(data94.profile !== undefined){
+let data96 = data94.profile;
 const _errs251 = errors;
 if(typeof data96 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/not_kept/" + i8,schemaPath:"#/definitions/given/properties/not_kept/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.not_kept.items.type,parentSchema:schema39.properties.not_kept.items,data:data96}];
-return false;
-}
-if(!(((data96 === "env") || (data96 === "stdin")) || (data96 === "scope_token"))){
-validate11.errors = [{instancePath:instancePath+"/given/not_kept/" + i8,schemaPath:"#/definitions/given/properties/not_kept/items/enum",keyword:"enum",params:{allowedValues: schema39.properties.not_kept.items.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.not_kept.items.enum,parentSchema:schema39.properties.not_kept.items,data:data96}];
+validate11.errors = [{instancePath:instancePath+"/given/profile",schemaPath:"#/definitions/given/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.profile.type,parentSchema:schema39.properties.profile,data:data96}];
 return false;
 }
 var valid40 = _errs251 === errors;
-if(!valid40){
+}
+else {
+var valid40 = true;
+}
+if(valid40){
+if(data94.not_kept !== undefined){
+let data97 = data94.not_kept;
+const _errs253 = errors;
+if(errors === _errs253){
+if(Array.isArray(data97)){
+var valid41 = true;
+const len9 = data97.length;
+for(let i9=0; i9<len9; i9++){
+let data98 = data97[i9];
+const _errs255 = errors;
+if(typeof data98 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/given/not_kept/" + i9,schemaPath:"#/definitions/given/properties/not_kept/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.not_kept.items.type,parentSchema:schema39.properties.not_kept.items,data:data98}];
+return false;
+}
+if(!(((data98 === "env") || (data98 === "stdin")) || (data98 === "scope_token"))){
+validate11.errors = [{instancePath:instancePath+"/given/not_kept/" + i9,schemaPath:"#/definitions/given/properties/not_kept/items/enum",keyword:"enum",params:{allowedValues: schema39.properties.not_kept.items.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.not_kept.items.enum,parentSchema:schema39.properties.not_kept.items,data:data98}];
+return false;
+}
+var valid41 = _errs255 === errors;
+if(!valid41){
 break;
 }
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/given/not_kept",schemaPath:"#/definitions/given/properties/not_kept/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema39.properties.not_kept.type,parentSchema:schema39.properties.not_kept,data:data95}];
+validate11.errors = [{instancePath:instancePath+"/given/not_kept",schemaPath:"#/definitions/given/properties/not_kept/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema39.properties.not_kept.type,parentSchema:schema39.properties.not_kept,data:data97}];
 return false;
 }
 }
-var valid39 = _errs249 === errors;
+var valid40 = _errs253 === errors;
 }
 else {
-var valid39 = true;
+var valid40 = true;
 }
-if(valid39){
-if(data92.keeps_background !== undefined){
-let data97 = data92.keeps_background;
-const _errs253 = errors;
-if(typeof data97 !== "boolean"){
-validate11.errors = [{instancePath:instancePath+"/given/keeps_background",schemaPath:"#/definitions/given/properties/keeps_background/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema39.properties.keeps_background.type,parentSchema:schema39.properties.keeps_background,data:data97}];
-return false;
-}
-var valid39 = _errs253 === errors;
-}
-else {
-var valid39 = true;
-}
-if(valid39){
-if(data92.replays !== undefined){
-let data98 = data92.replays;
-const _errs255 = errors;
-if(errors === _errs255){
-if(typeof data98 === "string"){
-if(!pattern2.test(data98)){
-validate11.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema39.properties.replays,data:data98}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.replays.type,parentSchema:schema39.properties.replays,data:data98}];
-return false;
-}
-}
-var valid39 = _errs255 === errors;
-}
-else {
-var valid39 = true;
-}
-if(valid39){
-if(data92.under !== undefined){
-let data99 = data92.under;
+if(valid40){
+if(data94.keeps_background !== undefined){
+let data99 = data94.keeps_background;
 const _errs257 = errors;
-if(typeof data99 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/under",schemaPath:"#/definitions/given/properties/under/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.under.type,parentSchema:schema39.properties.under,data:data99}];
+if(typeof data99 !== "boolean"){
+validate11.errors = [{instancePath:instancePath+"/given/keeps_background",schemaPath:"#/definitions/given/properties/keeps_background/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema39.properties.keeps_background.type,parentSchema:schema39.properties.keeps_background,data:data99}];
 return false;
 }
-var valid39 = _errs257 === errors;
+var valid40 = _errs257 === errors;
 }
 else {
-var valid39 = true;
+var valid40 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema39.type,parentSchema:schema39,data:data92}];
+if(valid40){
+if(data94.replays !== undefined){
+let data100 = data94.replays;
+const _errs259 = errors;
+if(errors === _errs259){
+if(typeof data100 === "string"){
+if(!pattern2.test(data100)){
+validate11.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema39.properties.replays,data:data100}];
 return false;
 }
 }
-var valid0 = _errs241 === errors;
+else {
+validate11.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.replays.type,parentSchema:schema39.properties.replays,data:data100}];
+return false;
+}
+}
+var valid40 = _errs259 === errors;
+}
+else {
+var valid40 = true;
+}
+if(valid40){
+if(data94.under !== undefined){
+let data101 = data94.under;
+const _errs261 = errors;
+if(typeof data101 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/given/under",schemaPath:"#/definitions/given/properties/under/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.under.type,parentSchema:schema39.properties.under,data:data101}];
+return false;
+}
+var valid40 = _errs261 === errors;
+}
+else {
+var valid40 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema39.type,parentSchema:schema39,data:data94}];
+return false;
+}
+}
+var valid0 = _errs245 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.timeout_ms !== undefined){
-let data100 = data.timeout_ms;
-const _errs259 = errors;
-if(!(((typeof data100 == "number") && (!(data100 % 1) && !isNaN(data100))) && (isFinite(data100)))){
-validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.timeout_ms.type,parentSchema:schema12.properties.timeout_ms,data:data100}];
-return false;
-}
-if(errors === _errs259){
-if((typeof data100 == "number") && (isFinite(data100))){
-if(data100 < 1 || isNaN(data100)){
-validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.timeout_ms,data:data100}];
-return false;
-}
-}
-}
-var valid0 = _errs259 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.charged_ms !== undefined){
-let data101 = data.charged_ms;
-const _errs261 = errors;
-if(errors === _errs261){
-if((typeof data101 == "number") && (isFinite(data101))){
-if(data101 < 0 || isNaN(data101)){
-validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.charged_ms,data:data101}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema12.properties.charged_ms.type,parentSchema:schema12.properties.charged_ms,data:data101}];
-return false;
-}
-}
-var valid0 = _errs261 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.budget !== undefined){
+let data102 = data.timeout_ms;
 const _errs263 = errors;
-if(!(validate21(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
-vErrors = vErrors === null ? validate21.errors : vErrors.concat(validate21.errors);
-errors = vErrors.length;
+if(!(((typeof data102 == "number") && (!(data102 % 1) && !isNaN(data102))) && (isFinite(data102)))){
+validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.timeout_ms.type,parentSchema:schema12.properties.timeout_ms,data:data102}];
+return false;
+}
+if(errors === _errs263){
+if((typeof data102 == "number") && (isFinite(data102))){
+if(data102 < 1 || isNaN(data102)){
+validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.timeout_ms,data:data102}];
+return false;
+}
+}
 }
 var valid0 = _errs263 === errors;
 }
@@ -33917,31 +34104,19 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.spent !== undefined){
-const _errs264 = errors;
-if(!(validate23(data.spent, {instancePath:instancePath+"/spent",parentData:data,parentDataProperty:"spent",rootData}))){
-vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
-errors = vErrors.length;
+if(data.charged_ms !== undefined){
+let data103 = data.charged_ms;
+const _errs265 = errors;
+if(errors === _errs265){
+if((typeof data103 == "number") && (isFinite(data103))){
+if(data103 < 0 || isNaN(data103)){
+validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.charged_ms,data:data103}];
+return false;
 }
-var valid0 = _errs264 === errors;
 }
 else {
-var valid0 = true;
-}
-if(valid0){
-if(data.left_out !== undefined){
-let data104 = data.left_out;
-const _errs265 = errors;
-if(!(((typeof data104 == "number") && (!(data104 % 1) && !isNaN(data104))) && (isFinite(data104)))){
-validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.left_out.type,parentSchema:schema12.properties.left_out,data:data104}];
+validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema12.properties.charged_ms.type,parentSchema:schema12.properties.charged_ms,data:data103}];
 return false;
-}
-if(errors === _errs265){
-if((typeof data104 == "number") && (isFinite(data104))){
-if(data104 < 1 || isNaN(data104)){
-validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.left_out,data:data104}];
-return false;
-}
 }
 }
 var valid0 = _errs265 === errors;
@@ -33950,12 +34125,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.budget_reset !== undefined){
-let data105 = data.budget_reset;
+if(data.budget !== undefined){
 const _errs267 = errors;
-if(typeof data105 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/budget_reset",schemaPath:"#/properties/budget_reset/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.budget_reset.type,parentSchema:schema12.properties.budget_reset,data:data105}];
-return false;
+if(!(validate21(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
+vErrors = vErrors === null ? validate21.errors : vErrors.concat(validate21.errors);
+errors = vErrors.length;
 }
 var valid0 = _errs267 === errors;
 }
@@ -33963,123 +34137,31 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.published !== undefined){
-let data106 = data.published;
+if(data.spent !== undefined){
+const _errs268 = errors;
+if(!(validate23(data.spent, {instancePath:instancePath+"/spent",parentData:data,parentDataProperty:"spent",rootData}))){
+vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs268 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.left_out !== undefined){
+let data106 = data.left_out;
 const _errs269 = errors;
-const _errs270 = errors;
-if(errors === _errs270){
-if(data106 && typeof data106 == "object" && !Array.isArray(data106)){
-let missing10;
-if(((((data106.event === undefined) && (missing10 = "event")) || ((data106.port === undefined) && (missing10 = "port"))) || ((data106.host_port === undefined) && (missing10 = "host_port"))) || ((data106.by === undefined) && (missing10 = "by"))){
-validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/required",keyword:"required",params:{missingProperty: missing10},message:"must have required property '"+missing10+"'",schema:schema44.required,parentSchema:schema44,data:data106}];
+if(!(((typeof data106 == "number") && (!(data106 % 1) && !isNaN(data106))) && (isFinite(data106)))){
+validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.left_out.type,parentSchema:schema12.properties.left_out,data:data106}];
 return false;
 }
-else {
-const _errs272 = errors;
-for(const key10 in data106){
-if(!((((key10 === "event") || (key10 === "port")) || (key10 === "host_port")) || (key10 === "by"))){
-validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema44,data:data106}];
-return false;
-break;
-}
-}
-if(_errs272 === errors){
-if(data106.event !== undefined){
-let data107 = data106.event;
-const _errs273 = errors;
-if(typeof data107 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.event.type,parentSchema:schema44.properties.event,data:data107}];
+if(errors === _errs269){
+if((typeof data106 == "number") && (isFinite(data106))){
+if(data106 < 1 || isNaN(data106)){
+validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.left_out,data:data106}];
 return false;
 }
-if(!(((data107 === "opened") || (data107 === "closed")) || (data107 === "failed"))){
-validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/enum",keyword:"enum",params:{allowedValues: schema44.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema44.properties.event.enum,parentSchema:schema44.properties.event,data:data107}];
-return false;
-}
-var valid42 = _errs273 === errors;
-}
-else {
-var valid42 = true;
-}
-if(valid42){
-if(data106.port !== undefined){
-let data108 = data106.port;
-const _errs275 = errors;
-if(!(((typeof data108 == "number") && (!(data108 % 1) && !isNaN(data108))) && (isFinite(data108)))){
-validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema44.properties.port.type,parentSchema:schema44.properties.port,data:data108}];
-return false;
-}
-if(errors === _errs275){
-if((typeof data108 == "number") && (isFinite(data108))){
-if(data108 > 65535 || isNaN(data108)){
-validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema44.properties.port,data:data108}];
-return false;
-}
-else {
-if(data108 < 1 || isNaN(data108)){
-validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema44.properties.port,data:data108}];
-return false;
-}
-}
-}
-}
-var valid42 = _errs275 === errors;
-}
-else {
-var valid42 = true;
-}
-if(valid42){
-if(data106.host_port !== undefined){
-let data109 = data106.host_port;
-const _errs277 = errors;
-if(!(((typeof data109 == "number") && (!(data109 % 1) && !isNaN(data109))) && (isFinite(data109)))){
-validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema44.properties.host_port.type,parentSchema:schema44.properties.host_port,data:data109}];
-return false;
-}
-if(errors === _errs277){
-if((typeof data109 == "number") && (isFinite(data109))){
-if(data109 > 65535 || isNaN(data109)){
-validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema44.properties.host_port,data:data109}];
-return false;
-}
-else {
-if(data109 < 1 || isNaN(data109)){
-validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema44.properties.host_port,data:data109}];
-return false;
-}
-}
-}
-}
-var valid42 = _errs277 === errors;
-}
-else {
-var valid42 = true;
-}
-if(valid42){
-if(data106.by !== undefined){
-let data110 = data106.by;
-const _errs279 = errors;
-if(typeof data110 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.by.type,parentSchema:schema44.properties.by,data:data110}];
-return false;
-}
-if(!((data110 === "policy") || (data110 === "operator"))){
-validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/enum",keyword:"enum",params:{allowedValues: schema44.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema44.properties.by.enum,parentSchema:schema44.properties.by,data:data110}];
-return false;
-}
-var valid42 = _errs279 === errors;
-}
-else {
-var valid42 = true;
-}
-}
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema44.type,parentSchema:schema44,data:data106}];
-return false;
 }
 }
 var valid0 = _errs269 === errors;
@@ -34088,72 +34170,210 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.overlay !== undefined){
-let data111 = data.overlay;
-const _errs281 = errors;
-const _errs282 = errors;
-if(errors === _errs282){
-if(data111 && typeof data111 == "object" && !Array.isArray(data111)){
-let missing11;
-if((((data111.project === undefined) && (missing11 = "project")) || ((data111.identity === undefined) && (missing11 = "identity"))) || ((data111.mounted_at === undefined) && (missing11 = "mounted_at"))){
-validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/required",keyword:"required",params:{missingProperty: missing11},message:"must have required property '"+missing11+"'",schema:schema45.required,parentSchema:schema45,data:data111}];
+if(data.budget_reset !== undefined){
+let data107 = data.budget_reset;
+const _errs271 = errors;
+if(typeof data107 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/budget_reset",schemaPath:"#/properties/budget_reset/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.budget_reset.type,parentSchema:schema12.properties.budget_reset,data:data107}];
+return false;
+}
+var valid0 = _errs271 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.published !== undefined){
+let data108 = data.published;
+const _errs273 = errors;
+const _errs274 = errors;
+if(errors === _errs274){
+if(data108 && typeof data108 == "object" && !Array.isArray(data108)){
+let missing10;
+if(((((data108.event === undefined) && (missing10 = "event")) || ((data108.port === undefined) && (missing10 = "port"))) || ((data108.host_port === undefined) && (missing10 = "host_port"))) || ((data108.by === undefined) && (missing10 = "by"))){
+validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/required",keyword:"required",params:{missingProperty: missing10},message:"must have required property '"+missing10+"'",schema:schema44.required,parentSchema:schema44,data:data108}];
 return false;
 }
 else {
-const _errs284 = errors;
-for(const key11 in data111){
-if(!(((key11 === "project") || (key11 === "identity")) || (key11 === "mounted_at"))){
-validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema45,data:data111}];
+const _errs276 = errors;
+for(const key10 in data108){
+if(!((((key10 === "event") || (key10 === "port")) || (key10 === "host_port")) || (key10 === "by"))){
+validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema44,data:data108}];
 return false;
 break;
 }
 }
-if(_errs284 === errors){
-if(data111.project !== undefined){
-let data112 = data111.project;
-const _errs285 = errors;
+if(_errs276 === errors){
+if(data108.event !== undefined){
+let data109 = data108.event;
+const _errs277 = errors;
+if(typeof data109 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.event.type,parentSchema:schema44.properties.event,data:data109}];
+return false;
+}
+if(!(((data109 === "opened") || (data109 === "closed")) || (data109 === "failed"))){
+validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/enum",keyword:"enum",params:{allowedValues: schema44.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema44.properties.event.enum,parentSchema:schema44.properties.event,data:data109}];
+return false;
+}
+var valid43 = _errs277 === errors;
+}
+else {
+var valid43 = true;
+}
+if(valid43){
+if(data108.port !== undefined){
+let data110 = data108.port;
+const _errs279 = errors;
+if(!(((typeof data110 == "number") && (!(data110 % 1) && !isNaN(data110))) && (isFinite(data110)))){
+validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema44.properties.port.type,parentSchema:schema44.properties.port,data:data110}];
+return false;
+}
+if(errors === _errs279){
+if((typeof data110 == "number") && (isFinite(data110))){
+if(data110 > 65535 || isNaN(data110)){
+validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema44.properties.port,data:data110}];
+return false;
+}
+else {
+if(data110 < 1 || isNaN(data110)){
+validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema44.properties.port,data:data110}];
+return false;
+}
+}
+}
+}
+var valid43 = _errs279 === errors;
+}
+else {
+var valid43 = true;
+}
+if(valid43){
+if(data108.host_port !== undefined){
+let data111 = data108.host_port;
+const _errs281 = errors;
+if(!(((typeof data111 == "number") && (!(data111 % 1) && !isNaN(data111))) && (isFinite(data111)))){
+validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema44.properties.host_port.type,parentSchema:schema44.properties.host_port,data:data111}];
+return false;
+}
+if(errors === _errs281){
+if((typeof data111 == "number") && (isFinite(data111))){
+if(data111 > 65535 || isNaN(data111)){
+validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema44.properties.host_port,data:data111}];
+return false;
+}
+else {
+if(data111 < 1 || isNaN(data111)){
+validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema44.properties.host_port,data:data111}];
+return false;
+}
+}
+}
+}
+var valid43 = _errs281 === errors;
+}
+else {
+var valid43 = true;
+}
+if(valid43){
+if(data108.by !== undefined){
+let data112 = data108.by;
+const _errs283 = errors;
 if(typeof data112 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/overlay/project",schemaPath:"#/definitions/overlay/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.project.type,parentSchema:schema45.properties.project,data:data112}];
+validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.by.type,parentSchema:schema44.properties.by,data:data112}];
 return false;
 }
-var valid44 = _errs285 === errors;
-}
-else {
-var valid44 = true;
-}
-if(valid44){
-if(data111.identity !== undefined){
-let data113 = data111.identity;
-const _errs287 = errors;
-if(typeof data113 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/overlay/identity",schemaPath:"#/definitions/overlay/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.identity.type,parentSchema:schema45.properties.identity,data:data113}];
+if(!((data112 === "policy") || (data112 === "operator"))){
+validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/enum",keyword:"enum",params:{allowedValues: schema44.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema44.properties.by.enum,parentSchema:schema44.properties.by,data:data112}];
 return false;
 }
-var valid44 = _errs287 === errors;
+var valid43 = _errs283 === errors;
 }
 else {
-var valid44 = true;
+var valid43 = true;
 }
-if(valid44){
-if(data111.mounted_at !== undefined){
-let data114 = data111.mounted_at;
+}
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema44.type,parentSchema:schema44,data:data108}];
+return false;
+}
+}
+var valid0 = _errs273 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.overlay !== undefined){
+let data113 = data.overlay;
+const _errs285 = errors;
+const _errs286 = errors;
+if(errors === _errs286){
+if(data113 && typeof data113 == "object" && !Array.isArray(data113)){
+let missing11;
+if((((data113.project === undefined) && (missing11 = "project")) || ((data113.identity === undefined) && (missing11 = "identity"))) || ((data113.mounted_at === undefined) && (missing11 = "mounted_at"))){
+validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/required",keyword:"required",params:{missingProperty: missing11},message:"must have required property '"+missing11+"'",schema:schema45.required,parentSchema:schema45,data:data113}];
+return false;
+}
+else {
+const _errs288 = errors;
+for(const key11 in data113){
+if(!(((key11 === "project") || (key11 === "identity")) || (key11 === "mounted_at"))){
+validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema45,data:data113}];
+return false;
+break;
+}
+}
+if(_errs288 === errors){
+if(data113.project !== undefined){
+let data114 = data113.project;
 const _errs289 = errors;
-if(errors === _errs289){
-if(typeof data114 === "string"){
-if(!pattern11.test(data114)){
-validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/pattern",keyword:"pattern",params:{pattern: "^[0-9]+$"},message:"must match pattern \""+"^[0-9]+$"+"\"",schema:"^[0-9]+$",parentSchema:schema45.properties.mounted_at,data:data114}];
+if(typeof data114 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/overlay/project",schemaPath:"#/definitions/overlay/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.project.type,parentSchema:schema45.properties.project,data:data114}];
+return false;
+}
+var valid45 = _errs289 === errors;
+}
+else {
+var valid45 = true;
+}
+if(valid45){
+if(data113.identity !== undefined){
+let data115 = data113.identity;
+const _errs291 = errors;
+if(typeof data115 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/overlay/identity",schemaPath:"#/definitions/overlay/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.identity.type,parentSchema:schema45.properties.identity,data:data115}];
+return false;
+}
+var valid45 = _errs291 === errors;
+}
+else {
+var valid45 = true;
+}
+if(valid45){
+if(data113.mounted_at !== undefined){
+let data116 = data113.mounted_at;
+const _errs293 = errors;
+if(errors === _errs293){
+if(typeof data116 === "string"){
+if(!pattern11.test(data116)){
+validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/pattern",keyword:"pattern",params:{pattern: "^[0-9]+$"},message:"must match pattern \""+"^[0-9]+$"+"\"",schema:"^[0-9]+$",parentSchema:schema45.properties.mounted_at,data:data116}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.mounted_at.type,parentSchema:schema45.properties.mounted_at,data:data114}];
+validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.mounted_at.type,parentSchema:schema45.properties.mounted_at,data:data116}];
 return false;
 }
 }
-var valid44 = _errs289 === errors;
+var valid45 = _errs293 === errors;
 }
 else {
-var valid44 = true;
+var valid45 = true;
 }
 }
 }
@@ -34161,142 +34381,142 @@ var valid44 = true;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema45.type,parentSchema:schema45,data:data111}];
+validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema45.type,parentSchema:schema45,data:data113}];
 return false;
 }
 }
-var valid0 = _errs281 === errors;
+var valid0 = _errs285 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.held_changes !== undefined){
-let data115 = data.held_changes;
-const _errs291 = errors;
-const _errs292 = errors;
-if(errors === _errs292){
-if(data115 && typeof data115 == "object" && !Array.isArray(data115)){
+let data117 = data.held_changes;
+const _errs295 = errors;
+const _errs296 = errors;
+if(errors === _errs296){
+if(data117 && typeof data117 == "object" && !Array.isArray(data117)){
 let missing12;
-if((((((data115.action === undefined) && (missing12 = "action")) || ((data115.by === undefined) && (missing12 = "by"))) || ((data115.paths === undefined) && (missing12 = "paths"))) || ((data115.done === undefined) && (missing12 = "done"))) || ((data115.left === undefined) && (missing12 = "left"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/required",keyword:"required",params:{missingProperty: missing12},message:"must have required property '"+missing12+"'",schema:schema46.required,parentSchema:schema46,data:data115}];
+if((((((data117.action === undefined) && (missing12 = "action")) || ((data117.by === undefined) && (missing12 = "by"))) || ((data117.paths === undefined) && (missing12 = "paths"))) || ((data117.done === undefined) && (missing12 = "done"))) || ((data117.left === undefined) && (missing12 = "left"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/required",keyword:"required",params:{missingProperty: missing12},message:"must have required property '"+missing12+"'",schema:schema46.required,parentSchema:schema46,data:data117}];
 return false;
 }
 else {
-const _errs294 = errors;
-for(const key12 in data115){
+const _errs298 = errors;
+for(const key12 in data117){
 if(!(((((key12 === "action") || (key12 === "by")) || (key12 === "paths")) || (key12 === "done")) || (key12 === "left"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema46,data:data115}];
+validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema46,data:data117}];
 return false;
 break;
 }
 }
-if(_errs294 === errors){
-if(data115.action !== undefined){
-let data116 = data115.action;
-const _errs295 = errors;
-if(typeof data116 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.action.type,parentSchema:schema46.properties.action,data:data116}];
-return false;
-}
-if(!(((data116 === "apply") || (data116 === "discard")) || (data116 === "undo"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/enum",keyword:"enum",params:{allowedValues: schema46.properties.action.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.action.enum,parentSchema:schema46.properties.action,data:data116}];
-return false;
-}
-var valid46 = _errs295 === errors;
-}
-else {
-var valid46 = true;
-}
-if(valid46){
-if(data115.by !== undefined){
-let data117 = data115.by;
-const _errs297 = errors;
-if(typeof data117 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.by.type,parentSchema:schema46.properties.by,data:data117}];
-return false;
-}
-if(!(((data117 === "operator") || (data117 === "agent")) || (data117 === "policy"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/enum",keyword:"enum",params:{allowedValues: schema46.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.by.enum,parentSchema:schema46.properties.by,data:data117}];
-return false;
-}
-var valid46 = _errs297 === errors;
-}
-else {
-var valid46 = true;
-}
-if(valid46){
-if(data115.paths !== undefined){
-let data118 = data115.paths;
+if(_errs298 === errors){
+if(data117.action !== undefined){
+let data118 = data117.action;
 const _errs299 = errors;
-if((!(Array.isArray(data118))) && (data118 !== null)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/paths",schemaPath:"#/definitions/held_changes/properties/paths/type",keyword:"type",params:{type: schema46.properties.paths.type},message:"must be array,null",schema:schema46.properties.paths.type,parentSchema:schema46.properties.paths,data:data118}];
+if(typeof data118 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.action.type,parentSchema:schema46.properties.action,data:data118}];
 return false;
 }
-if(errors === _errs299){
-if(Array.isArray(data118)){
+if(!(((data118 === "apply") || (data118 === "discard")) || (data118 === "undo"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/enum",keyword:"enum",params:{allowedValues: schema46.properties.action.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.action.enum,parentSchema:schema46.properties.action,data:data118}];
+return false;
+}
+var valid47 = _errs299 === errors;
+}
+else {
 var valid47 = true;
-const len9 = data118.length;
-for(let i9=0; i9<len9; i9++){
-let data119 = data118[i9];
+}
+if(valid47){
+if(data117.by !== undefined){
+let data119 = data117.by;
 const _errs301 = errors;
 if(typeof data119 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/held_changes/paths/" + i9,schemaPath:"#/definitions/held_changes/properties/paths/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.paths.items.type,parentSchema:schema46.properties.paths.items,data:data119}];
+validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.by.type,parentSchema:schema46.properties.by,data:data119}];
+return false;
+}
+if(!(((data119 === "operator") || (data119 === "agent")) || (data119 === "policy"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/enum",keyword:"enum",params:{allowedValues: schema46.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.by.enum,parentSchema:schema46.properties.by,data:data119}];
 return false;
 }
 var valid47 = _errs301 === errors;
-if(!valid47){
+}
+else {
+var valid47 = true;
+}
+if(valid47){
+if(data117.paths !== undefined){
+let data120 = data117.paths;
+const _errs303 = errors;
+if((!(Array.isArray(data120))) && (data120 !== null)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/paths",schemaPath:"#/definitions/held_changes/properties/paths/type",keyword:"type",params:{type: schema46.properties.paths.type},message:"must be array,null",schema:schema46.properties.paths.type,parentSchema:schema46.properties.paths,data:data120}];
+return false;
+}
+if(errors === _errs303){
+if(Array.isArray(data120)){
+var valid48 = true;
+const len10 = data120.length;
+for(let i10=0; i10<len10; i10++){
+let data121 = data120[i10];
+const _errs305 = errors;
+if(typeof data121 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/held_changes/paths/" + i10,schemaPath:"#/definitions/held_changes/properties/paths/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.paths.items.type,parentSchema:schema46.properties.paths.items,data:data121}];
+return false;
+}
+var valid48 = _errs305 === errors;
+if(!valid48){
 break;
 }
 }
 }
 }
-var valid46 = _errs299 === errors;
+var valid47 = _errs303 === errors;
 }
 else {
-var valid46 = true;
+var valid47 = true;
 }
-if(valid46){
-if(data115.done !== undefined){
-let data120 = data115.done;
-const _errs303 = errors;
-if((!(((typeof data120 == "number") && (!(data120 % 1) && !isNaN(data120))) && (isFinite(data120)))) && (data120 !== null)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/type",keyword:"type",params:{type: schema46.properties.done.type},message:"must be integer,null",schema:schema46.properties.done.type,parentSchema:schema46.properties.done,data:data120}];
+if(valid47){
+if(data117.done !== undefined){
+let data122 = data117.done;
+const _errs307 = errors;
+if((!(((typeof data122 == "number") && (!(data122 % 1) && !isNaN(data122))) && (isFinite(data122)))) && (data122 !== null)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/type",keyword:"type",params:{type: schema46.properties.done.type},message:"must be integer,null",schema:schema46.properties.done.type,parentSchema:schema46.properties.done,data:data122}];
 return false;
 }
-if(errors === _errs303){
-if((typeof data120 == "number") && (isFinite(data120))){
-if(data120 < 0 || isNaN(data120)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.done,data:data120}];
+if(errors === _errs307){
+if((typeof data122 == "number") && (isFinite(data122))){
+if(data122 < 0 || isNaN(data122)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.done,data:data122}];
 return false;
 }
 }
 }
-var valid46 = _errs303 === errors;
+var valid47 = _errs307 === errors;
 }
 else {
-var valid46 = true;
+var valid47 = true;
 }
-if(valid46){
-if(data115.left !== undefined){
-let data121 = data115.left;
-const _errs305 = errors;
-if((!(((typeof data121 == "number") && (!(data121 % 1) && !isNaN(data121))) && (isFinite(data121)))) && (data121 !== null)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/type",keyword:"type",params:{type: schema46.properties.left.type},message:"must be integer,null",schema:schema46.properties.left.type,parentSchema:schema46.properties.left,data:data121}];
+if(valid47){
+if(data117.left !== undefined){
+let data123 = data117.left;
+const _errs309 = errors;
+if((!(((typeof data123 == "number") && (!(data123 % 1) && !isNaN(data123))) && (isFinite(data123)))) && (data123 !== null)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/type",keyword:"type",params:{type: schema46.properties.left.type},message:"must be integer,null",schema:schema46.properties.left.type,parentSchema:schema46.properties.left,data:data123}];
 return false;
 }
-if(errors === _errs305){
-if((typeof data121 == "number") && (isFinite(data121))){
-if(data121 < 0 || isNaN(data121)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.left,data:data121}];
+if(errors === _errs309){
+if((typeof data123 == "number") && (isFinite(data123))){
+if(data123 < 0 || isNaN(data123)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.left,data:data123}];
 return false;
 }
 }
 }
-var valid46 = _errs305 === errors;
+var valid47 = _errs309 === errors;
 }
 else {
-var valid46 = true;
+var valid47 = true;
 }
 }
 }
@@ -34306,155 +34526,155 @@ var valid46 = true;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema46.type,parentSchema:schema46,data:data115}];
+validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema46.type,parentSchema:schema46,data:data117}];
 return false;
 }
 }
-var valid0 = _errs291 === errors;
+var valid0 = _errs295 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.dropped !== undefined){
-const _errs307 = errors;
+const _errs311 = errors;
 if(!(validate25(data.dropped, {instancePath:instancePath+"/dropped",parentData:data,parentDataProperty:"dropped",rootData}))){
 vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
 errors = vErrors.length;
 }
-var valid0 = _errs307 === errors;
+var valid0 = _errs311 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.idempotency !== undefined){
-let data123 = data.idempotency;
-const _errs308 = errors;
-const _errs309 = errors;
-if(errors === _errs309){
-if(data123 && typeof data123 == "object" && !Array.isArray(data123)){
+let data125 = data.idempotency;
+const _errs312 = errors;
+const _errs313 = errors;
+if(errors === _errs313){
+if(data125 && typeof data125 == "object" && !Array.isArray(data125)){
 let missing13;
-if(((data123.key === undefined) && (missing13 = "key")) || ((data123.body === undefined) && (missing13 = "body"))){
-validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/required",keyword:"required",params:{missingProperty: missing13},message:"must have required property '"+missing13+"'",schema:schema49.required,parentSchema:schema49,data:data123}];
+if(((data125.key === undefined) && (missing13 = "key")) || ((data125.body === undefined) && (missing13 = "body"))){
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/required",keyword:"required",params:{missingProperty: missing13},message:"must have required property '"+missing13+"'",schema:schema49.required,parentSchema:schema49,data:data125}];
 return false;
 }
 else {
-const _errs311 = errors;
-for(const key13 in data123){
+const _errs315 = errors;
+for(const key13 in data125){
 if(!((key13 === "key") || (key13 === "body"))){
-validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties",schema:false,parentSchema:schema49,data:data123}];
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties",schema:false,parentSchema:schema49,data:data125}];
 return false;
 break;
 }
 }
-if(_errs311 === errors){
-if(data123.key !== undefined){
-let data124 = data123.key;
-const _errs312 = errors;
-if(errors === _errs312){
-if(typeof data124 === "string"){
-if(!pattern7.test(data124)){
-validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema49.properties.key,data:data124}];
+if(_errs315 === errors){
+if(data125.key !== undefined){
+let data126 = data125.key;
+const _errs316 = errors;
+if(errors === _errs316){
+if(typeof data126 === "string"){
+if(!pattern7.test(data126)){
+validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema49.properties.key,data:data126}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.key.type,parentSchema:schema49.properties.key,data:data124}];
+validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.key.type,parentSchema:schema49.properties.key,data:data126}];
 return false;
 }
 }
-var valid49 = _errs312 === errors;
+var valid50 = _errs316 === errors;
 }
 else {
-var valid49 = true;
+var valid50 = true;
 }
-if(valid49){
-if(data123.body !== undefined){
-let data125 = data123.body;
-const _errs314 = errors;
-if(errors === _errs314){
-if(typeof data125 === "string"){
-if(!pattern7.test(data125)){
-validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema49.properties.body,data:data125}];
+if(valid50){
+if(data125.body !== undefined){
+let data127 = data125.body;
+const _errs318 = errors;
+if(errors === _errs318){
+if(typeof data127 === "string"){
+if(!pattern7.test(data127)){
+validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema49.properties.body,data:data127}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.body.type,parentSchema:schema49.properties.body,data:data125}];
+validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.body.type,parentSchema:schema49.properties.body,data:data127}];
 return false;
 }
 }
-var valid49 = _errs314 === errors;
+var valid50 = _errs318 === errors;
 }
 else {
-var valid49 = true;
+var valid50 = true;
 }
 }
 }
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema49.type,parentSchema:schema49,data:data123}];
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema49.type,parentSchema:schema49,data:data125}];
 return false;
 }
 }
-var valid0 = _errs308 === errors;
+var valid0 = _errs312 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.seq !== undefined){
-let data126 = data.seq;
-const _errs316 = errors;
-if(!(((typeof data126 == "number") && (!(data126 % 1) && !isNaN(data126))) && (isFinite(data126)))){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data126}];
+let data128 = data.seq;
+const _errs320 = errors;
+if(!(((typeof data128 == "number") && (!(data128 % 1) && !isNaN(data128))) && (isFinite(data128)))){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data128}];
 return false;
 }
-if(errors === _errs316){
-if((typeof data126 == "number") && (isFinite(data126))){
-if(data126 < 0 || isNaN(data126)){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data126}];
+if(errors === _errs320){
+if((typeof data128 == "number") && (isFinite(data128))){
+if(data128 < 0 || isNaN(data128)){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data128}];
 return false;
 }
 }
 }
-var valid0 = _errs316 === errors;
+var valid0 = _errs320 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.prev !== undefined){
-let data127 = data.prev;
-const _errs318 = errors;
-if((typeof data127 !== "string") && (data127 !== null)){
-validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data127}];
+let data129 = data.prev;
+const _errs322 = errors;
+if((typeof data129 !== "string") && (data129 !== null)){
+validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data129}];
 return false;
 }
-var valid0 = _errs318 === errors;
+var valid0 = _errs322 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.hash !== undefined){
-let data128 = data.hash;
-const _errs320 = errors;
-if(errors === _errs320){
-if(typeof data128 === "string"){
-if(func4(data128) < 1){
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data128}];
+let data130 = data.hash;
+const _errs324 = errors;
+if(errors === _errs324){
+if(typeof data130 === "string"){
+if(func4(data130) < 1){
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data130}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data128}];
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data130}];
 return false;
 }
 }
-var valid0 = _errs320 === errors;
+var valid0 = _errs324 === errors;
 }
 else {
 var valid0 = true;
@@ -34626,7 +34846,7 @@ const schema17 = {"title":"SpanConnection","type":"object","additionalProperties
 const schema18 = {"title":"SpanProgram","type":"object","additionalProperties":false,"required":["path","pid","started_at","cut","replaced"],"properties":{"path":{"type":"string"},"pid":{"type":"integer"},"started_at":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000000Z"},"cut":{"type":"boolean"},"replaced":{"type":"boolean"}}};
 const schema19 = {"title":"ProgramCounts","type":"object","additionalProperties":false,"required":["recorded","left_out"],"properties":{"recorded":{"type":"integer","minimum":0},"left_out":{"type":"integer","minimum":0}}};
 const schema26 = {"title":"ApprovalId","type":"string","pattern":"^apr_","maxLength":128};
-const schema29 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
+const schema29 = {"title":"FsDiff","type":"object","additionalProperties":false,"required":["writes","mods","deletes","dirs","autorun","world_only","held","truncated","summary","tree_hash"],"properties":{"writes":{"type":"array","items":{"type":"string"}},"mods":{"type":"array","items":{"type":"string"}},"deletes":{"type":"array","items":{"type":"string"}},"dirs":{"type":"array","items":{"type":"string"}},"autorun":{"type":"array","items":{"type":"string"}},"world_only":{"type":"array","items":{"type":"string"}},"outside":{"type":"array","items":{"type":"string"}},"held":{"type":"boolean"},"truncated":{"type":"boolean"},"summary":{"type":["string","null"]},"tree_hash":{"type":["string","null"]}}};
 const schema30 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
 const schema31 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
 const schema36 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
@@ -38215,11 +38435,18 @@ else {
 var valid20 = true;
 }
 if(valid20){
-if(data46.held !== undefined){
-let data59 = data46.held;
+if(data46.outside !== undefined){
+let data59 = data46.outside;
 const _errs153 = errors;
-if(typeof data59 !== "boolean"){
-const err46 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema29.properties.held.type,parentSchema:schema29.properties.held,data:data59};
+if(errors === _errs153){
+if(Array.isArray(data59)){
+var valid27 = true;
+const len7 = data59.length;
+for(let i7=0; i7<len7; i7++){
+let data60 = data59[i7];
+const _errs155 = errors;
+if(typeof data60 !== "string"){
+const err46 = {instancePath:instancePath+"/fs_diff/outside/" + i7,schemaPath:"shared.schema.json#/definitions/fs_diff/properties/outside/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema29.properties.outside.items.type,parentSchema:schema29.properties.outside.items,data:data60};
 if(vErrors === null){
 vErrors = [err46];
 }
@@ -38228,17 +38455,14 @@ vErrors.push(err46);
 }
 errors++;
 }
-var valid20 = _errs153 === errors;
+var valid27 = _errs155 === errors;
+if(!valid27){
+break;
+}
+}
 }
 else {
-var valid20 = true;
-}
-if(valid20){
-if(data46.truncated !== undefined){
-let data60 = data46.truncated;
-const _errs155 = errors;
-if(typeof data60 !== "boolean"){
-const err47 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema29.properties.truncated.type,parentSchema:schema29.properties.truncated,data:data60};
+const err47 = {instancePath:instancePath+"/fs_diff/outside",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/outside/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema29.properties.outside.type,parentSchema:schema29.properties.outside,data:data59};
 if(vErrors === null){
 vErrors = [err47];
 }
@@ -38247,17 +38471,18 @@ vErrors.push(err47);
 }
 errors++;
 }
-var valid20 = _errs155 === errors;
+}
+var valid20 = _errs153 === errors;
 }
 else {
 var valid20 = true;
 }
 if(valid20){
-if(data46.summary !== undefined){
-let data61 = data46.summary;
+if(data46.held !== undefined){
+let data61 = data46.held;
 const _errs157 = errors;
-if((typeof data61 !== "string") && (data61 !== null)){
-const err48 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema29.properties.summary.type},message:"must be string,null",schema:schema29.properties.summary.type,parentSchema:schema29.properties.summary,data:data61};
+if(typeof data61 !== "boolean"){
+const err48 = {instancePath:instancePath+"/fs_diff/held",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/held/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema29.properties.held.type,parentSchema:schema29.properties.held,data:data61};
 if(vErrors === null){
 vErrors = [err48];
 }
@@ -38272,11 +38497,11 @@ else {
 var valid20 = true;
 }
 if(valid20){
-if(data46.tree_hash !== undefined){
-let data62 = data46.tree_hash;
+if(data46.truncated !== undefined){
+let data62 = data46.truncated;
 const _errs159 = errors;
-if((typeof data62 !== "string") && (data62 !== null)){
-const err49 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema29.properties.tree_hash.type},message:"must be string,null",schema:schema29.properties.tree_hash.type,parentSchema:schema29.properties.tree_hash,data:data62};
+if(typeof data62 !== "boolean"){
+const err49 = {instancePath:instancePath+"/fs_diff/truncated",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema29.properties.truncated.type,parentSchema:schema29.properties.truncated,data:data62};
 if(vErrors === null){
 vErrors = [err49];
 }
@@ -38286,6 +38511,44 @@ vErrors.push(err49);
 errors++;
 }
 var valid20 = _errs159 === errors;
+}
+else {
+var valid20 = true;
+}
+if(valid20){
+if(data46.summary !== undefined){
+let data63 = data46.summary;
+const _errs161 = errors;
+if((typeof data63 !== "string") && (data63 !== null)){
+const err50 = {instancePath:instancePath+"/fs_diff/summary",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/summary/type",keyword:"type",params:{type: schema29.properties.summary.type},message:"must be string,null",schema:schema29.properties.summary.type,parentSchema:schema29.properties.summary,data:data63};
+if(vErrors === null){
+vErrors = [err50];
+}
+else {
+vErrors.push(err50);
+}
+errors++;
+}
+var valid20 = _errs161 === errors;
+}
+else {
+var valid20 = true;
+}
+if(valid20){
+if(data46.tree_hash !== undefined){
+let data64 = data46.tree_hash;
+const _errs163 = errors;
+if((typeof data64 !== "string") && (data64 !== null)){
+const err51 = {instancePath:instancePath+"/fs_diff/tree_hash",schemaPath:"shared.schema.json#/definitions/fs_diff/properties/tree_hash/type",keyword:"type",params:{type: schema29.properties.tree_hash.type},message:"must be string,null",schema:schema29.properties.tree_hash.type,parentSchema:schema29.properties.tree_hash,data:data64};
+if(vErrors === null){
+vErrors = [err51];
+}
+else {
+vErrors.push(err51);
+}
+errors++;
+}
+var valid20 = _errs163 === errors;
 }
 else {
 var valid20 = true;
@@ -38302,13 +38565,14 @@ var valid20 = true;
 }
 }
 }
-else {
-const err50 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema29.type,parentSchema:schema29,data:data46};
-if(vErrors === null){
-vErrors = [err50];
 }
 else {
-vErrors.push(err50);
+const err52 = {instancePath:instancePath+"/fs_diff",schemaPath:"shared.schema.json#/definitions/fs_diff/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema29.type,parentSchema:schema29,data:data46};
+if(vErrors === null){
+vErrors = [err52];
+}
+else {
+vErrors.push(err52);
 }
 errors++;
 }
@@ -38316,27 +38580,27 @@ errors++;
 var _valid5 = _errs125 === errors;
 valid18 = valid18 || _valid5;
 if(!valid18){
-const _errs161 = errors;
+const _errs165 = errors;
 if(data46 !== null){
-const err51 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.fs_diff.anyOf[1].type,parentSchema:schema12.properties.fs_diff.anyOf[1],data:data46};
+const err53 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.fs_diff.anyOf[1].type,parentSchema:schema12.properties.fs_diff.anyOf[1],data:data46};
 if(vErrors === null){
-vErrors = [err51];
+vErrors = [err53];
 }
 else {
-vErrors.push(err51);
+vErrors.push(err53);
 }
 errors++;
 }
-var _valid5 = _errs161 === errors;
+var _valid5 = _errs165 === errors;
 valid18 = valid18 || _valid5;
 }
 if(!valid18){
-const err52 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.fs_diff.anyOf,parentSchema:schema12.properties.fs_diff,data:data46};
+const err54 = {instancePath:instancePath+"/fs_diff",schemaPath:"#/properties/fs_diff/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.fs_diff.anyOf,parentSchema:schema12.properties.fs_diff,data:data46};
 if(vErrors === null){
-vErrors = [err52];
+vErrors = [err54];
 }
 else {
-vErrors.push(err52);
+vErrors.push(err54);
 }
 errors++;
 validate11.errors = vErrors;
@@ -38360,46 +38624,17 @@ var valid0 = true;
 }
 if(valid0){
 if(data.usage !== undefined){
-let data63 = data.usage;
-const _errs163 = errors;
-const _errs164 = errors;
-let valid27 = false;
-const _errs165 = errors;
-const _errs166 = errors;
-if(errors === _errs166){
-if(data63 && typeof data63 == "object" && !Array.isArray(data63)){
-let missing6;
-if((((((data63.cpu_ms === undefined) && (missing6 = "cpu_ms")) || ((data63.memory_peak_bytes === undefined) && (missing6 = "memory_peak_bytes"))) || ((data63.egress_bytes === undefined) && (missing6 = "egress_bytes"))) || ((data63.ingress_bytes === undefined) && (missing6 = "ingress_bytes"))) || ((data63.processes === undefined) && (missing6 = "processes"))){
-const err53 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing6},message:"must have required property '"+missing6+"'",schema:schema30.required,parentSchema:schema30,data:data63};
-if(vErrors === null){
-vErrors = [err53];
-}
-else {
-vErrors.push(err53);
-}
-errors++;
-}
-else {
+let data65 = data.usage;
+const _errs167 = errors;
 const _errs168 = errors;
-for(const key6 in data63){
-if(!(((((key6 === "cpu_ms") || (key6 === "memory_peak_bytes")) || (key6 === "egress_bytes")) || (key6 === "ingress_bytes")) || (key6 === "processes"))){
-const err54 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties",schema:false,parentSchema:schema30,data:data63};
-if(vErrors === null){
-vErrors = [err54];
-}
-else {
-vErrors.push(err54);
-}
-errors++;
-break;
-}
-}
-if(_errs168 === errors){
-if(data63.cpu_ms !== undefined){
-let data64 = data63.cpu_ms;
+let valid28 = false;
 const _errs169 = errors;
-if((!((typeof data64 == "number") && (isFinite(data64)))) && (data64 !== null)){
-const err55 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema30.properties.cpu_ms.type},message:"must be number,null",schema:schema30.properties.cpu_ms.type,parentSchema:schema30.properties.cpu_ms,data:data64};
+const _errs170 = errors;
+if(errors === _errs170){
+if(data65 && typeof data65 == "object" && !Array.isArray(data65)){
+let missing6;
+if((((((data65.cpu_ms === undefined) && (missing6 = "cpu_ms")) || ((data65.memory_peak_bytes === undefined) && (missing6 = "memory_peak_bytes"))) || ((data65.egress_bytes === undefined) && (missing6 = "egress_bytes"))) || ((data65.ingress_bytes === undefined) && (missing6 = "ingress_bytes"))) || ((data65.processes === undefined) && (missing6 = "processes"))){
+const err55 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/required",keyword:"required",params:{missingProperty: missing6},message:"must have required property '"+missing6+"'",schema:schema30.required,parentSchema:schema30,data:data65};
 if(vErrors === null){
 vErrors = [err55];
 }
@@ -38408,10 +38643,11 @@ vErrors.push(err55);
 }
 errors++;
 }
-if(errors === _errs169){
-if((typeof data64 == "number") && (isFinite(data64))){
-if(data64 < 0 || isNaN(data64)){
-const err56 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.cpu_ms,data:data64};
+else {
+const _errs172 = errors;
+for(const key6 in data65){
+if(!(((((key6 === "cpu_ms") || (key6 === "memory_peak_bytes")) || (key6 === "egress_bytes")) || (key6 === "ingress_bytes")) || (key6 === "processes"))){
+const err56 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties",schema:false,parentSchema:schema30,data:data65};
 if(vErrors === null){
 vErrors = [err56];
 }
@@ -38419,20 +38655,15 @@ else {
 vErrors.push(err56);
 }
 errors++;
+break;
 }
 }
-}
-var valid29 = _errs169 === errors;
-}
-else {
-var valid29 = true;
-}
-if(valid29){
-if(data63.memory_peak_bytes !== undefined){
-let data65 = data63.memory_peak_bytes;
-const _errs171 = errors;
-if((!(((typeof data65 == "number") && (!(data65 % 1) && !isNaN(data65))) && (isFinite(data65)))) && (data65 !== null)){
-const err57 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema30.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema30.properties.memory_peak_bytes.type,parentSchema:schema30.properties.memory_peak_bytes,data:data65};
+if(_errs172 === errors){
+if(data65.cpu_ms !== undefined){
+let data66 = data65.cpu_ms;
+const _errs173 = errors;
+if((!((typeof data66 == "number") && (isFinite(data66)))) && (data66 !== null)){
+const err57 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/type",keyword:"type",params:{type: schema30.properties.cpu_ms.type},message:"must be number,null",schema:schema30.properties.cpu_ms.type,parentSchema:schema30.properties.cpu_ms,data:data66};
 if(vErrors === null){
 vErrors = [err57];
 }
@@ -38441,10 +38672,10 @@ vErrors.push(err57);
 }
 errors++;
 }
-if(errors === _errs171){
-if((typeof data65 == "number") && (isFinite(data65))){
-if(data65 < 0 || isNaN(data65)){
-const err58 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.memory_peak_bytes,data:data65};
+if(errors === _errs173){
+if((typeof data66 == "number") && (isFinite(data66))){
+if(data66 < 0 || isNaN(data66)){
+const err58 = {instancePath:instancePath+"/usage/cpu_ms",schemaPath:"shared.schema.json#/definitions/usage/properties/cpu_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.cpu_ms,data:data66};
 if(vErrors === null){
 vErrors = [err58];
 }
@@ -38455,17 +38686,17 @@ errors++;
 }
 }
 }
-var valid29 = _errs171 === errors;
+var valid30 = _errs173 === errors;
 }
 else {
-var valid29 = true;
+var valid30 = true;
 }
-if(valid29){
-if(data63.egress_bytes !== undefined){
-let data66 = data63.egress_bytes;
-const _errs173 = errors;
-if((!(((typeof data66 == "number") && (!(data66 % 1) && !isNaN(data66))) && (isFinite(data66)))) && (data66 !== null)){
-const err59 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema30.properties.egress_bytes.type},message:"must be integer,null",schema:schema30.properties.egress_bytes.type,parentSchema:schema30.properties.egress_bytes,data:data66};
+if(valid30){
+if(data65.memory_peak_bytes !== undefined){
+let data67 = data65.memory_peak_bytes;
+const _errs175 = errors;
+if((!(((typeof data67 == "number") && (!(data67 % 1) && !isNaN(data67))) && (isFinite(data67)))) && (data67 !== null)){
+const err59 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/type",keyword:"type",params:{type: schema30.properties.memory_peak_bytes.type},message:"must be integer,null",schema:schema30.properties.memory_peak_bytes.type,parentSchema:schema30.properties.memory_peak_bytes,data:data67};
 if(vErrors === null){
 vErrors = [err59];
 }
@@ -38474,10 +38705,10 @@ vErrors.push(err59);
 }
 errors++;
 }
-if(errors === _errs173){
-if((typeof data66 == "number") && (isFinite(data66))){
-if(data66 < 0 || isNaN(data66)){
-const err60 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.egress_bytes,data:data66};
+if(errors === _errs175){
+if((typeof data67 == "number") && (isFinite(data67))){
+if(data67 < 0 || isNaN(data67)){
+const err60 = {instancePath:instancePath+"/usage/memory_peak_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/memory_peak_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.memory_peak_bytes,data:data67};
 if(vErrors === null){
 vErrors = [err60];
 }
@@ -38488,17 +38719,17 @@ errors++;
 }
 }
 }
-var valid29 = _errs173 === errors;
+var valid30 = _errs175 === errors;
 }
 else {
-var valid29 = true;
+var valid30 = true;
 }
-if(valid29){
-if(data63.ingress_bytes !== undefined){
-let data67 = data63.ingress_bytes;
-const _errs175 = errors;
-if((!(((typeof data67 == "number") && (!(data67 % 1) && !isNaN(data67))) && (isFinite(data67)))) && (data67 !== null)){
-const err61 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema30.properties.ingress_bytes.type},message:"must be integer,null",schema:schema30.properties.ingress_bytes.type,parentSchema:schema30.properties.ingress_bytes,data:data67};
+if(valid30){
+if(data65.egress_bytes !== undefined){
+let data68 = data65.egress_bytes;
+const _errs177 = errors;
+if((!(((typeof data68 == "number") && (!(data68 % 1) && !isNaN(data68))) && (isFinite(data68)))) && (data68 !== null)){
+const err61 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/type",keyword:"type",params:{type: schema30.properties.egress_bytes.type},message:"must be integer,null",schema:schema30.properties.egress_bytes.type,parentSchema:schema30.properties.egress_bytes,data:data68};
 if(vErrors === null){
 vErrors = [err61];
 }
@@ -38507,10 +38738,10 @@ vErrors.push(err61);
 }
 errors++;
 }
-if(errors === _errs175){
-if((typeof data67 == "number") && (isFinite(data67))){
-if(data67 < 0 || isNaN(data67)){
-const err62 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.ingress_bytes,data:data67};
+if(errors === _errs177){
+if((typeof data68 == "number") && (isFinite(data68))){
+if(data68 < 0 || isNaN(data68)){
+const err62 = {instancePath:instancePath+"/usage/egress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.egress_bytes,data:data68};
 if(vErrors === null){
 vErrors = [err62];
 }
@@ -38521,17 +38752,17 @@ errors++;
 }
 }
 }
-var valid29 = _errs175 === errors;
+var valid30 = _errs177 === errors;
 }
 else {
-var valid29 = true;
+var valid30 = true;
 }
-if(valid29){
-if(data63.processes !== undefined){
-let data68 = data63.processes;
-const _errs177 = errors;
-if((!(((typeof data68 == "number") && (!(data68 % 1) && !isNaN(data68))) && (isFinite(data68)))) && (data68 !== null)){
-const err63 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema30.properties.processes.type},message:"must be integer,null",schema:schema30.properties.processes.type,parentSchema:schema30.properties.processes,data:data68};
+if(valid30){
+if(data65.ingress_bytes !== undefined){
+let data69 = data65.ingress_bytes;
+const _errs179 = errors;
+if((!(((typeof data69 == "number") && (!(data69 % 1) && !isNaN(data69))) && (isFinite(data69)))) && (data69 !== null)){
+const err63 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/type",keyword:"type",params:{type: schema30.properties.ingress_bytes.type},message:"must be integer,null",schema:schema30.properties.ingress_bytes.type,parentSchema:schema30.properties.ingress_bytes,data:data69};
 if(vErrors === null){
 vErrors = [err63];
 }
@@ -38540,10 +38771,10 @@ vErrors.push(err63);
 }
 errors++;
 }
-if(errors === _errs177){
-if((typeof data68 == "number") && (isFinite(data68))){
-if(data68 < 0 || isNaN(data68)){
-const err64 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.processes,data:data68};
+if(errors === _errs179){
+if((typeof data69 == "number") && (isFinite(data69))){
+if(data69 < 0 || isNaN(data69)){
+const err64 = {instancePath:instancePath+"/usage/ingress_bytes",schemaPath:"shared.schema.json#/definitions/usage/properties/ingress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.ingress_bytes,data:data69};
 if(vErrors === null){
 vErrors = [err64];
 }
@@ -38554,20 +38785,17 @@ errors++;
 }
 }
 }
-var valid29 = _errs177 === errors;
+var valid30 = _errs179 === errors;
 }
 else {
-var valid29 = true;
+var valid30 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-else {
-const err65 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema30.type,parentSchema:schema30,data:data63};
+if(valid30){
+if(data65.processes !== undefined){
+let data70 = data65.processes;
+const _errs181 = errors;
+if((!(((typeof data70 == "number") && (!(data70 % 1) && !isNaN(data70))) && (isFinite(data70)))) && (data70 !== null)){
+const err65 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/type",keyword:"type",params:{type: schema30.properties.processes.type},message:"must be integer,null",schema:schema30.properties.processes.type,parentSchema:schema30.properties.processes,data:data70};
 if(vErrors === null){
 vErrors = [err65];
 }
@@ -38576,13 +38804,10 @@ vErrors.push(err65);
 }
 errors++;
 }
-}
-var _valid6 = _errs165 === errors;
-valid27 = valid27 || _valid6;
-if(!valid27){
-const _errs179 = errors;
-if(data63 !== null){
-const err66 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.usage.anyOf[1].type,parentSchema:schema12.properties.usage.anyOf[1],data:data63};
+if(errors === _errs181){
+if((typeof data70 == "number") && (isFinite(data70))){
+if(data70 < 0 || isNaN(data70)){
+const err66 = {instancePath:instancePath+"/usage/processes",schemaPath:"shared.schema.json#/definitions/usage/properties/processes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema30.properties.processes,data:data70};
 if(vErrors === null){
 vErrors = [err66];
 }
@@ -38591,11 +38816,22 @@ vErrors.push(err66);
 }
 errors++;
 }
-var _valid6 = _errs179 === errors;
-valid27 = valid27 || _valid6;
 }
-if(!valid27){
-const err67 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.usage.anyOf,parentSchema:schema12.properties.usage,data:data63};
+}
+var valid30 = _errs181 === errors;
+}
+else {
+var valid30 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err67 = {instancePath:instancePath+"/usage",schemaPath:"shared.schema.json#/definitions/usage/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema30.type,parentSchema:schema30,data:data65};
 if(vErrors === null){
 vErrors = [err67];
 }
@@ -38603,38 +38839,14 @@ else {
 vErrors.push(err67);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
-}
-else {
-errors = _errs164;
-if(vErrors !== null){
-if(_errs164){
-vErrors.length = _errs164;
-}
-else {
-vErrors = null;
 }
 }
-}
-var valid0 = _errs163 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.isolation !== undefined){
-let data69 = data.isolation;
-const _errs181 = errors;
-const _errs182 = errors;
-let valid30 = false;
+var _valid6 = _errs169 === errors;
+valid28 = valid28 || _valid6;
+if(!valid28){
 const _errs183 = errors;
-const _errs184 = errors;
-if(errors === _errs184){
-if(data69 && typeof data69 == "object" && !Array.isArray(data69)){
-let missing7;
-if((((((((((((((data69.backend === undefined) && (missing7 = "backend")) || ((data69.user === undefined) && (missing7 = "user"))) || ((data69.mount === undefined) && (missing7 = "mount"))) || ((data69.pid === undefined) && (missing7 = "pid"))) || ((data69.net === undefined) && (missing7 = "net"))) || ((data69.ipc === undefined) && (missing7 = "ipc"))) || ((data69.uts === undefined) && (missing7 = "uts"))) || ((data69.cgroup === undefined) && (missing7 = "cgroup"))) || ((data69.seccomp === undefined) && (missing7 = "seccomp"))) || ((data69.no_new_privs === undefined) && (missing7 = "no_new_privs"))) || ((data69.capabilities === undefined) && (missing7 = "capabilities"))) || ((data69.exec_gate === undefined) && (missing7 = "exec_gate"))) || ((data69.overlay === undefined) && (missing7 = "overlay"))){
-const err68 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing7},message:"must have required property '"+missing7+"'",schema:schema31.required,parentSchema:schema31,data:data69};
+if(data65 !== null){
+const err68 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.usage.anyOf[1].type,parentSchema:schema12.properties.usage.anyOf[1],data:data65};
 if(vErrors === null){
 vErrors = [err68];
 }
@@ -38643,11 +38855,11 @@ vErrors.push(err68);
 }
 errors++;
 }
-else {
-const _errs186 = errors;
-for(const key7 in data69){
-if(!(func2.call(schema31.properties, key7))){
-const err69 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key7},message:"must NOT have additional properties",schema:false,parentSchema:schema31,data:data69};
+var _valid6 = _errs183 === errors;
+valid28 = valid28 || _valid6;
+}
+if(!valid28){
+const err69 = {instancePath:instancePath+"/usage",schemaPath:"#/properties/usage/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.usage.anyOf,parentSchema:schema12.properties.usage,data:data65};
 if(vErrors === null){
 vErrors = [err69];
 }
@@ -38655,17 +38867,38 @@ else {
 vErrors.push(err69);
 }
 errors++;
-break;
+validate11.errors = vErrors;
+return false;
+}
+else {
+errors = _errs168;
+if(vErrors !== null){
+if(_errs168){
+vErrors.length = _errs168;
+}
+else {
+vErrors = null;
 }
 }
-if(_errs186 === errors){
-if(data69.backend !== undefined){
-let data70 = data69.backend;
+}
+var valid0 = _errs167 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.isolation !== undefined){
+let data71 = data.isolation;
+const _errs185 = errors;
+const _errs186 = errors;
+let valid31 = false;
 const _errs187 = errors;
-if(errors === _errs187){
-if(typeof data70 === "string"){
-if(func4(data70) < 1){
-const err70 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.backend,data:data70};
+const _errs188 = errors;
+if(errors === _errs188){
+if(data71 && typeof data71 == "object" && !Array.isArray(data71)){
+let missing7;
+if((((((((((((((data71.backend === undefined) && (missing7 = "backend")) || ((data71.user === undefined) && (missing7 = "user"))) || ((data71.mount === undefined) && (missing7 = "mount"))) || ((data71.pid === undefined) && (missing7 = "pid"))) || ((data71.net === undefined) && (missing7 = "net"))) || ((data71.ipc === undefined) && (missing7 = "ipc"))) || ((data71.uts === undefined) && (missing7 = "uts"))) || ((data71.cgroup === undefined) && (missing7 = "cgroup"))) || ((data71.seccomp === undefined) && (missing7 = "seccomp"))) || ((data71.no_new_privs === undefined) && (missing7 = "no_new_privs"))) || ((data71.capabilities === undefined) && (missing7 = "capabilities"))) || ((data71.exec_gate === undefined) && (missing7 = "exec_gate"))) || ((data71.overlay === undefined) && (missing7 = "overlay"))){
+const err70 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/required",keyword:"required",params:{missingProperty: missing7},message:"must have required property '"+missing7+"'",schema:schema31.required,parentSchema:schema31,data:data71};
 if(vErrors === null){
 vErrors = [err70];
 }
@@ -38674,9 +38907,11 @@ vErrors.push(err70);
 }
 errors++;
 }
-}
 else {
-const err71 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.backend.type,parentSchema:schema31.properties.backend,data:data70};
+const _errs190 = errors;
+for(const key7 in data71){
+if(!(func2.call(schema31.properties, key7))){
+const err71 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key7},message:"must NOT have additional properties",schema:false,parentSchema:schema31,data:data71};
 if(vErrors === null){
 vErrors = [err71];
 }
@@ -38684,21 +38919,17 @@ else {
 vErrors.push(err71);
 }
 errors++;
+break;
 }
 }
-var valid32 = _errs187 === errors;
-}
-else {
-var valid32 = true;
-}
-if(valid32){
-if(data69.user !== undefined){
-let data71 = data69.user;
-const _errs189 = errors;
-if(errors === _errs189){
-if(typeof data71 === "string"){
-if(func4(data71) < 1){
-const err72 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.user,data:data71};
+if(_errs190 === errors){
+if(data71.backend !== undefined){
+let data72 = data71.backend;
+const _errs191 = errors;
+if(errors === _errs191){
+if(typeof data72 === "string"){
+if(func4(data72) < 1){
+const err72 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.backend,data:data72};
 if(vErrors === null){
 vErrors = [err72];
 }
@@ -38709,7 +38940,7 @@ errors++;
 }
 }
 else {
-const err73 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.user.type,parentSchema:schema31.properties.user,data:data71};
+const err73 = {instancePath:instancePath+"/isolation/backend",schemaPath:"shared.schema.json#/definitions/isolation/properties/backend/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.backend.type,parentSchema:schema31.properties.backend,data:data72};
 if(vErrors === null){
 vErrors = [err73];
 }
@@ -38719,19 +38950,19 @@ vErrors.push(err73);
 errors++;
 }
 }
-var valid32 = _errs189 === errors;
+var valid33 = _errs191 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.mount !== undefined){
-let data72 = data69.mount;
-const _errs191 = errors;
-if(errors === _errs191){
-if(typeof data72 === "string"){
-if(func4(data72) < 1){
-const err74 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.mount,data:data72};
+if(valid33){
+if(data71.user !== undefined){
+let data73 = data71.user;
+const _errs193 = errors;
+if(errors === _errs193){
+if(typeof data73 === "string"){
+if(func4(data73) < 1){
+const err74 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.user,data:data73};
 if(vErrors === null){
 vErrors = [err74];
 }
@@ -38742,7 +38973,7 @@ errors++;
 }
 }
 else {
-const err75 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.mount.type,parentSchema:schema31.properties.mount,data:data72};
+const err75 = {instancePath:instancePath+"/isolation/user",schemaPath:"shared.schema.json#/definitions/isolation/properties/user/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.user.type,parentSchema:schema31.properties.user,data:data73};
 if(vErrors === null){
 vErrors = [err75];
 }
@@ -38752,19 +38983,19 @@ vErrors.push(err75);
 errors++;
 }
 }
-var valid32 = _errs191 === errors;
+var valid33 = _errs193 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.pid !== undefined){
-let data73 = data69.pid;
-const _errs193 = errors;
-if(errors === _errs193){
-if(typeof data73 === "string"){
-if(func4(data73) < 1){
-const err76 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.pid,data:data73};
+if(valid33){
+if(data71.mount !== undefined){
+let data74 = data71.mount;
+const _errs195 = errors;
+if(errors === _errs195){
+if(typeof data74 === "string"){
+if(func4(data74) < 1){
+const err76 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.mount,data:data74};
 if(vErrors === null){
 vErrors = [err76];
 }
@@ -38775,7 +39006,7 @@ errors++;
 }
 }
 else {
-const err77 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.pid.type,parentSchema:schema31.properties.pid,data:data73};
+const err77 = {instancePath:instancePath+"/isolation/mount",schemaPath:"shared.schema.json#/definitions/isolation/properties/mount/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.mount.type,parentSchema:schema31.properties.mount,data:data74};
 if(vErrors === null){
 vErrors = [err77];
 }
@@ -38785,19 +39016,19 @@ vErrors.push(err77);
 errors++;
 }
 }
-var valid32 = _errs193 === errors;
+var valid33 = _errs195 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.net !== undefined){
-let data74 = data69.net;
-const _errs195 = errors;
-if(errors === _errs195){
-if(typeof data74 === "string"){
-if(func4(data74) < 1){
-const err78 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.net,data:data74};
+if(valid33){
+if(data71.pid !== undefined){
+let data75 = data71.pid;
+const _errs197 = errors;
+if(errors === _errs197){
+if(typeof data75 === "string"){
+if(func4(data75) < 1){
+const err78 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.pid,data:data75};
 if(vErrors === null){
 vErrors = [err78];
 }
@@ -38808,7 +39039,7 @@ errors++;
 }
 }
 else {
-const err79 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.net.type,parentSchema:schema31.properties.net,data:data74};
+const err79 = {instancePath:instancePath+"/isolation/pid",schemaPath:"shared.schema.json#/definitions/isolation/properties/pid/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.pid.type,parentSchema:schema31.properties.pid,data:data75};
 if(vErrors === null){
 vErrors = [err79];
 }
@@ -38818,19 +39049,19 @@ vErrors.push(err79);
 errors++;
 }
 }
-var valid32 = _errs195 === errors;
+var valid33 = _errs197 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.ipc !== undefined){
-let data75 = data69.ipc;
-const _errs197 = errors;
-if(errors === _errs197){
-if(typeof data75 === "string"){
-if(func4(data75) < 1){
-const err80 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.ipc,data:data75};
+if(valid33){
+if(data71.net !== undefined){
+let data76 = data71.net;
+const _errs199 = errors;
+if(errors === _errs199){
+if(typeof data76 === "string"){
+if(func4(data76) < 1){
+const err80 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.net,data:data76};
 if(vErrors === null){
 vErrors = [err80];
 }
@@ -38841,7 +39072,7 @@ errors++;
 }
 }
 else {
-const err81 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.ipc.type,parentSchema:schema31.properties.ipc,data:data75};
+const err81 = {instancePath:instancePath+"/isolation/net",schemaPath:"shared.schema.json#/definitions/isolation/properties/net/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.net.type,parentSchema:schema31.properties.net,data:data76};
 if(vErrors === null){
 vErrors = [err81];
 }
@@ -38851,19 +39082,19 @@ vErrors.push(err81);
 errors++;
 }
 }
-var valid32 = _errs197 === errors;
+var valid33 = _errs199 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.uts !== undefined){
-let data76 = data69.uts;
-const _errs199 = errors;
-if(errors === _errs199){
-if(typeof data76 === "string"){
-if(func4(data76) < 1){
-const err82 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.uts,data:data76};
+if(valid33){
+if(data71.ipc !== undefined){
+let data77 = data71.ipc;
+const _errs201 = errors;
+if(errors === _errs201){
+if(typeof data77 === "string"){
+if(func4(data77) < 1){
+const err82 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.ipc,data:data77};
 if(vErrors === null){
 vErrors = [err82];
 }
@@ -38874,7 +39105,7 @@ errors++;
 }
 }
 else {
-const err83 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.uts.type,parentSchema:schema31.properties.uts,data:data76};
+const err83 = {instancePath:instancePath+"/isolation/ipc",schemaPath:"shared.schema.json#/definitions/isolation/properties/ipc/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.ipc.type,parentSchema:schema31.properties.ipc,data:data77};
 if(vErrors === null){
 vErrors = [err83];
 }
@@ -38884,19 +39115,19 @@ vErrors.push(err83);
 errors++;
 }
 }
-var valid32 = _errs199 === errors;
+var valid33 = _errs201 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.cgroup !== undefined){
-let data77 = data69.cgroup;
-const _errs201 = errors;
-if(errors === _errs201){
-if(typeof data77 === "string"){
-if(func4(data77) < 1){
-const err84 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.cgroup,data:data77};
+if(valid33){
+if(data71.uts !== undefined){
+let data78 = data71.uts;
+const _errs203 = errors;
+if(errors === _errs203){
+if(typeof data78 === "string"){
+if(func4(data78) < 1){
+const err84 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.uts,data:data78};
 if(vErrors === null){
 vErrors = [err84];
 }
@@ -38907,7 +39138,7 @@ errors++;
 }
 }
 else {
-const err85 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.cgroup.type,parentSchema:schema31.properties.cgroup,data:data77};
+const err85 = {instancePath:instancePath+"/isolation/uts",schemaPath:"shared.schema.json#/definitions/isolation/properties/uts/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.uts.type,parentSchema:schema31.properties.uts,data:data78};
 if(vErrors === null){
 vErrors = [err85];
 }
@@ -38917,19 +39148,19 @@ vErrors.push(err85);
 errors++;
 }
 }
-var valid32 = _errs201 === errors;
+var valid33 = _errs203 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.seccomp !== undefined){
-let data78 = data69.seccomp;
-const _errs203 = errors;
-if(errors === _errs203){
-if(typeof data78 === "string"){
-if(func4(data78) < 1){
-const err86 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.seccomp,data:data78};
+if(valid33){
+if(data71.cgroup !== undefined){
+let data79 = data71.cgroup;
+const _errs205 = errors;
+if(errors === _errs205){
+if(typeof data79 === "string"){
+if(func4(data79) < 1){
+const err86 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.cgroup,data:data79};
 if(vErrors === null){
 vErrors = [err86];
 }
@@ -38940,7 +39171,7 @@ errors++;
 }
 }
 else {
-const err87 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.seccomp.type,parentSchema:schema31.properties.seccomp,data:data78};
+const err87 = {instancePath:instancePath+"/isolation/cgroup",schemaPath:"shared.schema.json#/definitions/isolation/properties/cgroup/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.cgroup.type,parentSchema:schema31.properties.cgroup,data:data79};
 if(vErrors === null){
 vErrors = [err87];
 }
@@ -38950,19 +39181,19 @@ vErrors.push(err87);
 errors++;
 }
 }
-var valid32 = _errs203 === errors;
+var valid33 = _errs205 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.no_new_privs !== undefined){
-let data79 = data69.no_new_privs;
-const _errs205 = errors;
-if(errors === _errs205){
-if(typeof data79 === "string"){
-if(func4(data79) < 1){
-const err88 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.no_new_privs,data:data79};
+if(valid33){
+if(data71.seccomp !== undefined){
+let data80 = data71.seccomp;
+const _errs207 = errors;
+if(errors === _errs207){
+if(typeof data80 === "string"){
+if(func4(data80) < 1){
+const err88 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.seccomp,data:data80};
 if(vErrors === null){
 vErrors = [err88];
 }
@@ -38973,7 +39204,7 @@ errors++;
 }
 }
 else {
-const err89 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.no_new_privs.type,parentSchema:schema31.properties.no_new_privs,data:data79};
+const err89 = {instancePath:instancePath+"/isolation/seccomp",schemaPath:"shared.schema.json#/definitions/isolation/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.seccomp.type,parentSchema:schema31.properties.seccomp,data:data80};
 if(vErrors === null){
 vErrors = [err89];
 }
@@ -38983,19 +39214,19 @@ vErrors.push(err89);
 errors++;
 }
 }
-var valid32 = _errs205 === errors;
+var valid33 = _errs207 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.capabilities !== undefined){
-let data80 = data69.capabilities;
-const _errs207 = errors;
-if(errors === _errs207){
-if(typeof data80 === "string"){
-if(func4(data80) < 1){
-const err90 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.capabilities,data:data80};
+if(valid33){
+if(data71.no_new_privs !== undefined){
+let data81 = data71.no_new_privs;
+const _errs209 = errors;
+if(errors === _errs209){
+if(typeof data81 === "string"){
+if(func4(data81) < 1){
+const err90 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.no_new_privs,data:data81};
 if(vErrors === null){
 vErrors = [err90];
 }
@@ -39006,7 +39237,7 @@ errors++;
 }
 }
 else {
-const err91 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.capabilities.type,parentSchema:schema31.properties.capabilities,data:data80};
+const err91 = {instancePath:instancePath+"/isolation/no_new_privs",schemaPath:"shared.schema.json#/definitions/isolation/properties/no_new_privs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.no_new_privs.type,parentSchema:schema31.properties.no_new_privs,data:data81};
 if(vErrors === null){
 vErrors = [err91];
 }
@@ -39016,19 +39247,19 @@ vErrors.push(err91);
 errors++;
 }
 }
-var valid32 = _errs207 === errors;
+var valid33 = _errs209 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.exec_gate !== undefined){
-let data81 = data69.exec_gate;
-const _errs209 = errors;
-if(errors === _errs209){
-if(typeof data81 === "string"){
-if(func4(data81) < 1){
-const err92 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.exec_gate,data:data81};
+if(valid33){
+if(data71.capabilities !== undefined){
+let data82 = data71.capabilities;
+const _errs211 = errors;
+if(errors === _errs211){
+if(typeof data82 === "string"){
+if(func4(data82) < 1){
+const err92 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.capabilities,data:data82};
 if(vErrors === null){
 vErrors = [err92];
 }
@@ -39039,7 +39270,7 @@ errors++;
 }
 }
 else {
-const err93 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.exec_gate.type,parentSchema:schema31.properties.exec_gate,data:data81};
+const err93 = {instancePath:instancePath+"/isolation/capabilities",schemaPath:"shared.schema.json#/definitions/isolation/properties/capabilities/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.capabilities.type,parentSchema:schema31.properties.capabilities,data:data82};
 if(vErrors === null){
 vErrors = [err93];
 }
@@ -39049,19 +39280,19 @@ vErrors.push(err93);
 errors++;
 }
 }
-var valid32 = _errs209 === errors;
+var valid33 = _errs211 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-if(valid32){
-if(data69.overlay !== undefined){
-let data82 = data69.overlay;
-const _errs211 = errors;
-if(errors === _errs211){
-if(typeof data82 === "string"){
-if(func4(data82) < 1){
-const err94 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.overlay,data:data82};
+if(valid33){
+if(data71.exec_gate !== undefined){
+let data83 = data71.exec_gate;
+const _errs213 = errors;
+if(errors === _errs213){
+if(typeof data83 === "string"){
+if(func4(data83) < 1){
+const err94 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.exec_gate,data:data83};
 if(vErrors === null){
 vErrors = [err94];
 }
@@ -39072,7 +39303,7 @@ errors++;
 }
 }
 else {
-const err95 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.overlay.type,parentSchema:schema31.properties.overlay,data:data82};
+const err95 = {instancePath:instancePath+"/isolation/exec_gate",schemaPath:"shared.schema.json#/definitions/isolation/properties/exec_gate/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.exec_gate.type,parentSchema:schema31.properties.exec_gate,data:data83};
 if(vErrors === null){
 vErrors = [err95];
 }
@@ -39082,28 +39313,19 @@ vErrors.push(err95);
 errors++;
 }
 }
-var valid32 = _errs211 === errors;
+var valid33 = _errs213 === errors;
 }
 else {
-var valid32 = true;
+var valid33 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-const err96 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema31.type,parentSchema:schema31,data:data69};
+if(valid33){
+if(data71.overlay !== undefined){
+let data84 = data71.overlay;
+const _errs215 = errors;
+if(errors === _errs215){
+if(typeof data84 === "string"){
+if(func4(data84) < 1){
+const err96 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema31.properties.overlay,data:data84};
 if(vErrors === null){
 vErrors = [err96];
 }
@@ -39113,12 +39335,8 @@ vErrors.push(err96);
 errors++;
 }
 }
-var _valid7 = _errs183 === errors;
-valid30 = valid30 || _valid7;
-if(!valid30){
-const _errs213 = errors;
-if(data69 !== null){
-const err97 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.isolation.anyOf[1].type,parentSchema:schema12.properties.isolation.anyOf[1],data:data69};
+else {
+const err97 = {instancePath:instancePath+"/isolation/overlay",schemaPath:"shared.schema.json#/definitions/isolation/properties/overlay/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema31.properties.overlay.type,parentSchema:schema31.properties.overlay,data:data84};
 if(vErrors === null){
 vErrors = [err97];
 }
@@ -39127,11 +39345,29 @@ vErrors.push(err97);
 }
 errors++;
 }
-var _valid7 = _errs213 === errors;
-valid30 = valid30 || _valid7;
 }
-if(!valid30){
-const err98 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.isolation.anyOf,parentSchema:schema12.properties.isolation,data:data69};
+var valid33 = _errs215 === errors;
+}
+else {
+var valid33 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err98 = {instancePath:instancePath+"/isolation",schemaPath:"shared.schema.json#/definitions/isolation/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema31.type,parentSchema:schema31,data:data71};
 if(vErrors === null){
 vErrors = [err98];
 }
@@ -39139,42 +39375,14 @@ else {
 vErrors.push(err98);
 }
 errors++;
-validate11.errors = vErrors;
-return false;
-}
-else {
-errors = _errs182;
-if(vErrors !== null){
-if(_errs182){
-vErrors.length = _errs182;
-}
-else {
-vErrors = null;
 }
 }
-}
-var valid0 = _errs181 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.decision !== undefined){
-let data83 = data.decision;
-const _errs215 = errors;
-const _errs216 = errors;
-let valid33 = false;
+var _valid7 = _errs187 === errors;
+valid31 = valid31 || _valid7;
+if(!valid31){
 const _errs217 = errors;
-if(!(validate17(data83, {instancePath:instancePath+"/decision",parentData:data,parentDataProperty:"decision",rootData}))){
-vErrors = vErrors === null ? validate17.errors : vErrors.concat(validate17.errors);
-errors = vErrors.length;
-}
-var _valid8 = _errs217 === errors;
-valid33 = valid33 || _valid8;
-if(!valid33){
-const _errs218 = errors;
-if(data83 !== null){
-const err99 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.decision.anyOf[1].type,parentSchema:schema12.properties.decision.anyOf[1],data:data83};
+if(data71 !== null){
+const err99 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.isolation.anyOf[1].type,parentSchema:schema12.properties.isolation.anyOf[1],data:data71};
 if(vErrors === null){
 vErrors = [err99];
 }
@@ -39183,11 +39391,11 @@ vErrors.push(err99);
 }
 errors++;
 }
-var _valid8 = _errs218 === errors;
-valid33 = valid33 || _valid8;
+var _valid7 = _errs217 === errors;
+valid31 = valid31 || _valid7;
 }
-if(!valid33){
-const err100 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.decision.anyOf,parentSchema:schema12.properties.decision,data:data83};
+if(!valid31){
+const err100 = {instancePath:instancePath+"/isolation",schemaPath:"#/properties/isolation/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.isolation.anyOf,parentSchema:schema12.properties.isolation,data:data71};
 if(vErrors === null){
 vErrors = [err100];
 }
@@ -39199,172 +39407,38 @@ validate11.errors = vErrors;
 return false;
 }
 else {
-errors = _errs216;
+errors = _errs186;
 if(vErrors !== null){
-if(_errs216){
-vErrors.length = _errs216;
+if(_errs186){
+vErrors.length = _errs186;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs215 === errors;
+var valid0 = _errs185 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
-if(data.stdout_sha256 !== undefined){
-let data84 = data.stdout_sha256;
+if(data.decision !== undefined){
+let data85 = data.decision;
+const _errs219 = errors;
 const _errs220 = errors;
-if((typeof data84 !== "string") && (data84 !== null)){
-validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/type",keyword:"type",params:{type: schema12.properties.stdout_sha256.type},message:"must be string,null",schema:schema12.properties.stdout_sha256.type,parentSchema:schema12.properties.stdout_sha256,data:data84}];
-return false;
-}
-if(errors === _errs220){
-if(typeof data84 === "string"){
-if(!pattern7.test(data84)){
-validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stdout_sha256,data:data84}];
-return false;
-}
-}
-}
-var valid0 = _errs220 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.stderr_sha256 !== undefined){
-let data85 = data.stderr_sha256;
-const _errs222 = errors;
-if((typeof data85 !== "string") && (data85 !== null)){
-validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/type",keyword:"type",params:{type: schema12.properties.stderr_sha256.type},message:"must be string,null",schema:schema12.properties.stderr_sha256.type,parentSchema:schema12.properties.stderr_sha256,data:data85}];
-return false;
-}
-if(errors === _errs222){
-if(typeof data85 === "string"){
-if(!pattern7.test(data85)){
-validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stderr_sha256,data:data85}];
-return false;
-}
-}
-}
-var valid0 = _errs222 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.redacted !== undefined){
-let data86 = data.redacted;
-const _errs224 = errors;
-if(errors === _errs224){
-if(Array.isArray(data86)){
-var valid34 = true;
-const len7 = data86.length;
-for(let i7=0; i7<len7; i7++){
-let data87 = data86[i7];
-const _errs226 = errors;
-const _errs227 = errors;
-if(errors === _errs227){
-if(data87 && typeof data87 == "object" && !Array.isArray(data87)){
-let missing8;
-if(((data87.kind === undefined) && (missing8 = "kind")) || ((data87.place === undefined) && (missing8 = "place"))){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/required",keyword:"required",params:{missingProperty: missing8},message:"must have required property '"+missing8+"'",schema:schema36.required,parentSchema:schema36,data:data87}];
-return false;
-}
-else {
-const _errs229 = errors;
-for(const key8 in data87){
-if(!((key8 === "kind") || (key8 === "place"))){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key8},message:"must NOT have additional properties",schema:false,parentSchema:schema36,data:data87}];
-return false;
-break;
-}
-}
-if(_errs229 === errors){
-if(data87.kind !== undefined){
-let data88 = data87.kind;
-const _errs230 = errors;
-if(typeof data88 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/kind",schemaPath:"#/definitions/redaction/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema36.properties.kind.type,parentSchema:schema36.properties.kind,data:data88}];
-return false;
-}
-var valid36 = _errs230 === errors;
-}
-else {
-var valid36 = true;
-}
-if(valid36){
-if(data87.place !== undefined){
-let data89 = data87.place;
-const _errs232 = errors;
-if(typeof data89 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7+"/place",schemaPath:"#/definitions/redaction/properties/place/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema36.properties.place.type,parentSchema:schema36.properties.place,data:data89}];
-return false;
-}
-var valid36 = _errs232 === errors;
-}
-else {
-var valid36 = true;
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/redacted/" + i7,schemaPath:"#/definitions/redaction/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema36.type,parentSchema:schema36,data:data87}];
-return false;
-}
-}
-var valid34 = _errs226 === errors;
-if(!valid34){
-break;
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/redacted",schemaPath:"#/properties/redacted/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.properties.redacted.type,parentSchema:schema12.properties.redacted,data:data86}];
-return false;
-}
-}
-var valid0 = _errs224 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replayable !== undefined){
-let data90 = data.replayable;
-const _errs234 = errors;
-if(typeof data90 !== "boolean"){
-validate11.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema12.properties.replayable.type,parentSchema:schema12.properties.replayable,data:data90}];
-return false;
-}
-var valid0 = _errs234 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.replay_context !== undefined){
-let data91 = data.replay_context;
-const _errs236 = errors;
-const _errs237 = errors;
-let valid37 = false;
-const _errs238 = errors;
-if(!(validate19(data91, {instancePath:instancePath+"/replay_context",parentData:data,parentDataProperty:"replay_context",rootData}))){
-vErrors = vErrors === null ? validate19.errors : vErrors.concat(validate19.errors);
+let valid34 = false;
+const _errs221 = errors;
+if(!(validate17(data85, {instancePath:instancePath+"/decision",parentData:data,parentDataProperty:"decision",rootData}))){
+vErrors = vErrors === null ? validate17.errors : vErrors.concat(validate17.errors);
 errors = vErrors.length;
 }
-var _valid9 = _errs238 === errors;
-valid37 = valid37 || _valid9;
-if(!valid37){
-const _errs239 = errors;
-if(data91 !== null){
-const err101 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.replay_context.anyOf[1].type,parentSchema:schema12.properties.replay_context.anyOf[1],data:data91};
+var _valid8 = _errs221 === errors;
+valid34 = valid34 || _valid8;
+if(!valid34){
+const _errs222 = errors;
+if(data85 !== null){
+const err101 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.decision.anyOf[1].type,parentSchema:schema12.properties.decision.anyOf[1],data:data85};
 if(vErrors === null){
 vErrors = [err101];
 }
@@ -39373,11 +39447,11 @@ vErrors.push(err101);
 }
 errors++;
 }
-var _valid9 = _errs239 === errors;
-valid37 = valid37 || _valid9;
+var _valid8 = _errs222 === errors;
+valid34 = valid34 || _valid8;
 }
-if(!valid37){
-const err102 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.replay_context.anyOf,parentSchema:schema12.properties.replay_context,data:data91};
+if(!valid34){
+const err102 = {instancePath:instancePath+"/decision",schemaPath:"#/properties/decision/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.decision.anyOf,parentSchema:schema12.properties.decision,data:data85};
 if(vErrors === null){
 vErrors = [err102];
 }
@@ -39389,220 +39463,377 @@ validate11.errors = vErrors;
 return false;
 }
 else {
-errors = _errs237;
+errors = _errs220;
 if(vErrors !== null){
-if(_errs237){
-vErrors.length = _errs237;
+if(_errs220){
+vErrors.length = _errs220;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs236 === errors;
+var valid0 = _errs219 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stdout_sha256 !== undefined){
+let data86 = data.stdout_sha256;
+const _errs224 = errors;
+if((typeof data86 !== "string") && (data86 !== null)){
+validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/type",keyword:"type",params:{type: schema12.properties.stdout_sha256.type},message:"must be string,null",schema:schema12.properties.stdout_sha256.type,parentSchema:schema12.properties.stdout_sha256,data:data86}];
+return false;
+}
+if(errors === _errs224){
+if(typeof data86 === "string"){
+if(!pattern7.test(data86)){
+validate11.errors = [{instancePath:instancePath+"/stdout_sha256",schemaPath:"#/properties/stdout_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stdout_sha256,data:data86}];
+return false;
+}
+}
+}
+var valid0 = _errs224 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stderr_sha256 !== undefined){
+let data87 = data.stderr_sha256;
+const _errs226 = errors;
+if((typeof data87 !== "string") && (data87 !== null)){
+validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/type",keyword:"type",params:{type: schema12.properties.stderr_sha256.type},message:"must be string,null",schema:schema12.properties.stderr_sha256.type,parentSchema:schema12.properties.stderr_sha256,data:data87}];
+return false;
+}
+if(errors === _errs226){
+if(typeof data87 === "string"){
+if(!pattern7.test(data87)){
+validate11.errors = [{instancePath:instancePath+"/stderr_sha256",schemaPath:"#/properties/stderr_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.properties.stderr_sha256,data:data87}];
+return false;
+}
+}
+}
+var valid0 = _errs226 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.redacted !== undefined){
+let data88 = data.redacted;
+const _errs228 = errors;
+if(errors === _errs228){
+if(Array.isArray(data88)){
+var valid35 = true;
+const len8 = data88.length;
+for(let i8=0; i8<len8; i8++){
+let data89 = data88[i8];
+const _errs230 = errors;
+const _errs231 = errors;
+if(errors === _errs231){
+if(data89 && typeof data89 == "object" && !Array.isArray(data89)){
+let missing8;
+if(((data89.kind === undefined) && (missing8 = "kind")) || ((data89.place === undefined) && (missing8 = "place"))){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i8,schemaPath:"#/definitions/redaction/required",keyword:"required",params:{missingProperty: missing8},message:"must have required property '"+missing8+"'",schema:schema36.required,parentSchema:schema36,data:data89}];
+return false;
+}
+else {
+const _errs233 = errors;
+for(const key8 in data89){
+if(!((key8 === "kind") || (key8 === "place"))){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i8,schemaPath:"#/definitions/redaction/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key8},message:"must NOT have additional properties",schema:false,parentSchema:schema36,data:data89}];
+return false;
+break;
+}
+}
+if(_errs233 === errors){
+if(data89.kind !== undefined){
+let data90 = data89.kind;
+const _errs234 = errors;
+if(typeof data90 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i8+"/kind",schemaPath:"#/definitions/redaction/properties/kind/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema36.properties.kind.type,parentSchema:schema36.properties.kind,data:data90}];
+return false;
+}
+var valid37 = _errs234 === errors;
+}
+else {
+var valid37 = true;
+}
+if(valid37){
+if(data89.place !== undefined){
+let data91 = data89.place;
+const _errs236 = errors;
+if(typeof data91 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i8+"/place",schemaPath:"#/definitions/redaction/properties/place/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema36.properties.place.type,parentSchema:schema36.properties.place,data:data91}];
+return false;
+}
+var valid37 = _errs236 === errors;
+}
+else {
+var valid37 = true;
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/redacted/" + i8,schemaPath:"#/definitions/redaction/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema36.type,parentSchema:schema36,data:data89}];
+return false;
+}
+}
+var valid35 = _errs230 === errors;
+if(!valid35){
+break;
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/redacted",schemaPath:"#/properties/redacted/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.properties.redacted.type,parentSchema:schema12.properties.redacted,data:data88}];
+return false;
+}
+}
+var valid0 = _errs228 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replayable !== undefined){
+let data92 = data.replayable;
+const _errs238 = errors;
+if(typeof data92 !== "boolean"){
+validate11.errors = [{instancePath:instancePath+"/replayable",schemaPath:"#/properties/replayable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema12.properties.replayable.type,parentSchema:schema12.properties.replayable,data:data92}];
+return false;
+}
+var valid0 = _errs238 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replay_context !== undefined){
+let data93 = data.replay_context;
+const _errs240 = errors;
+const _errs241 = errors;
+let valid38 = false;
+const _errs242 = errors;
+if(!(validate19(data93, {instancePath:instancePath+"/replay_context",parentData:data,parentDataProperty:"replay_context",rootData}))){
+vErrors = vErrors === null ? validate19.errors : vErrors.concat(validate19.errors);
+errors = vErrors.length;
+}
+var _valid9 = _errs242 === errors;
+valid38 = valid38 || _valid9;
+if(!valid38){
+const _errs243 = errors;
+if(data93 !== null){
+const err103 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema12.properties.replay_context.anyOf[1].type,parentSchema:schema12.properties.replay_context.anyOf[1],data:data93};
+if(vErrors === null){
+vErrors = [err103];
+}
+else {
+vErrors.push(err103);
+}
+errors++;
+}
+var _valid9 = _errs243 === errors;
+valid38 = valid38 || _valid9;
+}
+if(!valid38){
+const err104 = {instancePath:instancePath+"/replay_context",schemaPath:"#/properties/replay_context/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema12.properties.replay_context.anyOf,parentSchema:schema12.properties.replay_context,data:data93};
+if(vErrors === null){
+vErrors = [err104];
+}
+else {
+vErrors.push(err104);
+}
+errors++;
+validate11.errors = vErrors;
+return false;
+}
+else {
+errors = _errs241;
+if(vErrors !== null){
+if(_errs241){
+vErrors.length = _errs241;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs240 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.given !== undefined){
-let data92 = data.given;
-const _errs241 = errors;
-const _errs242 = errors;
-if(errors === _errs242){
-if(data92 && typeof data92 == "object" && !Array.isArray(data92)){
+let data94 = data.given;
+const _errs245 = errors;
+const _errs246 = errors;
+if(errors === _errs246){
+if(data94 && typeof data94 == "object" && !Array.isArray(data94)){
 let missing9;
-if((data92.form === undefined) && (missing9 = "form")){
-validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/required",keyword:"required",params:{missingProperty: missing9},message:"must have required property '"+missing9+"'",schema:schema39.required,parentSchema:schema39,data:data92}];
+if((data94.form === undefined) && (missing9 = "form")){
+validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/required",keyword:"required",params:{missingProperty: missing9},message:"must have required property '"+missing9+"'",schema:schema39.required,parentSchema:schema39,data:data94}];
 return false;
 }
 else {
-const _errs244 = errors;
-for(const key9 in data92){
+const _errs248 = errors;
+for(const key9 in data94){
 if(!((((((key9 === "form") || (key9 === "profile")) || (key9 === "not_kept")) || (key9 === "keeps_background")) || (key9 === "replays")) || (key9 === "under"))){
-validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema39,data:data92}];
+validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema39,data:data94}];
 return false;
 break;
 }
 }
-if(_errs244 === errors){
-if(data92.form !== undefined){
-let data93 = data92.form;
-const _errs245 = errors;
-if(typeof data93 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.form.type,parentSchema:schema39.properties.form,data:data93}];
-return false;
-}
-if(!(((data93 === "sh") || (data93 === "bash")) || (data93 === "argv"))){
-validate11.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/enum",keyword:"enum",params:{allowedValues: schema39.properties.form.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.form.enum,parentSchema:schema39.properties.form,data:data93}];
-return false;
-}
-var valid39 = _errs245 === errors;
-}
-else {
-var valid39 = true;
-}
-if(valid39){
-if(data92.profile !== undefined){
-let data94 = data92.profile;
-const _errs247 = errors;
-if(typeof data94 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/profile",schemaPath:"#/definitions/given/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.profile.type,parentSchema:schema39.properties.profile,data:data94}];
-return false;
-}
-var valid39 = _errs247 === errors;
-}
-else {
-var valid39 = true;
-}
-if(valid39){
-if(data92.not_kept !== undefined){
-let data95 = data92.not_kept;
+if(_errs248 === errors){
+if(data94.form !== undefined){
+let data95 = data94.form;
 const _errs249 = errors;
-if(errors === _errs249){
-if(Array.isArray(data95)){
+if(typeof data95 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.form.type,parentSchema:schema39.properties.form,data:data95}];
+return false;
+}
+if(!(((data95 === "sh") || (data95 === "bash")) || (data95 === "argv"))){
+validate11.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/enum",keyword:"enum",params:{allowedValues: schema39.properties.form.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.form.enum,parentSchema:schema39.properties.form,data:data95}];
+return false;
+}
+var valid40 = _errs249 === errors;
+}
+else {
 var valid40 = true;
-const len8 = data95.length;
-for(let i8=0; i8<len8; i8++){
-let data96 = data95[i8];
+}
+if(valid40){
+if(data94.profile !== undefined){
+let data96 = data94.profile;
 const _errs251 = errors;
 if(typeof data96 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/not_kept/" + i8,schemaPath:"#/definitions/given/properties/not_kept/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.not_kept.items.type,parentSchema:schema39.properties.not_kept.items,data:data96}];
-return false;
-}
-if(!(((data96 === "env") || (data96 === "stdin")) || (data96 === "scope_token"))){
-validate11.errors = [{instancePath:instancePath+"/given/not_kept/" + i8,schemaPath:"#/definitions/given/properties/not_kept/items/enum",keyword:"enum",params:{allowedValues: schema39.properties.not_kept.items.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.not_kept.items.enum,parentSchema:schema39.properties.not_kept.items,data:data96}];
+validate11.errors = [{instancePath:instancePath+"/given/profile",schemaPath:"#/definitions/given/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.profile.type,parentSchema:schema39.properties.profile,data:data96}];
 return false;
 }
 var valid40 = _errs251 === errors;
-if(!valid40){
+}
+else {
+var valid40 = true;
+}
+if(valid40){
+if(data94.not_kept !== undefined){
+let data97 = data94.not_kept;
+const _errs253 = errors;
+if(errors === _errs253){
+if(Array.isArray(data97)){
+var valid41 = true;
+const len9 = data97.length;
+for(let i9=0; i9<len9; i9++){
+let data98 = data97[i9];
+const _errs255 = errors;
+if(typeof data98 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/given/not_kept/" + i9,schemaPath:"#/definitions/given/properties/not_kept/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.not_kept.items.type,parentSchema:schema39.properties.not_kept.items,data:data98}];
+return false;
+}
+if(!(((data98 === "env") || (data98 === "stdin")) || (data98 === "scope_token"))){
+validate11.errors = [{instancePath:instancePath+"/given/not_kept/" + i9,schemaPath:"#/definitions/given/properties/not_kept/items/enum",keyword:"enum",params:{allowedValues: schema39.properties.not_kept.items.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.not_kept.items.enum,parentSchema:schema39.properties.not_kept.items,data:data98}];
+return false;
+}
+var valid41 = _errs255 === errors;
+if(!valid41){
 break;
 }
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/given/not_kept",schemaPath:"#/definitions/given/properties/not_kept/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema39.properties.not_kept.type,parentSchema:schema39.properties.not_kept,data:data95}];
+validate11.errors = [{instancePath:instancePath+"/given/not_kept",schemaPath:"#/definitions/given/properties/not_kept/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema39.properties.not_kept.type,parentSchema:schema39.properties.not_kept,data:data97}];
 return false;
 }
 }
-var valid39 = _errs249 === errors;
+var valid40 = _errs253 === errors;
 }
 else {
-var valid39 = true;
+var valid40 = true;
 }
-if(valid39){
-if(data92.keeps_background !== undefined){
-let data97 = data92.keeps_background;
-const _errs253 = errors;
-if(typeof data97 !== "boolean"){
-validate11.errors = [{instancePath:instancePath+"/given/keeps_background",schemaPath:"#/definitions/given/properties/keeps_background/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema39.properties.keeps_background.type,parentSchema:schema39.properties.keeps_background,data:data97}];
-return false;
-}
-var valid39 = _errs253 === errors;
-}
-else {
-var valid39 = true;
-}
-if(valid39){
-if(data92.replays !== undefined){
-let data98 = data92.replays;
-const _errs255 = errors;
-if(errors === _errs255){
-if(typeof data98 === "string"){
-if(!pattern2.test(data98)){
-validate11.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema39.properties.replays,data:data98}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.replays.type,parentSchema:schema39.properties.replays,data:data98}];
-return false;
-}
-}
-var valid39 = _errs255 === errors;
-}
-else {
-var valid39 = true;
-}
-if(valid39){
-if(data92.under !== undefined){
-let data99 = data92.under;
+if(valid40){
+if(data94.keeps_background !== undefined){
+let data99 = data94.keeps_background;
 const _errs257 = errors;
-if(typeof data99 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/under",schemaPath:"#/definitions/given/properties/under/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.under.type,parentSchema:schema39.properties.under,data:data99}];
+if(typeof data99 !== "boolean"){
+validate11.errors = [{instancePath:instancePath+"/given/keeps_background",schemaPath:"#/definitions/given/properties/keeps_background/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema39.properties.keeps_background.type,parentSchema:schema39.properties.keeps_background,data:data99}];
 return false;
 }
-var valid39 = _errs257 === errors;
+var valid40 = _errs257 === errors;
 }
 else {
-var valid39 = true;
+var valid40 = true;
 }
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema39.type,parentSchema:schema39,data:data92}];
+if(valid40){
+if(data94.replays !== undefined){
+let data100 = data94.replays;
+const _errs259 = errors;
+if(errors === _errs259){
+if(typeof data100 === "string"){
+if(!pattern2.test(data100)){
+validate11.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema39.properties.replays,data:data100}];
 return false;
 }
 }
-var valid0 = _errs241 === errors;
+else {
+validate11.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.replays.type,parentSchema:schema39.properties.replays,data:data100}];
+return false;
+}
+}
+var valid40 = _errs259 === errors;
+}
+else {
+var valid40 = true;
+}
+if(valid40){
+if(data94.under !== undefined){
+let data101 = data94.under;
+const _errs261 = errors;
+if(typeof data101 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/given/under",schemaPath:"#/definitions/given/properties/under/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.under.type,parentSchema:schema39.properties.under,data:data101}];
+return false;
+}
+var valid40 = _errs261 === errors;
+}
+else {
+var valid40 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema39.type,parentSchema:schema39,data:data94}];
+return false;
+}
+}
+var valid0 = _errs245 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.timeout_ms !== undefined){
-let data100 = data.timeout_ms;
-const _errs259 = errors;
-if(!(((typeof data100 == "number") && (!(data100 % 1) && !isNaN(data100))) && (isFinite(data100)))){
-validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.timeout_ms.type,parentSchema:schema12.properties.timeout_ms,data:data100}];
-return false;
-}
-if(errors === _errs259){
-if((typeof data100 == "number") && (isFinite(data100))){
-if(data100 < 1 || isNaN(data100)){
-validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.timeout_ms,data:data100}];
-return false;
-}
-}
-}
-var valid0 = _errs259 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.charged_ms !== undefined){
-let data101 = data.charged_ms;
-const _errs261 = errors;
-if(errors === _errs261){
-if((typeof data101 == "number") && (isFinite(data101))){
-if(data101 < 0 || isNaN(data101)){
-validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.charged_ms,data:data101}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema12.properties.charged_ms.type,parentSchema:schema12.properties.charged_ms,data:data101}];
-return false;
-}
-}
-var valid0 = _errs261 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.budget !== undefined){
+let data102 = data.timeout_ms;
 const _errs263 = errors;
-if(!(validate21(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
-vErrors = vErrors === null ? validate21.errors : vErrors.concat(validate21.errors);
-errors = vErrors.length;
+if(!(((typeof data102 == "number") && (!(data102 % 1) && !isNaN(data102))) && (isFinite(data102)))){
+validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.timeout_ms.type,parentSchema:schema12.properties.timeout_ms,data:data102}];
+return false;
+}
+if(errors === _errs263){
+if((typeof data102 == "number") && (isFinite(data102))){
+if(data102 < 1 || isNaN(data102)){
+validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.timeout_ms,data:data102}];
+return false;
+}
+}
 }
 var valid0 = _errs263 === errors;
 }
@@ -39610,31 +39841,19 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.spent !== undefined){
-const _errs264 = errors;
-if(!(validate23(data.spent, {instancePath:instancePath+"/spent",parentData:data,parentDataProperty:"spent",rootData}))){
-vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
-errors = vErrors.length;
+if(data.charged_ms !== undefined){
+let data103 = data.charged_ms;
+const _errs265 = errors;
+if(errors === _errs265){
+if((typeof data103 == "number") && (isFinite(data103))){
+if(data103 < 0 || isNaN(data103)){
+validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.charged_ms,data:data103}];
+return false;
 }
-var valid0 = _errs264 === errors;
 }
 else {
-var valid0 = true;
-}
-if(valid0){
-if(data.left_out !== undefined){
-let data104 = data.left_out;
-const _errs265 = errors;
-if(!(((typeof data104 == "number") && (!(data104 % 1) && !isNaN(data104))) && (isFinite(data104)))){
-validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.left_out.type,parentSchema:schema12.properties.left_out,data:data104}];
+validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema12.properties.charged_ms.type,parentSchema:schema12.properties.charged_ms,data:data103}];
 return false;
-}
-if(errors === _errs265){
-if((typeof data104 == "number") && (isFinite(data104))){
-if(data104 < 1 || isNaN(data104)){
-validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.left_out,data:data104}];
-return false;
-}
 }
 }
 var valid0 = _errs265 === errors;
@@ -39643,12 +39862,11 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.budget_reset !== undefined){
-let data105 = data.budget_reset;
+if(data.budget !== undefined){
 const _errs267 = errors;
-if(typeof data105 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/budget_reset",schemaPath:"#/properties/budget_reset/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.budget_reset.type,parentSchema:schema12.properties.budget_reset,data:data105}];
-return false;
+if(!(validate21(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
+vErrors = vErrors === null ? validate21.errors : vErrors.concat(validate21.errors);
+errors = vErrors.length;
 }
 var valid0 = _errs267 === errors;
 }
@@ -39656,123 +39874,31 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.published !== undefined){
-let data106 = data.published;
+if(data.spent !== undefined){
+const _errs268 = errors;
+if(!(validate23(data.spent, {instancePath:instancePath+"/spent",parentData:data,parentDataProperty:"spent",rootData}))){
+vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs268 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.left_out !== undefined){
+let data106 = data.left_out;
 const _errs269 = errors;
-const _errs270 = errors;
-if(errors === _errs270){
-if(data106 && typeof data106 == "object" && !Array.isArray(data106)){
-let missing10;
-if(((((data106.event === undefined) && (missing10 = "event")) || ((data106.port === undefined) && (missing10 = "port"))) || ((data106.host_port === undefined) && (missing10 = "host_port"))) || ((data106.by === undefined) && (missing10 = "by"))){
-validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/required",keyword:"required",params:{missingProperty: missing10},message:"must have required property '"+missing10+"'",schema:schema44.required,parentSchema:schema44,data:data106}];
+if(!(((typeof data106 == "number") && (!(data106 % 1) && !isNaN(data106))) && (isFinite(data106)))){
+validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.left_out.type,parentSchema:schema12.properties.left_out,data:data106}];
 return false;
 }
-else {
-const _errs272 = errors;
-for(const key10 in data106){
-if(!((((key10 === "event") || (key10 === "port")) || (key10 === "host_port")) || (key10 === "by"))){
-validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema44,data:data106}];
-return false;
-break;
-}
-}
-if(_errs272 === errors){
-if(data106.event !== undefined){
-let data107 = data106.event;
-const _errs273 = errors;
-if(typeof data107 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.event.type,parentSchema:schema44.properties.event,data:data107}];
+if(errors === _errs269){
+if((typeof data106 == "number") && (isFinite(data106))){
+if(data106 < 1 || isNaN(data106)){
+validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.left_out,data:data106}];
 return false;
 }
-if(!(((data107 === "opened") || (data107 === "closed")) || (data107 === "failed"))){
-validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/enum",keyword:"enum",params:{allowedValues: schema44.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema44.properties.event.enum,parentSchema:schema44.properties.event,data:data107}];
-return false;
-}
-var valid42 = _errs273 === errors;
-}
-else {
-var valid42 = true;
-}
-if(valid42){
-if(data106.port !== undefined){
-let data108 = data106.port;
-const _errs275 = errors;
-if(!(((typeof data108 == "number") && (!(data108 % 1) && !isNaN(data108))) && (isFinite(data108)))){
-validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema44.properties.port.type,parentSchema:schema44.properties.port,data:data108}];
-return false;
-}
-if(errors === _errs275){
-if((typeof data108 == "number") && (isFinite(data108))){
-if(data108 > 65535 || isNaN(data108)){
-validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema44.properties.port,data:data108}];
-return false;
-}
-else {
-if(data108 < 1 || isNaN(data108)){
-validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema44.properties.port,data:data108}];
-return false;
-}
-}
-}
-}
-var valid42 = _errs275 === errors;
-}
-else {
-var valid42 = true;
-}
-if(valid42){
-if(data106.host_port !== undefined){
-let data109 = data106.host_port;
-const _errs277 = errors;
-if(!(((typeof data109 == "number") && (!(data109 % 1) && !isNaN(data109))) && (isFinite(data109)))){
-validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema44.properties.host_port.type,parentSchema:schema44.properties.host_port,data:data109}];
-return false;
-}
-if(errors === _errs277){
-if((typeof data109 == "number") && (isFinite(data109))){
-if(data109 > 65535 || isNaN(data109)){
-validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema44.properties.host_port,data:data109}];
-return false;
-}
-else {
-if(data109 < 1 || isNaN(data109)){
-validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema44.properties.host_port,data:data109}];
-return false;
-}
-}
-}
-}
-var valid42 = _errs277 === errors;
-}
-else {
-var valid42 = true;
-}
-if(valid42){
-if(data106.by !== undefined){
-let data110 = data106.by;
-const _errs279 = errors;
-if(typeof data110 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.by.type,parentSchema:schema44.properties.by,data:data110}];
-return false;
-}
-if(!((data110 === "policy") || (data110 === "operator"))){
-validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/enum",keyword:"enum",params:{allowedValues: schema44.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema44.properties.by.enum,parentSchema:schema44.properties.by,data:data110}];
-return false;
-}
-var valid42 = _errs279 === errors;
-}
-else {
-var valid42 = true;
-}
-}
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema44.type,parentSchema:schema44,data:data106}];
-return false;
 }
 }
 var valid0 = _errs269 === errors;
@@ -39781,72 +39907,210 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.overlay !== undefined){
-let data111 = data.overlay;
-const _errs281 = errors;
-const _errs282 = errors;
-if(errors === _errs282){
-if(data111 && typeof data111 == "object" && !Array.isArray(data111)){
-let missing11;
-if((((data111.project === undefined) && (missing11 = "project")) || ((data111.identity === undefined) && (missing11 = "identity"))) || ((data111.mounted_at === undefined) && (missing11 = "mounted_at"))){
-validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/required",keyword:"required",params:{missingProperty: missing11},message:"must have required property '"+missing11+"'",schema:schema45.required,parentSchema:schema45,data:data111}];
+if(data.budget_reset !== undefined){
+let data107 = data.budget_reset;
+const _errs271 = errors;
+if(typeof data107 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/budget_reset",schemaPath:"#/properties/budget_reset/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.budget_reset.type,parentSchema:schema12.properties.budget_reset,data:data107}];
+return false;
+}
+var valid0 = _errs271 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.published !== undefined){
+let data108 = data.published;
+const _errs273 = errors;
+const _errs274 = errors;
+if(errors === _errs274){
+if(data108 && typeof data108 == "object" && !Array.isArray(data108)){
+let missing10;
+if(((((data108.event === undefined) && (missing10 = "event")) || ((data108.port === undefined) && (missing10 = "port"))) || ((data108.host_port === undefined) && (missing10 = "host_port"))) || ((data108.by === undefined) && (missing10 = "by"))){
+validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/required",keyword:"required",params:{missingProperty: missing10},message:"must have required property '"+missing10+"'",schema:schema44.required,parentSchema:schema44,data:data108}];
 return false;
 }
 else {
-const _errs284 = errors;
-for(const key11 in data111){
-if(!(((key11 === "project") || (key11 === "identity")) || (key11 === "mounted_at"))){
-validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema45,data:data111}];
+const _errs276 = errors;
+for(const key10 in data108){
+if(!((((key10 === "event") || (key10 === "port")) || (key10 === "host_port")) || (key10 === "by"))){
+validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema44,data:data108}];
 return false;
 break;
 }
 }
-if(_errs284 === errors){
-if(data111.project !== undefined){
-let data112 = data111.project;
-const _errs285 = errors;
+if(_errs276 === errors){
+if(data108.event !== undefined){
+let data109 = data108.event;
+const _errs277 = errors;
+if(typeof data109 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.event.type,parentSchema:schema44.properties.event,data:data109}];
+return false;
+}
+if(!(((data109 === "opened") || (data109 === "closed")) || (data109 === "failed"))){
+validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/enum",keyword:"enum",params:{allowedValues: schema44.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema44.properties.event.enum,parentSchema:schema44.properties.event,data:data109}];
+return false;
+}
+var valid43 = _errs277 === errors;
+}
+else {
+var valid43 = true;
+}
+if(valid43){
+if(data108.port !== undefined){
+let data110 = data108.port;
+const _errs279 = errors;
+if(!(((typeof data110 == "number") && (!(data110 % 1) && !isNaN(data110))) && (isFinite(data110)))){
+validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema44.properties.port.type,parentSchema:schema44.properties.port,data:data110}];
+return false;
+}
+if(errors === _errs279){
+if((typeof data110 == "number") && (isFinite(data110))){
+if(data110 > 65535 || isNaN(data110)){
+validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema44.properties.port,data:data110}];
+return false;
+}
+else {
+if(data110 < 1 || isNaN(data110)){
+validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema44.properties.port,data:data110}];
+return false;
+}
+}
+}
+}
+var valid43 = _errs279 === errors;
+}
+else {
+var valid43 = true;
+}
+if(valid43){
+if(data108.host_port !== undefined){
+let data111 = data108.host_port;
+const _errs281 = errors;
+if(!(((typeof data111 == "number") && (!(data111 % 1) && !isNaN(data111))) && (isFinite(data111)))){
+validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema44.properties.host_port.type,parentSchema:schema44.properties.host_port,data:data111}];
+return false;
+}
+if(errors === _errs281){
+if((typeof data111 == "number") && (isFinite(data111))){
+if(data111 > 65535 || isNaN(data111)){
+validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema44.properties.host_port,data:data111}];
+return false;
+}
+else {
+if(data111 < 1 || isNaN(data111)){
+validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema44.properties.host_port,data:data111}];
+return false;
+}
+}
+}
+}
+var valid43 = _errs281 === errors;
+}
+else {
+var valid43 = true;
+}
+if(valid43){
+if(data108.by !== undefined){
+let data112 = data108.by;
+const _errs283 = errors;
 if(typeof data112 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/overlay/project",schemaPath:"#/definitions/overlay/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.project.type,parentSchema:schema45.properties.project,data:data112}];
+validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.by.type,parentSchema:schema44.properties.by,data:data112}];
 return false;
 }
-var valid44 = _errs285 === errors;
-}
-else {
-var valid44 = true;
-}
-if(valid44){
-if(data111.identity !== undefined){
-let data113 = data111.identity;
-const _errs287 = errors;
-if(typeof data113 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/overlay/identity",schemaPath:"#/definitions/overlay/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.identity.type,parentSchema:schema45.properties.identity,data:data113}];
+if(!((data112 === "policy") || (data112 === "operator"))){
+validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/enum",keyword:"enum",params:{allowedValues: schema44.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema44.properties.by.enum,parentSchema:schema44.properties.by,data:data112}];
 return false;
 }
-var valid44 = _errs287 === errors;
+var valid43 = _errs283 === errors;
 }
 else {
-var valid44 = true;
+var valid43 = true;
 }
-if(valid44){
-if(data111.mounted_at !== undefined){
-let data114 = data111.mounted_at;
+}
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema44.type,parentSchema:schema44,data:data108}];
+return false;
+}
+}
+var valid0 = _errs273 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.overlay !== undefined){
+let data113 = data.overlay;
+const _errs285 = errors;
+const _errs286 = errors;
+if(errors === _errs286){
+if(data113 && typeof data113 == "object" && !Array.isArray(data113)){
+let missing11;
+if((((data113.project === undefined) && (missing11 = "project")) || ((data113.identity === undefined) && (missing11 = "identity"))) || ((data113.mounted_at === undefined) && (missing11 = "mounted_at"))){
+validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/required",keyword:"required",params:{missingProperty: missing11},message:"must have required property '"+missing11+"'",schema:schema45.required,parentSchema:schema45,data:data113}];
+return false;
+}
+else {
+const _errs288 = errors;
+for(const key11 in data113){
+if(!(((key11 === "project") || (key11 === "identity")) || (key11 === "mounted_at"))){
+validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema45,data:data113}];
+return false;
+break;
+}
+}
+if(_errs288 === errors){
+if(data113.project !== undefined){
+let data114 = data113.project;
 const _errs289 = errors;
-if(errors === _errs289){
-if(typeof data114 === "string"){
-if(!pattern11.test(data114)){
-validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/pattern",keyword:"pattern",params:{pattern: "^[0-9]+$"},message:"must match pattern \""+"^[0-9]+$"+"\"",schema:"^[0-9]+$",parentSchema:schema45.properties.mounted_at,data:data114}];
+if(typeof data114 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/overlay/project",schemaPath:"#/definitions/overlay/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.project.type,parentSchema:schema45.properties.project,data:data114}];
+return false;
+}
+var valid45 = _errs289 === errors;
+}
+else {
+var valid45 = true;
+}
+if(valid45){
+if(data113.identity !== undefined){
+let data115 = data113.identity;
+const _errs291 = errors;
+if(typeof data115 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/overlay/identity",schemaPath:"#/definitions/overlay/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.identity.type,parentSchema:schema45.properties.identity,data:data115}];
+return false;
+}
+var valid45 = _errs291 === errors;
+}
+else {
+var valid45 = true;
+}
+if(valid45){
+if(data113.mounted_at !== undefined){
+let data116 = data113.mounted_at;
+const _errs293 = errors;
+if(errors === _errs293){
+if(typeof data116 === "string"){
+if(!pattern11.test(data116)){
+validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/pattern",keyword:"pattern",params:{pattern: "^[0-9]+$"},message:"must match pattern \""+"^[0-9]+$"+"\"",schema:"^[0-9]+$",parentSchema:schema45.properties.mounted_at,data:data116}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.mounted_at.type,parentSchema:schema45.properties.mounted_at,data:data114}];
+validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.mounted_at.type,parentSchema:schema45.properties.mounted_at,data:data116}];
 return false;
 }
 }
-var valid44 = _errs289 === errors;
+var valid45 = _errs293 === errors;
 }
 else {
-var valid44 = true;
+var valid45 = true;
 }
 }
 }
@@ -39854,142 +40118,142 @@ var valid44 = true;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema45.type,parentSchema:schema45,data:data111}];
+validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema45.type,parentSchema:schema45,data:data113}];
 return false;
 }
 }
-var valid0 = _errs281 === errors;
+var valid0 = _errs285 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.held_changes !== undefined){
-let data115 = data.held_changes;
-const _errs291 = errors;
-const _errs292 = errors;
-if(errors === _errs292){
-if(data115 && typeof data115 == "object" && !Array.isArray(data115)){
+let data117 = data.held_changes;
+const _errs295 = errors;
+const _errs296 = errors;
+if(errors === _errs296){
+if(data117 && typeof data117 == "object" && !Array.isArray(data117)){
 let missing12;
-if((((((data115.action === undefined) && (missing12 = "action")) || ((data115.by === undefined) && (missing12 = "by"))) || ((data115.paths === undefined) && (missing12 = "paths"))) || ((data115.done === undefined) && (missing12 = "done"))) || ((data115.left === undefined) && (missing12 = "left"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/required",keyword:"required",params:{missingProperty: missing12},message:"must have required property '"+missing12+"'",schema:schema46.required,parentSchema:schema46,data:data115}];
+if((((((data117.action === undefined) && (missing12 = "action")) || ((data117.by === undefined) && (missing12 = "by"))) || ((data117.paths === undefined) && (missing12 = "paths"))) || ((data117.done === undefined) && (missing12 = "done"))) || ((data117.left === undefined) && (missing12 = "left"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/required",keyword:"required",params:{missingProperty: missing12},message:"must have required property '"+missing12+"'",schema:schema46.required,parentSchema:schema46,data:data117}];
 return false;
 }
 else {
-const _errs294 = errors;
-for(const key12 in data115){
+const _errs298 = errors;
+for(const key12 in data117){
 if(!(((((key12 === "action") || (key12 === "by")) || (key12 === "paths")) || (key12 === "done")) || (key12 === "left"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema46,data:data115}];
+validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema46,data:data117}];
 return false;
 break;
 }
 }
-if(_errs294 === errors){
-if(data115.action !== undefined){
-let data116 = data115.action;
-const _errs295 = errors;
-if(typeof data116 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.action.type,parentSchema:schema46.properties.action,data:data116}];
-return false;
-}
-if(!(((data116 === "apply") || (data116 === "discard")) || (data116 === "undo"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/enum",keyword:"enum",params:{allowedValues: schema46.properties.action.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.action.enum,parentSchema:schema46.properties.action,data:data116}];
-return false;
-}
-var valid46 = _errs295 === errors;
-}
-else {
-var valid46 = true;
-}
-if(valid46){
-if(data115.by !== undefined){
-let data117 = data115.by;
-const _errs297 = errors;
-if(typeof data117 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.by.type,parentSchema:schema46.properties.by,data:data117}];
-return false;
-}
-if(!(((data117 === "operator") || (data117 === "agent")) || (data117 === "policy"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/enum",keyword:"enum",params:{allowedValues: schema46.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.by.enum,parentSchema:schema46.properties.by,data:data117}];
-return false;
-}
-var valid46 = _errs297 === errors;
-}
-else {
-var valid46 = true;
-}
-if(valid46){
-if(data115.paths !== undefined){
-let data118 = data115.paths;
+if(_errs298 === errors){
+if(data117.action !== undefined){
+let data118 = data117.action;
 const _errs299 = errors;
-if((!(Array.isArray(data118))) && (data118 !== null)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/paths",schemaPath:"#/definitions/held_changes/properties/paths/type",keyword:"type",params:{type: schema46.properties.paths.type},message:"must be array,null",schema:schema46.properties.paths.type,parentSchema:schema46.properties.paths,data:data118}];
+if(typeof data118 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.action.type,parentSchema:schema46.properties.action,data:data118}];
 return false;
 }
-if(errors === _errs299){
-if(Array.isArray(data118)){
+if(!(((data118 === "apply") || (data118 === "discard")) || (data118 === "undo"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/enum",keyword:"enum",params:{allowedValues: schema46.properties.action.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.action.enum,parentSchema:schema46.properties.action,data:data118}];
+return false;
+}
+var valid47 = _errs299 === errors;
+}
+else {
 var valid47 = true;
-const len9 = data118.length;
-for(let i9=0; i9<len9; i9++){
-let data119 = data118[i9];
+}
+if(valid47){
+if(data117.by !== undefined){
+let data119 = data117.by;
 const _errs301 = errors;
 if(typeof data119 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/held_changes/paths/" + i9,schemaPath:"#/definitions/held_changes/properties/paths/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.paths.items.type,parentSchema:schema46.properties.paths.items,data:data119}];
+validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.by.type,parentSchema:schema46.properties.by,data:data119}];
+return false;
+}
+if(!(((data119 === "operator") || (data119 === "agent")) || (data119 === "policy"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/enum",keyword:"enum",params:{allowedValues: schema46.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.by.enum,parentSchema:schema46.properties.by,data:data119}];
 return false;
 }
 var valid47 = _errs301 === errors;
-if(!valid47){
+}
+else {
+var valid47 = true;
+}
+if(valid47){
+if(data117.paths !== undefined){
+let data120 = data117.paths;
+const _errs303 = errors;
+if((!(Array.isArray(data120))) && (data120 !== null)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/paths",schemaPath:"#/definitions/held_changes/properties/paths/type",keyword:"type",params:{type: schema46.properties.paths.type},message:"must be array,null",schema:schema46.properties.paths.type,parentSchema:schema46.properties.paths,data:data120}];
+return false;
+}
+if(errors === _errs303){
+if(Array.isArray(data120)){
+var valid48 = true;
+const len10 = data120.length;
+for(let i10=0; i10<len10; i10++){
+let data121 = data120[i10];
+const _errs305 = errors;
+if(typeof data121 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/held_changes/paths/" + i10,schemaPath:"#/definitions/held_changes/properties/paths/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.paths.items.type,parentSchema:schema46.properties.paths.items,data:data121}];
+return false;
+}
+var valid48 = _errs305 === errors;
+if(!valid48){
 break;
 }
 }
 }
 }
-var valid46 = _errs299 === errors;
+var valid47 = _errs303 === errors;
 }
 else {
-var valid46 = true;
+var valid47 = true;
 }
-if(valid46){
-if(data115.done !== undefined){
-let data120 = data115.done;
-const _errs303 = errors;
-if((!(((typeof data120 == "number") && (!(data120 % 1) && !isNaN(data120))) && (isFinite(data120)))) && (data120 !== null)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/type",keyword:"type",params:{type: schema46.properties.done.type},message:"must be integer,null",schema:schema46.properties.done.type,parentSchema:schema46.properties.done,data:data120}];
+if(valid47){
+if(data117.done !== undefined){
+let data122 = data117.done;
+const _errs307 = errors;
+if((!(((typeof data122 == "number") && (!(data122 % 1) && !isNaN(data122))) && (isFinite(data122)))) && (data122 !== null)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/type",keyword:"type",params:{type: schema46.properties.done.type},message:"must be integer,null",schema:schema46.properties.done.type,parentSchema:schema46.properties.done,data:data122}];
 return false;
 }
-if(errors === _errs303){
-if((typeof data120 == "number") && (isFinite(data120))){
-if(data120 < 0 || isNaN(data120)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.done,data:data120}];
+if(errors === _errs307){
+if((typeof data122 == "number") && (isFinite(data122))){
+if(data122 < 0 || isNaN(data122)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.done,data:data122}];
 return false;
 }
 }
 }
-var valid46 = _errs303 === errors;
+var valid47 = _errs307 === errors;
 }
 else {
-var valid46 = true;
+var valid47 = true;
 }
-if(valid46){
-if(data115.left !== undefined){
-let data121 = data115.left;
-const _errs305 = errors;
-if((!(((typeof data121 == "number") && (!(data121 % 1) && !isNaN(data121))) && (isFinite(data121)))) && (data121 !== null)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/type",keyword:"type",params:{type: schema46.properties.left.type},message:"must be integer,null",schema:schema46.properties.left.type,parentSchema:schema46.properties.left,data:data121}];
+if(valid47){
+if(data117.left !== undefined){
+let data123 = data117.left;
+const _errs309 = errors;
+if((!(((typeof data123 == "number") && (!(data123 % 1) && !isNaN(data123))) && (isFinite(data123)))) && (data123 !== null)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/type",keyword:"type",params:{type: schema46.properties.left.type},message:"must be integer,null",schema:schema46.properties.left.type,parentSchema:schema46.properties.left,data:data123}];
 return false;
 }
-if(errors === _errs305){
-if((typeof data121 == "number") && (isFinite(data121))){
-if(data121 < 0 || isNaN(data121)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.left,data:data121}];
+if(errors === _errs309){
+if((typeof data123 == "number") && (isFinite(data123))){
+if(data123 < 0 || isNaN(data123)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.left,data:data123}];
 return false;
 }
 }
 }
-var valid46 = _errs305 === errors;
+var valid47 = _errs309 === errors;
 }
 else {
-var valid46 = true;
+var valid47 = true;
 }
 }
 }
@@ -39999,155 +40263,155 @@ var valid46 = true;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema46.type,parentSchema:schema46,data:data115}];
+validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema46.type,parentSchema:schema46,data:data117}];
 return false;
 }
 }
-var valid0 = _errs291 === errors;
+var valid0 = _errs295 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.dropped !== undefined){
-const _errs307 = errors;
+const _errs311 = errors;
 if(!(validate25(data.dropped, {instancePath:instancePath+"/dropped",parentData:data,parentDataProperty:"dropped",rootData}))){
 vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
 errors = vErrors.length;
 }
-var valid0 = _errs307 === errors;
+var valid0 = _errs311 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.idempotency !== undefined){
-let data123 = data.idempotency;
-const _errs308 = errors;
-const _errs309 = errors;
-if(errors === _errs309){
-if(data123 && typeof data123 == "object" && !Array.isArray(data123)){
+let data125 = data.idempotency;
+const _errs312 = errors;
+const _errs313 = errors;
+if(errors === _errs313){
+if(data125 && typeof data125 == "object" && !Array.isArray(data125)){
 let missing13;
-if(((data123.key === undefined) && (missing13 = "key")) || ((data123.body === undefined) && (missing13 = "body"))){
-validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/required",keyword:"required",params:{missingProperty: missing13},message:"must have required property '"+missing13+"'",schema:schema49.required,parentSchema:schema49,data:data123}];
+if(((data125.key === undefined) && (missing13 = "key")) || ((data125.body === undefined) && (missing13 = "body"))){
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/required",keyword:"required",params:{missingProperty: missing13},message:"must have required property '"+missing13+"'",schema:schema49.required,parentSchema:schema49,data:data125}];
 return false;
 }
 else {
-const _errs311 = errors;
-for(const key13 in data123){
+const _errs315 = errors;
+for(const key13 in data125){
 if(!((key13 === "key") || (key13 === "body"))){
-validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties",schema:false,parentSchema:schema49,data:data123}];
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties",schema:false,parentSchema:schema49,data:data125}];
 return false;
 break;
 }
 }
-if(_errs311 === errors){
-if(data123.key !== undefined){
-let data124 = data123.key;
-const _errs312 = errors;
-if(errors === _errs312){
-if(typeof data124 === "string"){
-if(!pattern7.test(data124)){
-validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema49.properties.key,data:data124}];
+if(_errs315 === errors){
+if(data125.key !== undefined){
+let data126 = data125.key;
+const _errs316 = errors;
+if(errors === _errs316){
+if(typeof data126 === "string"){
+if(!pattern7.test(data126)){
+validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema49.properties.key,data:data126}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.key.type,parentSchema:schema49.properties.key,data:data124}];
+validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.key.type,parentSchema:schema49.properties.key,data:data126}];
 return false;
 }
 }
-var valid49 = _errs312 === errors;
+var valid50 = _errs316 === errors;
 }
 else {
-var valid49 = true;
+var valid50 = true;
 }
-if(valid49){
-if(data123.body !== undefined){
-let data125 = data123.body;
-const _errs314 = errors;
-if(errors === _errs314){
-if(typeof data125 === "string"){
-if(!pattern7.test(data125)){
-validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema49.properties.body,data:data125}];
+if(valid50){
+if(data125.body !== undefined){
+let data127 = data125.body;
+const _errs318 = errors;
+if(errors === _errs318){
+if(typeof data127 === "string"){
+if(!pattern7.test(data127)){
+validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema49.properties.body,data:data127}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.body.type,parentSchema:schema49.properties.body,data:data125}];
+validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.body.type,parentSchema:schema49.properties.body,data:data127}];
 return false;
 }
 }
-var valid49 = _errs314 === errors;
+var valid50 = _errs318 === errors;
 }
 else {
-var valid49 = true;
+var valid50 = true;
 }
 }
 }
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema49.type,parentSchema:schema49,data:data123}];
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema49.type,parentSchema:schema49,data:data125}];
 return false;
 }
 }
-var valid0 = _errs308 === errors;
+var valid0 = _errs312 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.seq !== undefined){
-let data126 = data.seq;
-const _errs316 = errors;
-if(!(((typeof data126 == "number") && (!(data126 % 1) && !isNaN(data126))) && (isFinite(data126)))){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data126}];
+let data128 = data.seq;
+const _errs320 = errors;
+if(!(((typeof data128 == "number") && (!(data128 % 1) && !isNaN(data128))) && (isFinite(data128)))){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data128}];
 return false;
 }
-if(errors === _errs316){
-if((typeof data126 == "number") && (isFinite(data126))){
-if(data126 < 0 || isNaN(data126)){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data126}];
+if(errors === _errs320){
+if((typeof data128 == "number") && (isFinite(data128))){
+if(data128 < 0 || isNaN(data128)){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data128}];
 return false;
 }
 }
 }
-var valid0 = _errs316 === errors;
+var valid0 = _errs320 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.prev !== undefined){
-let data127 = data.prev;
-const _errs318 = errors;
-if((typeof data127 !== "string") && (data127 !== null)){
-validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data127}];
+let data129 = data.prev;
+const _errs322 = errors;
+if((typeof data129 !== "string") && (data129 !== null)){
+validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data129}];
 return false;
 }
-var valid0 = _errs318 === errors;
+var valid0 = _errs322 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.hash !== undefined){
-let data128 = data.hash;
-const _errs320 = errors;
-if(errors === _errs320){
-if(typeof data128 === "string"){
-if(func4(data128) < 1){
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data128}];
+let data130 = data.hash;
+const _errs324 = errors;
+if(errors === _errs324){
+if(typeof data130 === "string"){
+if(func4(data130) < 1){
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data130}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data128}];
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data130}];
 return false;
 }
 }
-var valid0 = _errs320 === errors;
+var valid0 = _errs324 === errors;
 }
 else {
 var valid0 = true;

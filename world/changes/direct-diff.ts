@@ -7,7 +7,7 @@ import { byPath, type HashedChange, treeHash } from "../overlay/tree-hash.ts";
 import { compare, type DirectChange } from "./compare.ts";
 import { bytesIn, digestsOf } from "./content.ts";
 import { type Looks, looksBeside, type Where } from "./looks.ts";
-import { readTouched } from "./touched.ts";
+import { readTouched, type Touched } from "./touched.ts";
 import { Turns } from "./turns.ts";
 
 /** What was told of one command. */
@@ -30,7 +30,8 @@ export async function directDiff(where: Where, told: Told, signal: AbortSignal):
   const turns = new Turns(signal);
   const touched = await readTouched(told.payloads, turns);
   const lookAtMany = (names: readonly string[]) => looksOrNone(where, names, signal);
-  const compared = await compare(root, touched, { turns, lookAtMany });
+  const compared = await compare(root, touched.project, { turns, lookAtMany });
+  const outside = await compareOutside(touched.outside, turns);
   const changes = compared.changes.toSorted(byPath);
   // A hash over a part would look like one over all: there is none when something is missing.
   const missing = [...new Set(compared.gaps), ...told.gaps];
@@ -49,10 +50,26 @@ export async function directDiff(where: Where, told: Told, signal: AbortSignal):
         .filter(({ path }) => isAutorun(path))
         .slice(0, MAX_FILES)
         .map(({ path }) => shownPath(path)),
+      outside: outside.paths.slice(0, MAX_FILES),
       tree_hash: hash,
     },
-    [...beyondBounds(files.length, folders.length), ...gap, ...missing],
+    [...beyondBounds(files.length, folders.length), ...gap, ...missing, ...outside.gaps],
   );
+}
+
+/** Absolute paths: files that are new, changed or gone, and folders that are new. */
+async function compareOutside(
+  touched: Touched,
+  turns: Turns,
+): Promise<{ readonly paths: readonly string[]; readonly gaps: readonly string[] }> {
+  if (touched.before.size === 0 && touched.moves.length === 0) return { paths: [], gaps: [] };
+  const { changes, gaps } = await compare("", touched, {
+    turns,
+    lookAtMany: () => Promise.resolve(undefined),
+  });
+  const paths = changes.map(({ path }) => shownPath(`/${path}`)).sort();
+  const more = `${paths.length} paths outside the project changed; the first ${MAX_FILES} are listed`;
+  return { paths, gaps: paths.length > MAX_FILES ? [...gaps, more] : gaps };
 }
 
 /** Without that program the names are looked at here, and why there is no hash then is said by {@link hashOf}. */

@@ -20,7 +20,7 @@ export type Before = {
   readonly ctime: bigint;
 };
 
-/** What was told of one command. Paths are relative to the project, one letter for each byte. */
+/** What was told of one command. Paths are relative to one folder, one letter for each byte. */
 export type Touched = {
   /** By path, bits of {@link HOW}. */
   readonly how: Map<string, number>;
@@ -32,9 +32,17 @@ export type Touched = {
   readonly moves: Move[];
 };
 
+/** A rename from one to the other fails (EXDEV): each is a mount of its own. */
+export type AllTouched = {
+  /** Relative to the project. */
+  readonly project: Touched;
+  /** Relative to `/`: places outside of the project that the policy opens. */
+  readonly outside: Touched;
+};
+
 /** Throws `RangeError` on a record that leaves its frame. */
-export async function readTouched(payloads: readonly Buffer[], turns: Turns): Promise<Touched> {
-  const all: Touched = { how: new Map(), before: new Map(), taken: new Set(), moves: [] };
+export async function readTouched(payloads: readonly Buffer[], turns: Turns): Promise<AllTouched> {
+  const all: AllTouched = { project: none(), outside: none() };
   for (const payload of payloads) {
     await turns.next();
     readPayload(payload, all);
@@ -42,13 +50,18 @@ export async function readTouched(payloads: readonly Buffer[], turns: Turns): Pr
   return all;
 }
 
-function readPayload(payload: Buffer, all: Touched): void {
+function none(): Touched {
+  return { how: new Map(), before: new Map(), taken: new Set(), moves: [] };
+}
+
+function readPayload(payload: Buffer, all: AllTouched): void {
   for (let at = 0; at < payload.length; ) {
     if (at + TOUCHED_HEADER_SIZE > payload.length) throw new RangeError("A record of TOUCHED is cut");
     const end = at + TOUCHED_HEADER_SIZE + payload.readUInt16LE(at);
     if (end > payload.length) throw new RangeError("A path of TOUCHED leaves its frame");
     const path = payload.toString("latin1", at + TOUCHED_HEADER_SIZE, end);
-    readRecord(payload, at, path, all);
+    if (path.startsWith("/")) readRecord(payload, at, path.slice(1), all.outside);
+    else readRecord(payload, at, path, all.project);
     at = end;
   }
 }
@@ -58,7 +71,7 @@ function readRecord(payload: Buffer, at: number, path: string, all: Touched): vo
   const [bits, kind] = [payload.readUInt8(at + 2), payload.readUInt8(at + 3)];
   if (kind === MOVED) {
     const [from = "", to = ""] = path.split("\0");
-    moves.push({ from, to, exchanged: bits === 1 });
+    moves.push({ from, to: to.replace(/^\//, ""), exchanged: bits === 1 });
     return;
   }
   how.set(path, (how.get(path) ?? 0) | bits);

@@ -41,7 +41,7 @@ export class Trials {
       {
         ...this.inits,
         namespaces,
-        plan: { mounts, denied: [], zones: [], sockets: [], unhidden: 0, bare: 0, kept: [] },
+        plan: { mounts, denied: [], zones: [], sockets: [], unhidden: 0, bare: 0, opened: [], kept: [] },
         filter,
         guard: undefined,
         commandFilter: undefined,

@@ -12,6 +12,7 @@
 
 #include "callers.h"
 #include "last_folder.h"
+#include "opened.h"
 
 
 static char project[PATH_MAX];
@@ -32,7 +33,8 @@ bool places_counted(void) {
 bool place_holds(const char *path, ino_t inode) {
   static char whole[3 * PATH_MAX];
   struct stat stat;
-  snprintf(whole, sizeof whole, "%s/%s", project, path);
+  if (path[0] == '/') snprintf(whole, sizeof whole, "%s", path);
+  else snprintf(whole, sizeof whole, "%s/%s", project, path);
   return lstat(whole, &stat) == 0 && stat.st_ino == inode;
 }
 
@@ -85,6 +87,19 @@ static bool is_below(const char *real) {
   return real[project_length] == 0 || real[project_length] == '/';
 }
 
+/* The absolute path of the leaf. */
+static int write_whole(const struct search *search, char whole[2 * PATH_MAX]) {
+  const char *slash = search->real[1] == 0 ? "" : "/";
+  return snprintf(whole, 2 * PATH_MAX, "%s%s%s", search->real, slash, search->leaf);
+}
+
+/* Leaves the absolute path in `place` when it is in what is opened outside of the project. */
+static bool is_opened(const struct search *search, struct place *place) {
+  if (!opened_any()) return false;
+  place->length = (size_t)write_whole(search, place->path);
+  return opened_holds(place->path);
+}
+
 static void put_path(const struct search *search, struct place *place) {
   const char *below = search->real + project_length;
   int length = below[0] == 0 ? snprintf(place->path, sizeof place->path, "%s", search->leaf)
@@ -131,9 +146,7 @@ static int refused_as(int fd, const char *leaf, const struct file_name *name, bo
 
 static void note_refusal(const struct search *search, int fd, const struct file_name *name, bool below, struct place *place) {
   place->refused = refused_as(fd, search->leaf, name, below, place);
-  if (place->refused == 0) return;
-  const char *slash = search->real[1] == 0 ? "" : "/";
-  snprintf(place->refused_path, sizeof place->refused_path, "%s%s%s", search->real, slash, search->leaf);
+  if (place->refused != 0) write_whole(search, place->refused_path);
 }
 
 /* One step: the leaf in the folder `fd`. 1: it is a link that is to be followed, and `text` is what it says. */
@@ -141,8 +154,9 @@ static int look(struct search *search, int fd, const struct file_name *name, boo
                 enum found *found) {
   bool below = is_below(search->real);
   bool fits = strlen(search->leaf) <= NAME_MAX;
-  *found = below && fits ? FOUND : ELSEWHERE;
+  *found = ELSEWHERE;
   if (!fits) return 0;
+  if (below || is_opened(search, place)) *found = FOUND;
   place->exists = fstatat(fd, search->leaf, &place->stat, AT_SYMLINK_NOFOLLOW) == 0;
   if (!place->exists && errno != ENOENT && errno != ENOTDIR) {
     *found = found_nothing();

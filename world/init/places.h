@@ -11,7 +11,7 @@
 #include "file_calls.h"
 
 struct place {
-  char path[2 * PATH_MAX]; /* relative to the project */
+  char path[2 * PATH_MAX]; /* relative to the project, or absolute in what is opened outside of it */
   size_t length;
   bool exists;
   struct stat stat; /* where it exists; a link itself */
@@ -21,13 +21,13 @@ struct place {
 
 enum found {
   FOUND,
-  ELSEWHERE, /* not below the project, or its call will fail */
+  ELSEWHERE, /* neither below the project nor in what is opened, or its call will fail */
   UNREADABLE /* the caller's memory or descriptors are closed to us, or we are out of something */
 };
 
 /* The real path of the folder that counts, and the procfs of PID 1. */
 void places_open(int proc, const char *project);
-/* Whether what has this inode stands at a path relative to the project, now. */
+/* Whether what has this inode stands at the path of a place, now. */
 bool place_holds(const char *path, ino_t inode);
 /* False: nothing counts in this world. */
 bool places_counted(void);

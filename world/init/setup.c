@@ -8,6 +8,7 @@
 #include "denied_names.h"
 #include "fields.h"
 #include "frames.h"
+#include "opened.h"
 #include "own_sockets.h"
 #include "rules.h"
 
@@ -46,6 +47,12 @@ static bool take_project(const struct field *field, struct setup *setup) {
   project[field->length] = 0;
   setup->project = project;
   return true;
+}
+
+static bool take_opened(const struct field *field) {
+  if (!field_is_string(field, 2) || field->length >= PATH_MAX) return false;
+  if (field->data[0] != '/' || field->data[field->length - 1] == '/') return false;
+  return opened_add(field->data, field->length);
 }
 
 static bool take_program(const struct field *field, const uint8_t **program, size_t *length) {
@@ -100,6 +107,9 @@ const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
         break;
       case TAG_PROJECT:
         if (!take_project(&field, setup)) return "SETUP: bad PROJECT";
+        break;
+      case TAG_OPENED:
+        if (!take_opened(&field)) return "SETUP: bad OPENED";
         break;
       case TAG_SOCKET:
         if ((wrong = own_sockets_share(field.data, field.length)) != NULL) return wrong;

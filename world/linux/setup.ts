@@ -18,6 +18,7 @@ export function encodeSetup(plan: LaunchPlan): Buffer {
     ...(plan.commandFilter === undefined ? [] : [[TAG.COMMAND_FILTER, plan.commandFilter] as const]),
     ...(plan.recordFilter === undefined ? [] : [[TAG.RECORD_FILTER, plan.recordFilter] as const]),
     ...(plan.recorded === undefined ? [] : [[TAG.PROJECT, plan.recorded] as const]),
+    ...(plan.recorded === undefined ? [] : plan.plan.opened.map((path): Field => [TAG.OPENED, path])),
     ...plan.plan.sockets.map((path): Field => [TAG.SOCKET, path]),
     ...plan.limits.map((limit): Field => [TAG.LIMIT, limit]),
     ...mounts.map((operation): Field => [TAG.MOUNT, operationWords(operation).join("\0")]),

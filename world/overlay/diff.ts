@@ -47,6 +47,7 @@ export async function overlayDiff(reader: ChangeReader, layer: Layer, signal: Ab
     dirs: folders.map(shownPath),
     autorun: autorun.map(shownPath),
     world_only: [],
+    outside: [],
     held: fileCount + folderCount + unread > 0,
     truncated: gaps.length > 0,
     summary: gaps.length === 0 ? null : gaps.join("; "),

@@ -32,6 +32,8 @@ export type MountPlan = {
   readonly zones: readonly Zone[];
   /** Host trees that are worth a veil and shown as they are. */
   readonly bare: number;
+  /** Folders and files outside the project that are written as they are on the host. */
+  readonly opened: readonly string[];
   /** Where writes stay in the world, outside the project. */
   readonly kept: readonly KeptWrites[];
   /** Paths in the world of the host's sockets that its commands may connect to. */
@@ -62,13 +64,14 @@ export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
   const trees = hostTrees(spec, gone, facts);
   const ground = { seen, bound, isVeiled: (path: string) => isVeiled(path, trees.parts) };
   const shared = sharedSockets(spec, ground, facts);
+  const outside = writable.filter((path) => seen(path) && !isWithin(path, spec.project));
   return {
     mounts: [
       ...trees.operations,
       ...devices(spec),
       ...(trees.spines.length > 0 ? [{ op: "sources", target: "/dev/.trees" } as const] : []),
       ...processes(facts),
-      ...writable.filter((path) => seen(path) && !isWithin(path, spec.project)).map(bindWritable),
+      ...outside.map(bindWritable),
       ...privateFolders(spec, facts),
       ...preload(facts),
       ...(kept.includes(spec.gitFolder ?? "") ? git : []),
@@ -85,6 +88,7 @@ export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
     denied: gone.names,
     unhidden: gone.hidden.filter((path) => !isVeiled(path, trees.parts)).length,
     zones: [...zones(spec, kept, facts), ...unsearched()],
+    opened: outside,
     bare: trees.parts.filter(({ kind }) => kind === "bare").length,
     kept: trees.kept,
   };
