@@ -5,6 +5,9 @@ import { printedBy } from "./printf.ts";
 import { wordsOf } from "./read-command.ts";
 import { readWord } from "./read-word.ts";
 
+/** In a here-document a backslash quotes these alone (POSIX, XCU 2.7.4); a line end behind one goes with it. */
+const ESCAPED = /\\([$`\\\n])/g;
+
 /** A name for what is open already: what it holds is not said by its name. */
 const OPEN_FILE = /^\/(dev\/(stdin|fd\/|tty)|proc\/[^/]+\/fd\/)/;
 
@@ -33,7 +36,10 @@ export function isSubstituted(word: CommandWord): boolean {
 
 function documentText(here: HereDoc): InputText {
   const { parts, text } = here.body;
-  if (here.delimiter?.quoted === true || parts === undefined) return { text, certain: true };
+  if (here.delimiter?.quoted === true) return { text, certain: true };
+  // The parser leaves a body without an expansion as it is written.
+  if (parts === undefined)
+    return { text: text.replace(ESCAPED, (_all, char) => (char === "\n" ? "" : char)), certain: true };
   const values = parts.map((part) => (part.type === "Literal" ? part.value : null));
   const certain = values.every((value) => value !== null);
   return { text: certain ? values.join("") : text, certain };

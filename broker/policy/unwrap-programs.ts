@@ -14,7 +14,9 @@ export function unwrapWrapper(
 ): Inner[] {
   const own = wrapperWords(words, options);
   if (own.lookup || own.refused) return [];
-  const rest = words.slice(own.program);
+  // What is split off stands before the operands: `env -S p x=a` starts p with x=a.
+  const splits = options.splits === true && own.scripts.length > 0;
+  const rest = words.slice(own.program - (splits ? own.assignments.length : 0));
   const found =
     own.scripts.length > 0 ? unwrapStrings(words, own, rest, options, shell) : unwrapRest(own, rest, options);
   const { folder } = own;
@@ -28,7 +30,7 @@ export function unwrapWrapper(
 }
 
 function unwrapRest(own: WrapperWords, rest: readonly CommandWord[], options: WrapperOptions): Inner[] {
-  if (rest.length === 0) return options.shell === true ? [{ kind: "words", words: [literalWord("sh")] }] : [];
+  if (rest.length === 0) return runAlone(options);
   if (joins(own, options)) return scriptOf(rest, "sh", "the wrapper");
   const { assignments } = own;
   if (options.appends !== true) return [{ kind: "words", words: rest, assignments }];
@@ -36,6 +38,12 @@ function unwrapRest(own: WrapperWords, rest: readonly CommandWord[], options: Wr
     return [{ kind: "words", words: endsInAdded(rest) ? rest : [...rest, addedWords()] }];
   const mark = own.replace;
   return [{ kind: "words", words: rest.map((word) => replaced(word, mark)) }];
+}
+
+/** A wrapper without a program. */
+function runAlone({ shell, alone }: WrapperOptions): Inner[] {
+  if (shell === true) return [{ kind: "words", words: [literalWord("sh")] }];
+  return alone === undefined ? [] : [{ kind: "words", words: [literalWord(alone), addedWords()] }];
 }
 
 function joins(own: WrapperWords, { joins: letter, unjoins }: WrapperOptions): boolean {
@@ -59,7 +67,6 @@ function unwrapStrings(
       {
         kind: "words",
         words: [...words.slice(0, 1), ...known.flat(), ...rest],
-        assignments: own.assignments,
       },
     ];
   return [

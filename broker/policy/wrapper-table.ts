@@ -31,6 +31,8 @@ export interface WrapperOptions {
   readonly appends?: boolean;
   /** Without a program it starts a shell, which reads its input. */
   readonly shell?: boolean;
+  /** Without a program it starts this one, with words from elsewhere. */
+  readonly alone?: string;
 }
 
 const ANY = /^/;
@@ -102,6 +104,7 @@ export const WRAPPERS: ReadonlyMap<string, WrapperOptions> = new Map<string, Wra
       longValues: ["arg-file", "delimiter", "max-args", "max-procs", "max-chars", "process-slot-var"],
       numbers: "LnPs",
       appends: true,
+      alone: "echo",
     },
   ],
   ["nohup", {}],
