@@ -129,11 +129,13 @@ export function scopesOf(job: Job, changes: FsDiff, network: CommandNetwork | un
   ];
 }
 
-/** The smallest place of `fs.write` that a path lies in; the path itself when a token opened it. */
-function openedAround(path: string, { effective, place, environment }: Job): string {
+/** The smallest place that a path lies in, of those that `fs.write` or the call's token opens. */
+function openedAround(path: string, job: Job): string {
+  const { effective, place, environment } = job;
   const folders = { project: place.project, home: environment.variables["HOME"] ?? "/" };
-  const opened = effective.policies
-    .flatMap(({ document }) => fileLists(document).write)
+  const granted = (scopesOfJob(job)?.texts ?? []).filter((text) => text.startsWith("fs.write:"));
+  const listed = effective.policies.flatMap(({ document }) => fileLists(document).write);
+  const opened = [...listed, ...granted.map((text) => text.slice("fs.write:".length))]
     .map((scope) => absolutePath(scope, folders).replace(/\/\*\*$/, ""))
     .filter((scope) => scope !== "" && isWithin(path, scope));
   return opened.reduce((one, other) => (one === path || other.length > one.length ? other : one), path);

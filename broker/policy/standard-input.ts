@@ -39,7 +39,10 @@ function documentText(here: HereDoc): InputText {
   if (here.delimiter?.quoted === true) return { text, certain: true };
   // The parser leaves a body without an expansion as it is written.
   if (parts === undefined)
-    return { text: text.replace(ESCAPED, (_all, char) => (char === "\n" ? "" : char)), certain: true };
+    return {
+      text: text.replace(ESCAPED, (_all, char: string) => (char === "\n" ? "" : char)),
+      certain: true,
+    };
   const values = parts.map((part) => (part.type === "Literal" ? part.value : null));
   const certain = values.every((value) => value !== null);
   return { text: certain ? values.join("") : text, certain };
