@@ -1,5 +1,6 @@
-import type { CheckReply, CheckRequest } from "../schemas/generated/types.ts";
+import type { CheckReply, ExecuteRequest } from "../schemas/generated/types.ts";
 import type { Broker } from "./broker.ts";
+import { environmentFor } from "./caller-shell.ts";
 import { withoutWorldVariables } from "./environment.ts";
 import { groundOf, judge } from "./judge.ts";
 import type { Asker } from "./projects.ts";
@@ -10,14 +11,16 @@ import { placeOf } from "./request.ts";
 export function check(
   broker: Broker,
   agent: string,
-  request: CheckRequest,
+  asked: ExecuteRequest,
   asker: Asker = "agent",
 ): CheckReply | Refusal {
+  const request = withoutWorldVariables(asked);
   const place = placeOf(broker, request.cwd, asker);
   if ("code" in place) return place;
   const ground = groundOf(broker, agent, place, request.profile);
   if ("code" in ground) return ground;
   const { effective } = ground;
-  const { verdict, mode, rule } = judge(broker, withoutWorldVariables(request), place, effective);
+  const environment = environmentFor(broker, effective, request, place, asker);
+  const { verdict, mode, rule } = judge(broker, request, place, effective, environment);
   return { decision: { verdict, mode, rule }, policy_id: effective.id, policy_hash: effective.hash };
 }

@@ -1,10 +1,8 @@
 import { createHash } from "node:crypto";
 import { homedir, userInfo } from "node:os";
 import { withoutPreload } from "../world/backend.ts";
-import { type KnownSecrets, secretsIn } from "./spans/redact.ts";
-
-/** Variables of the host that a world sees unless the policy's `world.env` names others. */
-const PASSED_BY_DEFAULT = ["LANG", "TZ", "TERM", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"];
+import { ownPath } from "./caller-path.ts";
+import { type KnownSecrets, redact, secretsIn } from "./spans/redact.ts";
 
 const ALWAYS = ["HOME", "USER", "LOGNAME", "SHELL"];
 
@@ -20,9 +18,41 @@ export type BaseEnvironment = {
   readonly variables: Variables;
   readonly hash: string;
   readonly secrets: KnownSecrets;
+  /** Those that a caller's own shell has and the broker's has not, or not so. They are judged as the request's `env` is. */
+  readonly brought: Variables;
+  /** What a rule that allows takes as it is: a variable that is set to the same is not changed. */
+  readonly trusted: Variables;
+  /** What an approval is bound to. A person's yes or no holds in each of their terminals, whatever their PATH says. */
+  readonly bound: Variables;
+  /** Of the caller's shell, all that was passed, PATH apart; undefined when the call says nothing of a shell. */
+  readonly callers: CallersVariables | undefined;
 };
 
-/** Policies whose environments are kept; edits make new ones. */
+export type CallersVariables = {
+  readonly variables: Variables;
+  /** Whether a span may hold them: none looks like a secret. */
+  readonly areKept: boolean;
+};
+
+/** What a policy's commands get beyond PATH and the user's own variables. */
+export type Passing = {
+  /** Whether a variable of a shell is passed. */
+  readonly passes: (name: string) => boolean;
+  /** What the policy's worlds add. */
+  readonly added: () => Variables;
+};
+
+/** The shell that a call comes from. */
+export type CallerShell = {
+  readonly variables: Variables;
+  /** Differs where {@link trusts} may. */
+  readonly key: string;
+  readonly isPersons: boolean;
+  /** Whether a variable that the broker's own shell has not, or not so, may stand before programs that a rule allows. */
+  readonly trusts: (name: string, value: string) => boolean;
+};
+
+/** Environments that are kept, of policies and of shells; edits and other shells make new ones. */
 const MAX_MADE = 64;
 
 /** The host's variables with the user's own filled in. Asks the user database: once, at start. */
@@ -40,27 +70,86 @@ export function hostEnvironment(variables: HostEnvironment): HostEnvironment {
 /** What every command of a policy gets, made once per policy: it is on the path of each. */
 export class BaseEnvironments {
   readonly #host: HostEnvironment;
+  readonly #hidden: string;
   readonly #made = new Map<string, BaseEnvironment>();
-
-  constructor(host: HostEnvironment) {
-    this.#host = host;
-  }
-
   /** PATH of every command whose request has none of its own. */
-  get path(): string {
-    return this.#host["PATH"] ?? DEFAULT_PATH;
+  readonly path: string;
+
+  /** @param hidden SUBSTRATE_HOME: no world has what lies there, so a PATH that leads there (to the shims) leads nowhere. */
+  constructor(host: HostEnvironment, hidden: string) {
+    this.#host = host;
+    this.#hidden = hidden;
+    this.path = ownPath(host["PATH"] ?? "", hidden) || DEFAULT_PATH;
   }
 
-  /** `policy` is the hash of what holds, `passed` the variables that it passes, `added` those that its worlds add. */
-  of(policy: string, passed: () => readonly string[] | undefined, added: () => Variables): BaseEnvironment {
-    const known = this.#made.get(policy);
+  /** `policy` is the hash of what holds. */
+  of(policy: string, passing: Passing): BaseEnvironment {
+    return this.#kept(policy, () => {
+      const variables = { ...this.#base(passing.passes), ...passing.added() };
+      return made({ variables, brought: {}, trusted: variables, bound: variables }, undefined);
+    });
+  }
+
+  /** The same with the variables of the caller's shell in place of the broker's. */
+  ofShell(policy: string, passing: Passing, shell: CallerShell): BaseEnvironment {
+    const callers = passedBy(withoutPreload(shell.variables), passing.passes);
+    const path = ownPath(shell.variables["PATH"] ?? "", this.#hidden) || this.path;
+    const key = [policy, shell.key, path, ...Object.entries(callers).flat()].join("\0");
+    return this.#kept(key, () => {
+      const { variables: base } = this.of(policy, passing);
+      const user = this.#base(() => false);
+      const variables = { ...user, PATH: path, ...callers, ...passing.added() };
+      const brought = only(variables, (name, value) => base[name] !== value);
+      const trusted = only(variables, (name, value) => base[name] === value || shell.trusts(name, value));
+      const bound = shell.isPersons ? base : variables;
+      return made({ variables, brought, trusted, bound }, callers);
+    });
+  }
+
+  #kept(key: string, make: () => BaseEnvironment): BaseEnvironment {
+    const known = this.#made.get(key);
     if (known !== undefined) return known;
     if (this.#made.size >= MAX_MADE) this.#made.clear();
-    const variables = { ...baseVariables(this.#host, passed()), ...added() };
-    const made = { variables, hash: environmentHash(variables), secrets: secretsIn(variables) };
-    this.#made.set(policy, made);
-    return made;
+    const environment = make();
+    this.#made.set(key, environment);
+    return environment;
   }
+
+  /** PATH, HOME, USER, LOGNAME, SHELL, and the variables that pass. Nothing else of the broker's. */
+  #base(passes: Passing["passes"]): Variables {
+    const base: Record<string, string> = { PATH: this.path };
+    for (const name of ALWAYS) base[name] = this.#host[name] ?? "";
+    return { ...base, ...passedBy(this.#host, passes) };
+  }
+}
+
+function passedBy(variables: HostEnvironment, passes: Passing["passes"]): Variables {
+  const passed: Record<string, string> = {};
+  for (const [name, value] of Object.entries(variables)) {
+    if (value === undefined || name === "PATH" || ALWAYS.includes(name) || !passes(name)) continue;
+    passed[name] = value;
+  }
+  return passed;
+}
+
+function only(variables: Variables, isWanted: (name: string, value: string) => boolean): Variables {
+  return Object.fromEntries(Object.entries(variables).filter(([name, value]) => isWanted(name, value)));
+}
+
+function made(
+  lists: Pick<BaseEnvironment, "variables" | "brought" | "trusted" | "bound">,
+  callers: Variables | undefined,
+): BaseEnvironment {
+  const { variables } = lists;
+  const kept = callers === undefined ? undefined : { variables: callers, areKept: !holdSecrets(callers) };
+  return { ...lists, hash: environmentHash(variables), secrets: secretsIn(variables), callers: kept };
+}
+
+function holdSecrets(variables: Variables): boolean {
+  const known = secretsIn(variables);
+  return Object.entries(variables).some(
+    ([name, value]) => known.has(name) || redact(`${name}=${value}`, "env").redacted.length > 0,
+  );
 }
 
 /** SHA-256 over the sorted `NAME=value`, each ended by NUL. */
@@ -68,17 +157,6 @@ export function environmentHash(variables: Variables): string {
   const hash = createHash("sha256");
   for (const name of Object.keys(variables).sort()) hash.update(`${name}=${variables[name]}\0`);
   return `sha256:${hash.digest("hex")}`;
-}
-
-/** PATH, HOME, USER, LOGNAME, SHELL, and the variables that the policy passes. Nothing else of the broker's. */
-function baseVariables(host: HostEnvironment, passed: readonly string[] | undefined): Variables {
-  const base: Record<string, string> = { PATH: host["PATH"] ?? DEFAULT_PATH };
-  for (const name of ALWAYS) base[name] = host[name] ?? "";
-  for (const name of passed ?? PASSED_BY_DEFAULT) {
-    const value = host[name];
-    if (value !== undefined) base[name] = value;
-  }
-  return base;
 }
 
 /** A request as it is without what a world adds to the variables of its commands: whoever asks from there may send them along. */

@@ -1,6 +1,6 @@
 /** Reads the command and decides, with every policy that holds. Nothing is run, charged or recorded here. */
 import { join } from "node:path";
-import type { CheckRequest, ExecuteRequest } from "../schemas/generated/types.ts";
+import type { ExecuteRequest } from "../schemas/generated/types.ts";
 import { assignedPolicy, touchedPolicies } from "./assignment.ts";
 import type { Broker } from "./broker.ts";
 import type { Judged } from "./decisions.ts";
@@ -22,7 +22,6 @@ import {
 import type { Effective } from "./policies.ts";
 import { folderOf, isWithin, NO_PROJECT, type Place } from "./projects.ts";
 import type { Refusal } from "./refusal.ts";
-import { socketVariables } from "./shared-sockets.ts";
 import { leadsElsewhere } from "./stray-paths.ts";
 import type { Site } from "./world-spec.ts";
 
@@ -96,44 +95,33 @@ function narrowedAsBefore(
   return broker.policies.narrowedAsBefore(assigned, before);
 }
 
-/** What every command starts with under these policies; with two, only what both pass in. */
-export function baseEnvironment(broker: Broker, { hash, policies }: Effective): BaseEnvironment {
-  return broker.environments.of(
-    hash,
-    () => passedVariables(policies),
-    () => socketVariables(policies, broker.around.agents),
-  );
-}
-
-function passedVariables(policies: Effective["policies"]): readonly string[] | undefined {
-  const lists = policies.flatMap((policy) => policy.document.world?.env ?? []);
-  const named = policies.filter((policy) => policy.document.world?.env !== undefined).length;
-  if (named === 0) return undefined;
-  return [...new Set(lists)].filter((name) => lists.filter((other) => other === name).length === named);
-}
-
-/** The variables of a request count: they can load code into whatever runs, and move the home folder. */
+/**
+ * The variables of a request, and those that the caller's shell brings, count: they can load code into whatever runs, and move
+ * the home folder.
+ */
 export function judge(
   broker: Broker,
-  request: ExecuteRequest | CheckRequest,
+  request: ExecuteRequest,
   place: Place,
   effective: Effective,
+  environment: BaseEnvironment,
 ): Decision {
-  const { argv, cmd = "", env = {} } = request;
+  const { argv, cmd = "" } = request;
+  const env = { ...environment.brought, ...request.env };
   const question = {
     policy: effective.hash,
     // Words of an argv cannot be taken for the text of a command that spells the same JSON.
-    shell: argv === undefined ? shellOf(request) : "none",
+    shell: argv === undefined ? (request.shell ?? "sh") : "none",
     command: argv === undefined ? cmd : JSON.stringify(argv),
     env: JSON.stringify(
       Object.keys(env)
         .sort()
-        .map((name) => [name, env[name]]),
+        .map((name) => [name, env[name], environment.trusted[name] === env[name]]),
     ),
     project: place.project,
     cwd: place.cwd,
   };
-  const path = env["PATH"] ?? broker.environments.path;
+  const path = env["PATH"] ?? environment.variables["PATH"] ?? broker.environments.path;
   const find = (program: string): Program | null => broker.programs.find(program, path, place.cwd);
   const decide = (): Judged => {
     const programs = new Map<string, Program | null>();
@@ -150,8 +138,7 @@ export function judge(
       restsOnFolders = true;
       return isForeignGit(folder, place, broker.projectRules, broker.gitFolders);
     };
-    const given = baseEnvironment(broker, effective).variables;
-    const files = { resolve, leaves, given, isForeignGit: isForeign };
+    const files = { resolve, leaves, given: environment.trusted, isForeignGit: isForeign };
     const wheres = wheresOf(place, broker.around.home, env, files);
     return {
       decision: decideAll(effective.policies, withVariables(read, env), wheres),
@@ -163,13 +150,8 @@ export function judge(
 }
 
 /** A request's command, as a shell or none reads it. */
-export function readCommand(request: ExecuteRequest | CheckRequest): ReadCommand {
-  const { argv, cmd = "" } = request;
-  return argv === undefined ? readShell(cmd, shellOf(request)) : readArgv(argv);
-}
-
-function shellOf(request: ExecuteRequest | CheckRequest): "sh" | "bash" {
-  return "shell" in request ? (request.shell ?? "sh") : "sh";
+export function readCommand({ argv, cmd = "", shell = "sh" }: ExecuteRequest): ReadCommand {
+  return argv === undefined ? readShell(cmd, shell) : readArgv(argv);
 }
 
 /** The git folder of a worktree is opened beside the policy, and where links lead only the world can say. */
@@ -186,7 +168,7 @@ export function startPlaces(broker: Broker, job: Job): readonly [Where, ...Where
   const resolve = (program: string): Program | null => broker.programs.find(program, path, place.cwd);
   const isForeign = (folder: string): boolean =>
     isForeignGit(folder, place, broker.projectRules, broker.gitFolders);
-  const files = { resolve, leaves: () => true, given: environment.variables, isForeignGit: isForeign };
+  const files = { resolve, leaves: () => true, given: environment.trusted, isForeignGit: isForeign };
   return wheresOf(place, broker.around.home, env, files);
 }
 

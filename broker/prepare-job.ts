@@ -1,10 +1,11 @@
 import type { ExecuteRequest } from "../schemas/generated/types.ts";
 import type { Broker } from "./broker.ts";
+import { environmentFor } from "./caller-shell.ts";
 import { withoutWorldVariables } from "./environment.ts";
 import { callIdentity } from "./idempotency/call-identity.ts";
 import { newId } from "./ids.ts";
 import type { Job } from "./job.ts";
-import { baseEnvironment, groundOf, judge } from "./judge.ts";
+import { groundOf, judge } from "./judge.ts";
 import type { Place } from "./projects.ts";
 import { quoted, type Refusal, refusal } from "./refusal.ts";
 import { type How, IN_WORLD } from "./request.ts";
@@ -17,9 +18,10 @@ export function prepareJob(
   broker: Broker,
   agent: string,
   asked: ExecuteRequest,
-  { argvOf, placeOf }: How = IN_WORLD,
+  { argvOf, placeOf, asker }: How = IN_WORLD,
 ): Job | Refusal {
   const request = withoutWorldVariables(asked);
+  if (request.no_time_limit === true && request.timeout_ms !== undefined) return twoLimits();
   const argv = argvOf(request);
   if ("code" in argv) return argv;
   const place = placeOf(broker, request.cwd);
@@ -35,6 +37,7 @@ export function prepareJob(
   const token = request.scope_token;
   const scopes = token === undefined ? null : usableScopes(broker, agent, place, effective, token);
   const holds = scopes === null || "code" in scopes ? effective : scopes.effective;
+  const environment = environmentFor(broker, effective, request, place, asker);
   return {
     span: newId("spn"),
     agent,
@@ -44,10 +47,10 @@ export function prepareJob(
     session,
     effective,
     site,
-    decision: judge(broker, request, place, holds),
+    decision: judge(broker, request, place, holds, environment),
     scopes,
     approval: null,
-    environment: baseEnvironment(broker, effective),
+    environment,
     projectCommit: broker.gitHeads.of(place.project),
     dirtyHash: broker.dirtyFiles.of(place.project),
     idempotency: callIdentity(agent, request, place.cwd),
@@ -68,6 +71,14 @@ function sessionOf(
     "not_found",
     `No session ${quoted(wanted)} of this agent in ${quoted(place.project)}`,
     "Leave 'session_id' out, or send one that a reply for this project gave",
+  );
+}
+
+function twoLimits(): Refusal {
+  return refusal(
+    "invalid_request",
+    "no_time_limit: must not be true beside 'timeout_ms'; received both",
+    "Send one of them, or neither",
   );
 }
 

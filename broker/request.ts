@@ -1,6 +1,6 @@
 /** What a call asks for once its place is known: every rule of the request that a schema cannot say. */
 import { realpathSync } from "node:fs";
-import type { CheckRequest, ExecuteRequest } from "../schemas/generated/types.ts";
+import type { ExecuteRequest } from "../schemas/generated/types.ts";
 import type { Broker } from "./broker.ts";
 import { type Asker, locateProject, NO_PROJECT, type Place } from "./projects.ts";
 import { type Refusal, refusal } from "./refusal.ts";
@@ -11,9 +11,8 @@ const MAX_ARGUMENT = 131_071;
 const SHELLS = { sh: "/bin/sh", bash: "/bin/bash" } as const;
 
 /** The words to execute. */
-export function argvOf(request: ExecuteRequest | CheckRequest): readonly string[] | Refusal {
-  const shell = "shell" in request ? (request.shell ?? "sh") : "sh";
-  const argv = request.argv ?? [SHELLS[shell], "-c", request.cmd ?? ""];
+export function argvOf(request: ExecuteRequest): readonly string[] | Refusal {
+  const argv = request.argv ?? [SHELLS[request.shell ?? "sh"], "-c", request.cmd ?? ""];
   const long = argv.findIndex((word) => Buffer.byteLength(word) > MAX_ARGUMENT);
   if (long === -1) return argv;
   const field = request.argv === undefined ? "cmd" : `argv[${long}]`;
@@ -40,14 +39,19 @@ export function placeOf(broker: Broker, cwd: string | undefined, asker: Asker = 
  * How a request is understood whose command runs in a world. What turns up below its project from then on may be that
  * command's: `Marks` is told before it runs.
  */
-export const IN_WORLD: How = { argvOf, placeOf: (broker, cwd) => placeOfWorld(broker, cwd, "agent") };
+export const IN_WORLD: How = inWorld("agent");
 
 /** The same from the operator's socket. */
-export const BY_PERSON: How = { argvOf, placeOf: (broker, cwd) => placeOfWorld(broker, cwd, "person") };
+export const BY_PERSON: How = inWorld("person");
+
+function inWorld(asker: Asker): How {
+  return { argvOf, placeOf: (broker, cwd) => placeOfWorld(broker, cwd, asker), asker };
+}
 
 export type How = {
   readonly argvOf: (request: ExecuteRequest) => readonly string[] | Refusal;
   readonly placeOf: (broker: Broker, cwd: string | undefined) => Place | Refusal;
+  readonly asker: Asker;
 };
 
 /** Where a command will work, and that it will. */
@@ -61,6 +65,7 @@ export function placeOfWorld(broker: Broker, cwd: string | undefined, asker: Ask
 export const ON_HOST: How = {
   argvOf: ({ argv = [] }) => argv,
   placeOf: placeOnHost,
+  asker: "agent",
 };
 
 /**

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { check } from "../../broker/check.ts";
-import type { CheckRequest } from "../../schemas/generated/types.ts";
-import { validateCheckRequest } from "../../schemas/generated/validators.js";
+import type { ExecuteRequest } from "../../schemas/generated/types.ts";
+import { validateExecuteRequest } from "../../schemas/generated/validators.js";
 import { sendJson, sendRefusal } from "./answer.ts";
 import type { Context } from "./context.ts";
 import { validRequest } from "./valid-request.ts";
@@ -12,7 +12,7 @@ export async function handleCheck(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const body = await validRequest<CheckRequest>(request, context.caller, validateCheckRequest);
+  const body = await validRequest<ExecuteRequest>(request, context.caller, validateExecuteRequest);
   if ("code" in body) return sendRefusal(response, body);
   const asker = context.caller.kind === "operator" ? "person" : "agent";
   const reply = check(context.broker, body.valid.agent_id, body.valid, asker);

@@ -176,7 +176,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     decisions,
     programs: new ProgramPaths(),
     warmSpecs: new WarmSpecs(around),
-    environments: new BaseEnvironments(hostEnvironment(parts.host)),
+    environments: new BaseEnvironments(hostEnvironment(parts.host), home.root),
     worldImages: {
       enforce: worldImage(installation.init, parts.backend.filterHash("enforce")),
       log: worldImage(installation.init, parts.backend.filterHash("log")),

@@ -19,7 +19,7 @@ import type { Grant, Question } from "./question.ts";
 const DEFAULT_TIMEOUT_SECS = 300;
 
 /** Variables of the host that change how a command speaks, and not what it does. */
-const MANNERS = /^(LANG|LANGUAGE|LC_[A-Z]+|TZ|TERM|COLORTERM)$/;
+const MANNERS = /^(LANG|LANGUAGE|LC_[A-Z]+|TZ|TERM|COLORTERM|NO_COLOR|FORCE_COLOR|CLICOLOR|CLICOLOR_FORCE)$/;
 
 /** Nobody looks at more, and so much is kept of each question. */
 const MAX_SHOWN = 1024 * 1024;
@@ -149,7 +149,7 @@ function alwaysEntry(job: Job, { programs }: NamedPrograms): Omit<AlwaysApproval
 /** All that the call adds, and of the host's all but {@link MANNERS}. */
 function variablesThatMatter({ environment, request }: Job): readonly (readonly [string, string])[] {
   const added = Object.entries(request.env ?? {}).map(([name, value]) => [`+${name}`, value] as const);
-  const host = Object.entries(environment.variables).filter(([name]) => !MANNERS.test(name));
+  const host = Object.entries(environment.bound).filter(([name]) => !MANNERS.test(name));
   return [...host, ...added].sort(([one], [other]) => (one < other ? -1 : 1));
 }
 
@@ -198,8 +198,10 @@ function recordedCommand(job: Job): {
   return { text, isSecret: redacted.length > 0 };
 }
 
-function subjectOf({ request, decision }: Job): Question["subject"] {
-  const { argv, cmd, shell, env = {}, stdin_b64 } = request;
+function subjectOf({ request, decision, environment: { brought, trusted } }: Job): Question["subject"] {
+  const { argv, cmd, shell, stdin_b64 } = request;
+  const strange = Object.entries(brought).filter(([name, value]) => trusted[name] !== value);
+  const env = { ...Object.fromEntries(strange), ...request.env };
   const added = Object.entries(env).map(([name, value]) => redact(`${name}=${value}`, "env").text);
   return {
     ...(argv === undefined ? { cmd: cmd ?? "", shell: shell ?? "sh" } : { argv: [...argv] }),

@@ -6,6 +6,7 @@ import {
 } from "./command.ts";
 import type { CompiledPolicy, DecisionRule, PlainVerdict, Where } from "./decision.ts";
 import { decisiveCommands } from "./decisive.ts";
+import { PASSED_BY_DEFAULT } from "./passed-variables.ts";
 import { prepare, type PreparedCommand } from "./prepare.ts";
 import { wrongWrite } from "./writes.ts";
 import { setsForOthers } from "./set-variables.ts";
@@ -56,7 +57,8 @@ export function findings(policy: CompiledPolicy, read: ReadCommand, where: Where
 }
 
 function matchAll(policy: CompiledPolicy, read: ReadCommand, where: Where): Matched {
-  const tampered = allowsAnything(policy) && setsForOthers(read, policy.document.world?.env ?? [], where);
+  const tampered =
+    allowsAnything(policy) && setsForOthers(read, policy.document.world?.env ?? PASSED_BY_DEFAULT, where);
   const prepared: (PreparedCommand | null)[] = read.fragments.map((command) =>
     prepare(command, where, tampered),
   );

@@ -16,7 +16,10 @@ export type {
   Verdict,
   Where,
 } from "./decision.ts";
+export { isHarmless } from "./harmless-variables.ts";
 export { loadPolicy, parsePolicy } from "./load.ts";
+export { isSystemFolder } from "./match.ts";
+export { namesPlace, PASSED_BY_DEFAULT, passes } from "./passed-variables.ts";
 export { HOME_MARK } from "./command.ts";
 export { rehearse } from "./rehearse.ts";
 export { isKnownStart, programsOf, runsAnything } from "./runner-programs.ts";

@@ -79,6 +79,11 @@ function isPlanted({ path, where }: PreparedCommand): boolean {
   return path?.startsWith(`${where.project}/`) === true;
 }
 
+/** Whether programs that the system installed lie there. */
+export function isSystemFolder(folder: string): boolean {
+  return SYSTEM_FOLDERS.has(folder);
+}
+
 /** Is this the path of a program that the system installed, or a name to be looked up? */
 export function isSystemProgram(program: string): boolean {
   return !program.includes("/") || SYSTEM_FOLDERS.has(folderOf(program));

@@ -2,6 +2,7 @@
 import type { CommandAssignment, CommandWord, ReadCommand, SimpleCommand } from "./command.ts";
 import type { Where } from "./decision.ts";
 import { isHarmless } from "./harmless-variables.ts";
+import { passes } from "./passed-variables.ts";
 import { loadsCode } from "./programs.ts";
 
 /** Whether one of these variables may make a program run or load code that the words of the command do not name. */
@@ -31,7 +32,7 @@ const NAME = /^([A-Za-z_][A-Za-z0-9_]*)(\+?=|\[|$)/;
  * Whether some part of the line sets a variable that other parts of it then start with: by `export`, or by an assignment to what
  * is in the environment already (`PATH=…; make`). A shell variable that no program gets (`files=$(ls); wc $files`) is none.
  *
- * @param passed names in the environment of the policy's commands (`world.env`).
+ * @param passed names in the environment of the policy's commands (`world.env`), or globs.
  */
 export function setsForOthers(
   { fragments, loops }: ReadCommand,
@@ -40,7 +41,7 @@ export function setsForOthers(
 ): boolean {
   const reaches = (name: string): boolean =>
     [ALWAYS_EXPORTED, OF_THE_SHELL].some((names) => names.has(name)) ||
-    passed.includes(name) ||
+    passes(passed, name) ||
     where.given?.[name] !== undefined ||
     loadsCode(name);
   const exportsAll = fragments.some(exportsEverything);

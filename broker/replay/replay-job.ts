@@ -1,6 +1,7 @@
 /** From a recorded command to a job: today's rules, the recorded surroundings. Nothing runs, nothing is charged. */
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
+import { environmentFor } from "../caller-shell.ts";
 import { environmentHash, type Variables } from "../environment.ts";
 import type { Job, Replayed } from "../job.ts";
 import { judge } from "../judge.ts";
@@ -9,7 +10,6 @@ import { prepareJob } from "../prepare-job.ts";
 import { secretsIn } from "../spans/redact.ts";
 import { type Refusal, refusal } from "../refusal.ts";
 import { notReplayable, type Recorded } from "./recorded.ts";
-import { socketVariables } from "../shared-sockets.ts";
 
 /** Under which policy: today's, or one that is named: instead of it, or narrowing it. */
 export type Under =
@@ -50,22 +50,33 @@ function requestOf(broker: Broker, recorded: Recorded, under: Under): ExecuteReq
     ...command,
     cwd,
     ...(Object.keys(env).length === 0 ? {} : { env }),
+    ...shellOf(recorded),
     ...(stdin === undefined ? {} : { stdin_b64: stdin }),
     ...(profile === undefined || under.kind === "instead" ? {} : { profile }),
     parent_span: span.span_id,
-    ...(span.timeout_ms === undefined ? {} : { timeout_ms: span.timeout_ms }),
+    ...(span.timeout_ms === undefined ? { no_time_limit: true } : { timeout_ms: span.timeout_ms }),
   };
 }
 
+/** The shell that the command was called from, as its span has it. */
+function shellOf({ given, context: { path } }: Recorded): Pick<ExecuteRequest, "caller_env"> {
+  const { caller_env: variables } = given;
+  return variables === undefined
+    ? {}
+    : { caller_env: { ...variables, ...(path === null ? {} : { PATH: path }) } };
+}
+
 /** The recorded PATH, where today's is another. It is judged as strictly as one that a request brings. */
-function restored({ environments }: Broker, { context, env = {} }: Recorded): Variables {
+function restored({ environments }: Broker, { context, given, env = {} }: Recorded): Variables {
   const { path } = context;
+  if (given.caller_env !== undefined) return {};
   const isOther = path !== null && path !== environments.path && env["PATH"] === undefined;
   return isOther ? { PATH: path } : {};
 }
 
 /** What was restored is on record, so it is no variable of the request; and a locale that was not there then is not now. */
-function surrounded(job: Job, { context, env }: Recorded): Job {
+function surrounded(job: Job, { context, given, env }: Recorded): Job {
+  if (given.caller_env !== undefined) return job;
   const { LANG: lang, LC_ALL: all, ...base } = job.environment.variables;
   const isSupplied = env?.["LANG"] !== undefined || env?.["LC_ALL"] !== undefined;
   const locale = localeOf(isSupplied ? (all ?? lang ?? null) : context.locale, { lang, all });
@@ -75,7 +86,12 @@ function surrounded(job: Job, { context, env }: Recorded): Job {
   return {
     ...job,
     request: { ...asked, ...(env === undefined ? {} : { env }) },
-    environment: { variables, hash: environmentHash(variables), secrets: secretsIn(variables) },
+    environment: {
+      ...job.environment,
+      variables,
+      hash: environmentHash(variables),
+      secrets: secretsIn(variables),
+    },
   };
 }
 
@@ -92,17 +108,9 @@ function localeOf(
 function underPolicy(broker: Broker, job: Job, policy: string): Job | Refusal {
   const effective = broker.policies.named(policy);
   if ("code" in effective) return effective;
-  const decision = judge(broker, job.request, job.place, effective);
-  const environment = broker.environments.of(
-    effective.hash,
-    () => passedBy(effective.policies),
-    () => socketVariables(effective.policies, broker.around.agents),
-  );
+  const environment = environmentFor(broker, effective, job.request, job.place, "agent");
+  const decision = judge(broker, job.request, job.place, effective, environment);
   return { ...job, effective, decision, environment };
-}
-
-function passedBy([{ document }]: Job["effective"]["policies"]): readonly string[] | undefined {
-  return document.world?.env;
 }
 
 function gone({ span, cwd }: Recorded, { message }: Refusal): Refusal {

@@ -4,12 +4,15 @@ import { isUnchangedBySpan } from "./redact.ts";
 import type { SpanRecord } from "./trace.ts";
 
 /** How a command was given, for whoever runs it once more. */
-export function givenOf({ request, replays }: Job): GivenCommand {
-  const { argv, shell, profile, background } = request;
-  const missing = notKept(request);
+export function givenOf(job: Job): GivenCommand {
+  const { request, replays } = job;
+  const { argv, profile, background } = request;
+  const missing = notKept(job);
+  const shell = shellVariables(job);
   return {
-    form: argv === undefined ? (shell ?? "sh") : "argv",
+    form: argv === undefined ? (request.shell ?? "sh") : "argv",
     ...(profile === undefined ? {} : { profile }),
+    ...(shell === undefined ? {} : { caller_env: shell }),
     ...(missing.length === 0 ? {} : { not_kept: [...missing] }),
     ...(background === "keep" ? { keeps_background: true } : {}),
     ...(replays === undefined ? {} : { replays: replays.span }),
@@ -18,9 +21,9 @@ export function givenOf({ request, replays }: Job): GivenCommand {
 }
 
 /** Whether its span holds all that it was given. */
-export function isKept({ request }: Job): boolean {
-  const { argv = [], background } = request;
-  return notKept(request).length === 0 && background !== "keep" && argv.every(isUnchangedBySpan);
+export function isKept(job: Job): boolean {
+  const { argv = [], background } = job.request;
+  return notKept(job).length === 0 && background !== "keep" && argv.every(isUnchangedBySpan);
 }
 
 /** Whether a command that ended so can be compared with another run of it. */
@@ -28,9 +31,16 @@ export function isRepeatable(outcome: SpanRecord["outcome"]): boolean {
   return outcome === "ended" || outcome === "timed_out";
 }
 
-function notKept({ env, stdin_b64, scope_token }: Job["request"]): NonNullable<GivenCommand["not_kept"]> {
+/** Undefined also where one of them looks like a secret: then the line says that variables are not kept. */
+function shellVariables({ environment: { callers } }: Job): GivenCommand["caller_env"] {
+  return callers?.areKept === true ? callers.variables : undefined;
+}
+
+function notKept(job: Job): NonNullable<GivenCommand["not_kept"]> {
+  const { env, stdin_b64, scope_token } = job.request;
+  const isLost = job.environment.callers?.areKept === false;
   return [
-    ...(env === undefined ? [] : (["env"] as const)),
+    ...(env === undefined && !isLost ? [] : (["env"] as const)),
     ...(stdin_b64 === undefined ? [] : (["stdin"] as const)),
     ...(scope_token === undefined ? [] : (["scope_token"] as const)),
   ];

@@ -612,26 +612,6 @@ export interface Decision {
   readonly rule: DecisionRule | null;
 }
 /**
- * Body of POST /v1/check: what the policy says of a command. Runs nothing, charges nothing.
- */
-export interface CheckRequest {
-  readonly agent_id: AgentId;
-  readonly cmd?: CommandLine;
-  readonly argv?: ArgumentList;
-  readonly cwd?: WorkingDirectory;
-  readonly env?: Environment;
-  /**
-   * The id of a selectable policy that narrows the assigned one.
-   */
-  readonly profile?: string;
-}
-/**
- * Environment variables by name. Names are not empty and hold neither '=' nor NUL; values hold no NUL.
- */
-export interface Environment {
-  readonly [k: string]: string;
-}
-/**
  * config.yaml: the operator's settings, every one optional.
  */
 export interface ConfigDocument {
@@ -927,7 +907,7 @@ export interface ExecuteReply {
    */
   readonly signal: string | null;
   /**
-   * timeout_ms passed and the whole tree was ended.
+   * Its time was over (timeout_ms, commands.timeout or a budget: notices say which), and the whole tree was ended.
    */
   readonly timed_out: boolean;
   /**
@@ -1149,6 +1129,7 @@ export interface ExecuteRequest {
   readonly argv?: ArgumentList;
   readonly cwd?: WorkingDirectory;
   readonly env?: Environment;
+  readonly caller_env?: Environment;
   /**
    * Only false is served here; a terminal is at /v1/stream.
    */
@@ -1178,6 +1159,10 @@ export interface ExecuteRequest {
    */
   readonly timeout_ms?: number;
   /**
+   * true, without timeout_ms: the command may run as long as the policy's commands.timeout and its budgets let it.
+   */
+  readonly no_time_limit?: boolean;
+  /**
    * What happens to processes that outlive the command: kill (default), or keep them in the session's world.
    */
   readonly background?: "kill" | "keep";
@@ -1202,6 +1187,12 @@ export interface ExecuteRequest {
    * The same key and body within 24 h return the first reply and run nothing again. 1 to 256 characters.
    */
   readonly idempotency_key?: string;
+}
+/**
+ * Environment variables by name. Names are not empty and hold neither '=' nor NUL; values hold no NUL.
+ */
+export interface Environment {
+  readonly [k: string]: string;
 }
 /**
  * What may be used up within one budget window. An absent limit is no limit.
@@ -1545,6 +1536,10 @@ export interface PolicyDocument {
      */
     readonly memory_programs?: "allow" | "deny";
     /**
+     * A limit for every command that runs in a world, such as 30m: a number with ms, s, m, h or d. A call may ask for less; of two policies the lower one holds. null or absent: none.
+     */
+    readonly timeout?: string | null;
+    /**
      * false refuses pipes, lists, redirects and substitutions. Absent: true.
      */
     readonly shell_operators?: boolean;
@@ -1591,7 +1586,7 @@ export interface PolicyDocument {
       readonly disk?: Size;
     };
     /**
-     * Names of the host's variables that are passed in; nothing else is.
+     * Names of the variables that are passed in, from the shell of who runs `substrate exec`, else from the broker's own; nothing else is. A * stands for any letters (LC_*). Absent: locale, terminal, CI, NODE_ENV, certificates, and what version managers set. Of two policies, what both pass.
      *
      * @maxItems 1024
      */
@@ -2129,7 +2124,7 @@ export interface Span {
   readonly replay_context: ReplayContext | null;
   readonly given?: GivenCommand;
   /**
-   * Milliseconds after which the command is ended, as budgets left it.
+   * Milliseconds after which the command is ended, as its call, its policies and budgets left it. Absent: it had no limit of its own.
    */
   readonly timeout_ms?: number;
   /**
@@ -2388,6 +2383,7 @@ export interface GivenCommand {
    * The policy that the call named, to narrow the assigned one.
    */
   readonly profile?: string;
+  readonly caller_env?: Environment;
   /**
    * What the call gave the command and no span keeps.
    */

@@ -12,7 +12,6 @@ import type {
   ChangesReply,
   ChangesRequest,
   CheckReply,
-  CheckRequest,
   ConfigDocument,
   DiffReply,
   DoctorReport,
@@ -59,7 +58,6 @@ export declare const validateBudgetsReply: Validator<BudgetsReply>;
 export declare const validateChangesReply: Validator<ChangesReply>;
 export declare const validateChangesRequest: Validator<ChangesRequest>;
 export declare const validateCheckReply: Validator<CheckReply>;
-export declare const validateCheckRequest: Validator<CheckRequest>;
 export declare const validateConfigDocument: Validator<ConfigDocument>;
 export declare const validateDiffReply: Validator<DiffReply>;
 export declare const validateDoctorReport: Validator<DoctorReport>;

@@ -4373,401 +4373,6 @@ return errors === 0;
 return validate10;
 })();
 
-export const validateCheckRequest = /* @__PURE__ */ (() => {
-
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"check-request.schema.json","title":"CheckRequest","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["agent_id"],"properties":{"agent_id":{"$ref":"shared.schema.json#/definitions/agent_id"},"cmd":{"$ref":"shared.schema.json#/definitions/command_line"},"argv":{"$ref":"shared.schema.json#/definitions/argument_list"},"cwd":{"$ref":"shared.schema.json#/definitions/working_directory"},"env":{"$ref":"shared.schema.json#/definitions/environment"},"profile":{"type":"string","minLength":1,"maxLength":128}}},{"x-wanted":"exactly one of 'cmd' and 'argv'","oneOf":[{"required":["cmd"]},{"required":["argv"]}]}]};
-const schema13 = {"title":"AgentId","type":"string","pattern":"^[A-Za-z0-9._:@-]{1,128}$","x-wanted":"1 to 128 letters, digits or . _ : @ -"};
-const schema14 = {"title":"CommandLine","type":"string","minLength":1,"maxLength":10485760,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"};
-const schema15 = {"title":"ArgumentList","type":"array","minItems":1,"maxItems":65536,"items":{"type":"string","maxLength":10485760,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"}};
-const schema16 = {"title":"WorkingDirectory","type":"string","maxLength":4095,"pattern":"^/[^\\u0000]*$","x-wanted":"an absolute path (it starts with '/') without NUL"};
-const schema17 = {"title":"Environment","type":"object","maxProperties":4096,"propertyNames":{"maxLength":1024,"pattern":"^[^=\\u0000]+$","x-wanted":"a name that is not empty and holds neither '=' nor NUL"},"additionalProperties":{"type":"string","maxLength":131071,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"}};
-const pattern0 = new RegExp("^[A-Za-z0-9._:@-]{1,128}$", "u");
-const pattern1 = new RegExp("^[^\\u0000]*$", "u");
-const pattern3 = new RegExp("^/[^\\u0000]*$", "u");
-const pattern4 = new RegExp("^[^=\\u0000]+$", "u");
-const func2 = codePointLength;
-
-function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
-/*# sourceURL="check-request.schema.json" */;
-let vErrors = null;
-let errors = 0;
-if(!(data && typeof data == "object" && !Array.isArray(data))){
-validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
-return false;
-}
-const _errs1 = errors;
-if(errors === _errs1){
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((data.agent_id === undefined) && (missing0 = "agent_id")){
-validate10.errors = [{instancePath,schemaPath:"#/allOf/0/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema11.allOf[0].required,parentSchema:schema11.allOf[0],data}];
-return false;
-}
-else {
-const _errs3 = errors;
-for(const key0 in data){
-if(!((((((key0 === "agent_id") || (key0 === "cmd")) || (key0 === "argv")) || (key0 === "cwd")) || (key0 === "env")) || (key0 === "profile"))){
-validate10.errors = [{instancePath,schemaPath:"#/allOf/0/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0],data}];
-return false;
-break;
-}
-}
-if(_errs3 === errors){
-if(data.agent_id !== undefined){
-let data0 = data.agent_id;
-const _errs4 = errors;
-const _errs5 = errors;
-if(errors === _errs5){
-if(typeof data0 === "string"){
-if(!pattern0.test(data0)){
-validate10.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"shared.schema.json#/definitions/agent_id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@-]{1,128}$"+"\"",schema:"^[A-Za-z0-9._:@-]{1,128}$",parentSchema:schema13,data:data0}];
-return false;
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"shared.schema.json#/definitions/agent_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.type,parentSchema:schema13,data:data0}];
-return false;
-}
-}
-var valid1 = _errs4 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data.cmd !== undefined){
-let data1 = data.cmd;
-const _errs7 = errors;
-const _errs8 = errors;
-if(errors === _errs8){
-if(typeof data1 === "string"){
-if(func2(data1) > 10485760){
-validate10.errors = [{instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/maxLength",keyword:"maxLength",params:{limit: 10485760},message:"must NOT have more than 10485760 characters",schema:10485760,parentSchema:schema14,data:data1}];
-return false;
-}
-else {
-if(func2(data1) < 1){
-validate10.errors = [{instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema14,data:data1}];
-return false;
-}
-else {
-if(!pattern1.test(data1)){
-validate10.errors = [{instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema14,data:data1}];
-return false;
-}
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema14.type,parentSchema:schema14,data:data1}];
-return false;
-}
-}
-var valid1 = _errs7 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data.argv !== undefined){
-let data2 = data.argv;
-const _errs10 = errors;
-const _errs11 = errors;
-if(errors === _errs11){
-if(Array.isArray(data2)){
-if(data2.length > 65536){
-validate10.errors = [{instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/maxItems",keyword:"maxItems",params:{limit: 65536},message:"must NOT have more than 65536 items",schema:65536,parentSchema:schema15,data:data2}];
-return false;
-}
-else {
-if(data2.length < 1){
-validate10.errors = [{instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema15,data:data2}];
-return false;
-}
-else {
-var valid5 = true;
-const len0 = data2.length;
-for(let i0=0; i0<len0; i0++){
-let data3 = data2[i0];
-const _errs13 = errors;
-if(errors === _errs13){
-if(typeof data3 === "string"){
-if(func2(data3) > 10485760){
-validate10.errors = [{instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/maxLength",keyword:"maxLength",params:{limit: 10485760},message:"must NOT have more than 10485760 characters",schema:10485760,parentSchema:schema15.items,data:data3}];
-return false;
-}
-else {
-if(!pattern1.test(data3)){
-validate10.errors = [{instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema15.items,data:data3}];
-return false;
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.items.type,parentSchema:schema15.items,data:data3}];
-return false;
-}
-}
-var valid5 = _errs13 === errors;
-if(!valid5){
-break;
-}
-}
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema15.type,parentSchema:schema15,data:data2}];
-return false;
-}
-}
-var valid1 = _errs10 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data.cwd !== undefined){
-let data4 = data.cwd;
-const _errs15 = errors;
-const _errs16 = errors;
-if(errors === _errs16){
-if(typeof data4 === "string"){
-if(func2(data4) > 4095){
-validate10.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema16,data:data4}];
-return false;
-}
-else {
-if(!pattern3.test(data4)){
-validate10.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/pattern",keyword:"pattern",params:{pattern: "^/[^\\u0000]*$"},message:"must match pattern \""+"^/[^\\u0000]*$"+"\"",schema:"^/[^\\u0000]*$",parentSchema:schema16,data:data4}];
-return false;
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/cwd",schemaPath:"shared.schema.json#/definitions/working_directory/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data4}];
-return false;
-}
-}
-var valid1 = _errs15 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data.env !== undefined){
-let data5 = data.env;
-const _errs18 = errors;
-const _errs19 = errors;
-if(errors === _errs19){
-if(data5 && typeof data5 == "object" && !Array.isArray(data5)){
-if(Object.keys(data5).length > 4096){
-validate10.errors = [{instancePath:instancePath+"/env",schemaPath:"shared.schema.json#/definitions/environment/maxProperties",keyword:"maxProperties",params:{limit: 4096},message:"must NOT have more than 4096 properties",schema:4096,parentSchema:schema17,data:data5}];
-return false;
-}
-else {
-for(const key1 in data5){
-const _errs21 = errors;
-if(typeof key1 === "string"){
-if(func2(key1) > 1024){
-const err0 = {instancePath:instancePath+"/env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema17.propertyNames,data:key1,propertyName:key1};
-if(vErrors === null){
-vErrors = [err0];
-}
-else {
-vErrors.push(err0);
-}
-errors++;
-}
-else {
-if(!pattern4.test(key1)){
-const err1 = {instancePath:instancePath+"/env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[^=\\u0000]+$"},message:"must match pattern \""+"^[^=\\u0000]+$"+"\"",schema:"^[^=\\u0000]+$",parentSchema:schema17.propertyNames,data:key1,propertyName:key1};
-if(vErrors === null){
-vErrors = [err1];
-}
-else {
-vErrors.push(err1);
-}
-errors++;
-}
-}
-}
-var valid8 = _errs21 === errors;
-if(!valid8){
-const err2 = {instancePath:instancePath+"/env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames",keyword:"propertyNames",params:{propertyName: key1},message:"property name must be valid",schema:schema17.propertyNames,parentSchema:schema17,data:data5};
-if(vErrors === null){
-vErrors = [err2];
-}
-else {
-vErrors.push(err2);
-}
-errors++;
-validate10.errors = vErrors;
-return false;
-break;
-}
-}
-if(valid8){
-for(const key2 in data5){
-let data6 = data5[key2];
-const _errs23 = errors;
-if(errors === _errs23){
-if(typeof data6 === "string"){
-if(func2(data6) > 131071){
-validate10.errors = [{instancePath:instancePath+"/env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 131071},message:"must NOT have more than 131071 characters",schema:131071,parentSchema:schema17.additionalProperties,data:data6}];
-return false;
-}
-else {
-if(!pattern1.test(data6)){
-validate10.errors = [{instancePath:instancePath+"/env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema17.additionalProperties,data:data6}];
-return false;
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.additionalProperties.type,parentSchema:schema17.additionalProperties,data:data6}];
-return false;
-}
-}
-var valid9 = _errs23 === errors;
-if(!valid9){
-break;
-}
-}
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/env",schemaPath:"shared.schema.json#/definitions/environment/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema17.type,parentSchema:schema17,data:data5}];
-return false;
-}
-}
-var valid1 = _errs18 === errors;
-}
-else {
-var valid1 = true;
-}
-if(valid1){
-if(data.profile !== undefined){
-let data7 = data.profile;
-const _errs25 = errors;
-if(errors === _errs25){
-if(typeof data7 === "string"){
-if(func2(data7) > 128){
-validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/allOf/0/properties/profile/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema11.allOf[0].properties.profile,data:data7}];
-return false;
-}
-else {
-if(func2(data7) < 1){
-validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/allOf/0/properties/profile/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.profile,data:data7}];
-return false;
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/allOf/0/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.profile.type,parentSchema:schema11.allOf[0].properties.profile,data:data7}];
-return false;
-}
-}
-var valid1 = _errs25 === errors;
-}
-else {
-var valid1 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate10.errors = [{instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].type,parentSchema:schema11.allOf[0],data}];
-return false;
-}
-}
-var valid0 = _errs1 === errors;
-if(valid0){
-const _errs27 = errors;
-const _errs28 = errors;
-let valid10 = false;
-let passing0 = null;
-const _errs29 = errors;
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing1;
-if((data.cmd === undefined) && (missing1 = "cmd")){
-const err3 = {instancePath,schemaPath:"#/allOf/1/oneOf/0/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema11.allOf[1].oneOf[0].required,parentSchema:schema11.allOf[1].oneOf[0],data};
-if(vErrors === null){
-vErrors = [err3];
-}
-else {
-vErrors.push(err3);
-}
-errors++;
-}
-}
-var _valid0 = _errs29 === errors;
-if(_valid0){
-valid10 = true;
-passing0 = 0;
-}
-const _errs30 = errors;
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing2;
-if((data.argv === undefined) && (missing2 = "argv")){
-const err4 = {instancePath,schemaPath:"#/allOf/1/oneOf/1/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema11.allOf[1].oneOf[1].required,parentSchema:schema11.allOf[1].oneOf[1],data};
-if(vErrors === null){
-vErrors = [err4];
-}
-else {
-vErrors.push(err4);
-}
-errors++;
-}
-}
-var _valid0 = _errs30 === errors;
-if(_valid0 && valid10){
-valid10 = false;
-passing0 = [passing0, 1];
-}
-else {
-if(_valid0){
-valid10 = true;
-passing0 = 1;
-}
-}
-if(!valid10){
-const err5 = {instancePath,schemaPath:"#/allOf/1/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf",schema:schema11.allOf[1].oneOf,parentSchema:schema11.allOf[1],data};
-if(vErrors === null){
-vErrors = [err5];
-}
-else {
-vErrors.push(err5);
-}
-errors++;
-validate10.errors = vErrors;
-return false;
-}
-else {
-errors = _errs28;
-if(vErrors !== null){
-if(_errs28){
-vErrors.length = _errs28;
-}
-else {
-vErrors = null;
-}
-}
-}
-var valid0 = _errs27 === errors;
-}
-validate10.errors = vErrors;
-return errors === 0;
-}
-return validate10;
-})();
-
 export const validateConfigDocument = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"config.schema.json","title":"ConfigDocument","type":"object","additionalProperties":false,"properties":{"projects":{"type":"array","maxItems":1024,"items":{"type":"string","maxLength":4095,"pattern":"^(?:/|~$|~/|\\$HOME$|\\$HOME/)[^\\u0000]*$","x-wanted":"a path that starts with '/', '~/' or '$HOME/'"}},"agents":{"type":"object","maxProperties":256,"propertyNames":{"pattern":"^[A-Za-z0-9._:@-]{1,128}$","x-wanted":"1 to 128 letters, digits or . _ : @ -"},"additionalProperties":{"type":["object","null"],"additionalProperties":false,"properties":{"policy":{"$ref":"shared.schema.json#/definitions/policy_name"}}}},"policies":{"type":"object","additionalProperties":false,"properties":{"projects":{"type":"object","maxProperties":1024,"propertyNames":{"maxLength":4095,"pattern":"^(?:/|~$|~/|\\$HOME$|\\$HOME/)[^\\u0000]*$","x-wanted":"a path that starts with '/', '~/' or '$HOME/'"},"additionalProperties":{"$ref":"shared.schema.json#/definitions/policy_name"}}}},"trace":{"type":"object","additionalProperties":false,"properties":{"sync":{"type":"boolean"},"file_mib":{"type":"number","minimum":0.01,"maximum":4096},"max_age_days":{"type":"number","minimum":1,"maximum":36500},"max_mib":{"type":"number","minimum":0.05,"maximum":16777216}}},"worlds":{"type":"object","additionalProperties":false,"properties":{"idle_secs":{"type":"integer","minimum":1,"maximum":604800}}},"log":{"type":"object","additionalProperties":false,"properties":{"level":{"type":"string","enum":["trace","debug","info","warn","error","fatal","silent"]}}},"held":{"type":"object","additionalProperties":false,"properties":{"max_age_hours":{"type":"integer","minimum":1,"maximum":87600}}},"replay":{"type":"object","additionalProperties":false,"properties":{"samples":{"type":"boolean"}}}}};
@@ -8686,20 +8291,20 @@ return validate10;
 
 export const validateExecuteRequest = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"execute-request.schema.json","title":"ExecuteRequest","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["agent_id"],"properties":{"agent_id":{"$ref":"shared.schema.json#/definitions/agent_id"},"cmd":{"$ref":"shared.schema.json#/definitions/command_line"},"shell":{"type":"string","enum":["sh","bash"]},"argv":{"$ref":"shared.schema.json#/definitions/argument_list"},"cwd":{"$ref":"shared.schema.json#/definitions/working_directory"},"env":{"$ref":"shared.schema.json#/definitions/environment"},"pty":{"type":"boolean"},"stdin_b64":{"type":"string","maxLength":10485760,"pattern":"^[A-Za-z0-9+/]*={0,2}$","x-wanted":"base64"},"profile":{"type":"string","minLength":1,"maxLength":128},"session_id":{"type":"string","minLength":1,"maxLength":128},"parent_span":{"type":"string","minLength":1,"maxLength":128},"scope_token":{"type":"string","minLength":1,"maxLength":4096},"timeout_ms":{"type":"integer","minimum":1,"maximum":86400000},"background":{"type":"string","enum":["kill","keep"]},"max_output_bytes":{"type":"integer","minimum":0,"maximum":16777216},"budget":{"$ref":"shared.schema.json#/definitions/budget_limits"},"approval_wait_ms":{"type":"integer","minimum":0,"maximum":86400000},"require_approval":{"type":"boolean"},"expect_policy":{"type":"string","minLength":1,"maxLength":128},"idempotency_key":{"type":"string","minLength":1,"maxLength":256}}},{"x-wanted":"exactly one of 'cmd' and 'argv'","oneOf":[{"required":["cmd"]},{"required":["argv"]}]}]};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"execute-request.schema.json","title":"ExecuteRequest","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["agent_id"],"properties":{"agent_id":{"$ref":"shared.schema.json#/definitions/agent_id"},"cmd":{"$ref":"shared.schema.json#/definitions/command_line"},"shell":{"type":"string","enum":["sh","bash"]},"argv":{"$ref":"shared.schema.json#/definitions/argument_list"},"cwd":{"$ref":"shared.schema.json#/definitions/working_directory"},"env":{"$ref":"shared.schema.json#/definitions/environment"},"caller_env":{"$ref":"shared.schema.json#/definitions/environment"},"pty":{"type":"boolean"},"stdin_b64":{"type":"string","maxLength":10485760,"pattern":"^[A-Za-z0-9+/]*={0,2}$","x-wanted":"base64"},"profile":{"type":"string","minLength":1,"maxLength":128},"session_id":{"type":"string","minLength":1,"maxLength":128},"parent_span":{"type":"string","minLength":1,"maxLength":128},"scope_token":{"type":"string","minLength":1,"maxLength":4096},"timeout_ms":{"type":"integer","minimum":1,"maximum":86400000},"no_time_limit":{"type":"boolean"},"background":{"type":"string","enum":["kill","keep"]},"max_output_bytes":{"type":"integer","minimum":0,"maximum":16777216},"budget":{"$ref":"shared.schema.json#/definitions/budget_limits"},"approval_wait_ms":{"type":"integer","minimum":0,"maximum":86400000},"require_approval":{"type":"boolean"},"expect_policy":{"type":"string","minLength":1,"maxLength":128},"idempotency_key":{"type":"string","minLength":1,"maxLength":256}}},{"x-wanted":"exactly one of 'cmd' and 'argv'","oneOf":[{"required":["cmd"]},{"required":["argv"]}]}]};
 const schema13 = {"title":"AgentId","type":"string","pattern":"^[A-Za-z0-9._:@-]{1,128}$","x-wanted":"1 to 128 letters, digits or . _ : @ -"};
 const schema14 = {"title":"CommandLine","type":"string","minLength":1,"maxLength":10485760,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"};
 const schema15 = {"title":"ArgumentList","type":"array","minItems":1,"maxItems":65536,"items":{"type":"string","maxLength":10485760,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"}};
 const schema16 = {"title":"WorkingDirectory","type":"string","maxLength":4095,"pattern":"^/[^\\u0000]*$","x-wanted":"an absolute path (it starts with '/') without NUL"};
 const schema17 = {"title":"Environment","type":"object","maxProperties":4096,"propertyNames":{"maxLength":1024,"pattern":"^[^=\\u0000]+$","x-wanted":"a name that is not empty and holds neither '=' nor NUL"},"additionalProperties":{"type":"string","maxLength":131071,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"}};
-const schema18 = {"title":"BudgetLimits","type":"object","additionalProperties":false,"properties":{"max_execs":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_runtime_ms":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_egress_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}};
+const schema19 = {"title":"BudgetLimits","type":"object","additionalProperties":false,"properties":{"max_execs":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_runtime_ms":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_egress_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}};
 const func2 = Object.prototype.hasOwnProperty;
 const func3 = codePointLength;
 const pattern0 = new RegExp("^[A-Za-z0-9._:@-]{1,128}$", "u");
 const pattern1 = new RegExp("^[^\\u0000]*$", "u");
 const pattern3 = new RegExp("^/[^\\u0000]*$", "u");
 const pattern4 = new RegExp("^[^=\\u0000]+$", "u");
-const pattern6 = new RegExp("^[A-Za-z0-9+/]*={0,2}$", "u");
+const pattern8 = new RegExp("^[A-Za-z0-9+/]*={0,2}$", "u");
 
 function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 /*# sourceURL="execute-request.schema.json" */;
@@ -8979,12 +8584,92 @@ else {
 var valid1 = true;
 }
 if(valid1){
-if(data.pty !== undefined){
-let data8 = data.pty;
+if(data.caller_env !== undefined){
+let data8 = data.caller_env;
 const _errs27 = errors;
-if(typeof data8 !== "boolean"){
-validate10.errors = [{instancePath:instancePath+"/pty",schemaPath:"#/allOf/0/properties/pty/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.pty.type,parentSchema:schema11.allOf[0].properties.pty,data:data8}];
+const _errs28 = errors;
+if(errors === _errs28){
+if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
+if(Object.keys(data8).length > 4096){
+validate10.errors = [{instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/maxProperties",keyword:"maxProperties",params:{limit: 4096},message:"must NOT have more than 4096 properties",schema:4096,parentSchema:schema17,data:data8}];
 return false;
+}
+else {
+for(const key3 in data8){
+const _errs30 = errors;
+if(typeof key3 === "string"){
+if(func3(key3) > 1024){
+const err3 = {instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema17.propertyNames,data:key3,propertyName:key3};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+else {
+if(!pattern4.test(key3)){
+const err4 = {instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[^=\\u0000]+$"},message:"must match pattern \""+"^[^=\\u0000]+$"+"\"",schema:"^[^=\\u0000]+$",parentSchema:schema17.propertyNames,data:key3,propertyName:key3};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+}
+}
+var valid11 = _errs30 === errors;
+if(!valid11){
+const err5 = {instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames",keyword:"propertyNames",params:{propertyName: key3},message:"property name must be valid",schema:schema17.propertyNames,parentSchema:schema17,data:data8};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+validate10.errors = vErrors;
+return false;
+break;
+}
+}
+if(valid11){
+for(const key4 in data8){
+let data9 = data8[key4];
+const _errs32 = errors;
+if(errors === _errs32){
+if(typeof data9 === "string"){
+if(func3(data9) > 131071){
+validate10.errors = [{instancePath:instancePath+"/caller_env/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 131071},message:"must NOT have more than 131071 characters",schema:131071,parentSchema:schema17.additionalProperties,data:data9}];
+return false;
+}
+else {
+if(!pattern1.test(data9)){
+validate10.errors = [{instancePath:instancePath+"/caller_env/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema17.additionalProperties,data:data9}];
+return false;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/caller_env/" + key4.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.additionalProperties.type,parentSchema:schema17.additionalProperties,data:data9}];
+return false;
+}
+}
+var valid12 = _errs32 === errors;
+if(!valid12){
+break;
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema17.type,parentSchema:schema17,data:data8}];
+return false;
+}
 }
 var valid1 = _errs27 === errors;
 }
@@ -8992,414 +8677,442 @@ else {
 var valid1 = true;
 }
 if(valid1){
+if(data.pty !== undefined){
+let data10 = data.pty;
+const _errs34 = errors;
+if(typeof data10 !== "boolean"){
+validate10.errors = [{instancePath:instancePath+"/pty",schemaPath:"#/allOf/0/properties/pty/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.pty.type,parentSchema:schema11.allOf[0].properties.pty,data:data10}];
+return false;
+}
+var valid1 = _errs34 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
 if(data.stdin_b64 !== undefined){
-let data9 = data.stdin_b64;
-const _errs29 = errors;
-if(errors === _errs29){
-if(typeof data9 === "string"){
-if(func3(data9) > 10485760){
-validate10.errors = [{instancePath:instancePath+"/stdin_b64",schemaPath:"#/allOf/0/properties/stdin_b64/maxLength",keyword:"maxLength",params:{limit: 10485760},message:"must NOT have more than 10485760 characters",schema:10485760,parentSchema:schema11.allOf[0].properties.stdin_b64,data:data9}];
+let data11 = data.stdin_b64;
+const _errs36 = errors;
+if(errors === _errs36){
+if(typeof data11 === "string"){
+if(func3(data11) > 10485760){
+validate10.errors = [{instancePath:instancePath+"/stdin_b64",schemaPath:"#/allOf/0/properties/stdin_b64/maxLength",keyword:"maxLength",params:{limit: 10485760},message:"must NOT have more than 10485760 characters",schema:10485760,parentSchema:schema11.allOf[0].properties.stdin_b64,data:data11}];
 return false;
 }
 else {
-if(!pattern6.test(data9)){
-validate10.errors = [{instancePath:instancePath+"/stdin_b64",schemaPath:"#/allOf/0/properties/stdin_b64/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9+/]*={0,2}$"},message:"must match pattern \""+"^[A-Za-z0-9+/]*={0,2}$"+"\"",schema:"^[A-Za-z0-9+/]*={0,2}$",parentSchema:schema11.allOf[0].properties.stdin_b64,data:data9}];
+if(!pattern8.test(data11)){
+validate10.errors = [{instancePath:instancePath+"/stdin_b64",schemaPath:"#/allOf/0/properties/stdin_b64/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9+/]*={0,2}$"},message:"must match pattern \""+"^[A-Za-z0-9+/]*={0,2}$"+"\"",schema:"^[A-Za-z0-9+/]*={0,2}$",parentSchema:schema11.allOf[0].properties.stdin_b64,data:data11}];
 return false;
 }
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/stdin_b64",schemaPath:"#/allOf/0/properties/stdin_b64/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.stdin_b64.type,parentSchema:schema11.allOf[0].properties.stdin_b64,data:data9}];
+validate10.errors = [{instancePath:instancePath+"/stdin_b64",schemaPath:"#/allOf/0/properties/stdin_b64/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.stdin_b64.type,parentSchema:schema11.allOf[0].properties.stdin_b64,data:data11}];
 return false;
 }
 }
-var valid1 = _errs29 === errors;
+var valid1 = _errs36 === errors;
 }
 else {
 var valid1 = true;
 }
 if(valid1){
 if(data.profile !== undefined){
-let data10 = data.profile;
-const _errs31 = errors;
-if(errors === _errs31){
-if(typeof data10 === "string"){
-if(func3(data10) > 128){
-validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/allOf/0/properties/profile/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema11.allOf[0].properties.profile,data:data10}];
+let data12 = data.profile;
+const _errs38 = errors;
+if(errors === _errs38){
+if(typeof data12 === "string"){
+if(func3(data12) > 128){
+validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/allOf/0/properties/profile/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema11.allOf[0].properties.profile,data:data12}];
 return false;
 }
 else {
-if(func3(data10) < 1){
-validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/allOf/0/properties/profile/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.profile,data:data10}];
+if(func3(data12) < 1){
+validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/allOf/0/properties/profile/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.profile,data:data12}];
 return false;
 }
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/allOf/0/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.profile.type,parentSchema:schema11.allOf[0].properties.profile,data:data10}];
+validate10.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/allOf/0/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.profile.type,parentSchema:schema11.allOf[0].properties.profile,data:data12}];
 return false;
 }
 }
-var valid1 = _errs31 === errors;
+var valid1 = _errs38 === errors;
 }
 else {
 var valid1 = true;
 }
 if(valid1){
 if(data.session_id !== undefined){
-let data11 = data.session_id;
-const _errs33 = errors;
-if(errors === _errs33){
-if(typeof data11 === "string"){
-if(func3(data11) > 128){
-validate10.errors = [{instancePath:instancePath+"/session_id",schemaPath:"#/allOf/0/properties/session_id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema11.allOf[0].properties.session_id,data:data11}];
+let data13 = data.session_id;
+const _errs40 = errors;
+if(errors === _errs40){
+if(typeof data13 === "string"){
+if(func3(data13) > 128){
+validate10.errors = [{instancePath:instancePath+"/session_id",schemaPath:"#/allOf/0/properties/session_id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema11.allOf[0].properties.session_id,data:data13}];
 return false;
 }
 else {
-if(func3(data11) < 1){
-validate10.errors = [{instancePath:instancePath+"/session_id",schemaPath:"#/allOf/0/properties/session_id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.session_id,data:data11}];
+if(func3(data13) < 1){
+validate10.errors = [{instancePath:instancePath+"/session_id",schemaPath:"#/allOf/0/properties/session_id/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.session_id,data:data13}];
 return false;
 }
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/session_id",schemaPath:"#/allOf/0/properties/session_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.session_id.type,parentSchema:schema11.allOf[0].properties.session_id,data:data11}];
+validate10.errors = [{instancePath:instancePath+"/session_id",schemaPath:"#/allOf/0/properties/session_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.session_id.type,parentSchema:schema11.allOf[0].properties.session_id,data:data13}];
 return false;
 }
 }
-var valid1 = _errs33 === errors;
+var valid1 = _errs40 === errors;
 }
 else {
 var valid1 = true;
 }
 if(valid1){
 if(data.parent_span !== undefined){
-let data12 = data.parent_span;
-const _errs35 = errors;
-if(errors === _errs35){
-if(typeof data12 === "string"){
-if(func3(data12) > 128){
-validate10.errors = [{instancePath:instancePath+"/parent_span",schemaPath:"#/allOf/0/properties/parent_span/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema11.allOf[0].properties.parent_span,data:data12}];
+let data14 = data.parent_span;
+const _errs42 = errors;
+if(errors === _errs42){
+if(typeof data14 === "string"){
+if(func3(data14) > 128){
+validate10.errors = [{instancePath:instancePath+"/parent_span",schemaPath:"#/allOf/0/properties/parent_span/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema11.allOf[0].properties.parent_span,data:data14}];
 return false;
 }
 else {
-if(func3(data12) < 1){
-validate10.errors = [{instancePath:instancePath+"/parent_span",schemaPath:"#/allOf/0/properties/parent_span/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.parent_span,data:data12}];
+if(func3(data14) < 1){
+validate10.errors = [{instancePath:instancePath+"/parent_span",schemaPath:"#/allOf/0/properties/parent_span/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.parent_span,data:data14}];
 return false;
 }
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/parent_span",schemaPath:"#/allOf/0/properties/parent_span/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.parent_span.type,parentSchema:schema11.allOf[0].properties.parent_span,data:data12}];
+validate10.errors = [{instancePath:instancePath+"/parent_span",schemaPath:"#/allOf/0/properties/parent_span/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.parent_span.type,parentSchema:schema11.allOf[0].properties.parent_span,data:data14}];
 return false;
 }
 }
-var valid1 = _errs35 === errors;
+var valid1 = _errs42 === errors;
 }
 else {
 var valid1 = true;
 }
 if(valid1){
 if(data.scope_token !== undefined){
-let data13 = data.scope_token;
-const _errs37 = errors;
-if(errors === _errs37){
-if(typeof data13 === "string"){
-if(func3(data13) > 4096){
-validate10.errors = [{instancePath:instancePath+"/scope_token",schemaPath:"#/allOf/0/properties/scope_token/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema11.allOf[0].properties.scope_token,data:data13}];
+let data15 = data.scope_token;
+const _errs44 = errors;
+if(errors === _errs44){
+if(typeof data15 === "string"){
+if(func3(data15) > 4096){
+validate10.errors = [{instancePath:instancePath+"/scope_token",schemaPath:"#/allOf/0/properties/scope_token/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema11.allOf[0].properties.scope_token,data:data15}];
 return false;
 }
 else {
-if(func3(data13) < 1){
-validate10.errors = [{instancePath:instancePath+"/scope_token",schemaPath:"#/allOf/0/properties/scope_token/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.scope_token,data:data13}];
+if(func3(data15) < 1){
+validate10.errors = [{instancePath:instancePath+"/scope_token",schemaPath:"#/allOf/0/properties/scope_token/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.scope_token,data:data15}];
 return false;
 }
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/scope_token",schemaPath:"#/allOf/0/properties/scope_token/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.scope_token.type,parentSchema:schema11.allOf[0].properties.scope_token,data:data13}];
+validate10.errors = [{instancePath:instancePath+"/scope_token",schemaPath:"#/allOf/0/properties/scope_token/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.scope_token.type,parentSchema:schema11.allOf[0].properties.scope_token,data:data15}];
 return false;
 }
 }
-var valid1 = _errs37 === errors;
+var valid1 = _errs44 === errors;
 }
 else {
 var valid1 = true;
 }
 if(valid1){
 if(data.timeout_ms !== undefined){
-let data14 = data.timeout_ms;
-const _errs39 = errors;
-if(!(((typeof data14 == "number") && (!(data14 % 1) && !isNaN(data14))) && (isFinite(data14)))){
-validate10.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/allOf/0/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.timeout_ms.type,parentSchema:schema11.allOf[0].properties.timeout_ms,data:data14}];
+let data16 = data.timeout_ms;
+const _errs46 = errors;
+if(!(((typeof data16 == "number") && (!(data16 % 1) && !isNaN(data16))) && (isFinite(data16)))){
+validate10.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/allOf/0/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.timeout_ms.type,parentSchema:schema11.allOf[0].properties.timeout_ms,data:data16}];
 return false;
 }
-if(errors === _errs39){
-if((typeof data14 == "number") && (isFinite(data14))){
-if(data14 > 86400000 || isNaN(data14)){
-validate10.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/allOf/0/properties/timeout_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 86400000},message:"must be <= 86400000",schema:86400000,parentSchema:schema11.allOf[0].properties.timeout_ms,data:data14}];
+if(errors === _errs46){
+if((typeof data16 == "number") && (isFinite(data16))){
+if(data16 > 86400000 || isNaN(data16)){
+validate10.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/allOf/0/properties/timeout_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 86400000},message:"must be <= 86400000",schema:86400000,parentSchema:schema11.allOf[0].properties.timeout_ms,data:data16}];
 return false;
 }
 else {
-if(data14 < 1 || isNaN(data14)){
-validate10.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/allOf/0/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.timeout_ms,data:data14}];
+if(data16 < 1 || isNaN(data16)){
+validate10.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/allOf/0/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.timeout_ms,data:data16}];
 return false;
 }
 }
 }
 }
-var valid1 = _errs39 === errors;
+var valid1 = _errs46 === errors;
+}
+else {
+var valid1 = true;
+}
+if(valid1){
+if(data.no_time_limit !== undefined){
+let data17 = data.no_time_limit;
+const _errs48 = errors;
+if(typeof data17 !== "boolean"){
+validate10.errors = [{instancePath:instancePath+"/no_time_limit",schemaPath:"#/allOf/0/properties/no_time_limit/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.no_time_limit.type,parentSchema:schema11.allOf[0].properties.no_time_limit,data:data17}];
+return false;
+}
+var valid1 = _errs48 === errors;
 }
 else {
 var valid1 = true;
 }
 if(valid1){
 if(data.background !== undefined){
-let data15 = data.background;
-const _errs41 = errors;
-if(typeof data15 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/background",schemaPath:"#/allOf/0/properties/background/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.background.type,parentSchema:schema11.allOf[0].properties.background,data:data15}];
+let data18 = data.background;
+const _errs50 = errors;
+if(typeof data18 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/background",schemaPath:"#/allOf/0/properties/background/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.background.type,parentSchema:schema11.allOf[0].properties.background,data:data18}];
 return false;
 }
-if(!((data15 === "kill") || (data15 === "keep"))){
-validate10.errors = [{instancePath:instancePath+"/background",schemaPath:"#/allOf/0/properties/background/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.background.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.background.enum,parentSchema:schema11.allOf[0].properties.background,data:data15}];
+if(!((data18 === "kill") || (data18 === "keep"))){
+validate10.errors = [{instancePath:instancePath+"/background",schemaPath:"#/allOf/0/properties/background/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.background.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.background.enum,parentSchema:schema11.allOf[0].properties.background,data:data18}];
 return false;
 }
-var valid1 = _errs41 === errors;
+var valid1 = _errs50 === errors;
 }
 else {
 var valid1 = true;
 }
 if(valid1){
 if(data.max_output_bytes !== undefined){
-let data16 = data.max_output_bytes;
-const _errs43 = errors;
-if(!(((typeof data16 == "number") && (!(data16 % 1) && !isNaN(data16))) && (isFinite(data16)))){
-validate10.errors = [{instancePath:instancePath+"/max_output_bytes",schemaPath:"#/allOf/0/properties/max_output_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.max_output_bytes.type,parentSchema:schema11.allOf[0].properties.max_output_bytes,data:data16}];
+let data19 = data.max_output_bytes;
+const _errs52 = errors;
+if(!(((typeof data19 == "number") && (!(data19 % 1) && !isNaN(data19))) && (isFinite(data19)))){
+validate10.errors = [{instancePath:instancePath+"/max_output_bytes",schemaPath:"#/allOf/0/properties/max_output_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.max_output_bytes.type,parentSchema:schema11.allOf[0].properties.max_output_bytes,data:data19}];
 return false;
 }
-if(errors === _errs43){
-if((typeof data16 == "number") && (isFinite(data16))){
-if(data16 > 16777216 || isNaN(data16)){
-validate10.errors = [{instancePath:instancePath+"/max_output_bytes",schemaPath:"#/allOf/0/properties/max_output_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 16777216},message:"must be <= 16777216",schema:16777216,parentSchema:schema11.allOf[0].properties.max_output_bytes,data:data16}];
+if(errors === _errs52){
+if((typeof data19 == "number") && (isFinite(data19))){
+if(data19 > 16777216 || isNaN(data19)){
+validate10.errors = [{instancePath:instancePath+"/max_output_bytes",schemaPath:"#/allOf/0/properties/max_output_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 16777216},message:"must be <= 16777216",schema:16777216,parentSchema:schema11.allOf[0].properties.max_output_bytes,data:data19}];
 return false;
 }
 else {
-if(data16 < 0 || isNaN(data16)){
-validate10.errors = [{instancePath:instancePath+"/max_output_bytes",schemaPath:"#/allOf/0/properties/max_output_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.allOf[0].properties.max_output_bytes,data:data16}];
+if(data19 < 0 || isNaN(data19)){
+validate10.errors = [{instancePath:instancePath+"/max_output_bytes",schemaPath:"#/allOf/0/properties/max_output_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.allOf[0].properties.max_output_bytes,data:data19}];
 return false;
 }
 }
 }
 }
-var valid1 = _errs43 === errors;
+var valid1 = _errs52 === errors;
 }
 else {
 var valid1 = true;
 }
 if(valid1){
 if(data.budget !== undefined){
-let data17 = data.budget;
-const _errs45 = errors;
-const _errs46 = errors;
-if(errors === _errs46){
-if(data17 && typeof data17 == "object" && !Array.isArray(data17)){
-const _errs48 = errors;
-for(const key3 in data17){
-if(!(((key3 === "max_execs") || (key3 === "max_runtime_ms")) || (key3 === "max_egress_bytes"))){
-validate10.errors = [{instancePath:instancePath+"/budget",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema18,data:data17}];
+let data20 = data.budget;
+const _errs54 = errors;
+const _errs55 = errors;
+if(errors === _errs55){
+if(data20 && typeof data20 == "object" && !Array.isArray(data20)){
+const _errs57 = errors;
+for(const key5 in data20){
+if(!(((key5 === "max_execs") || (key5 === "max_runtime_ms")) || (key5 === "max_egress_bytes"))){
+validate10.errors = [{instancePath:instancePath+"/budget",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key5},message:"must NOT have additional properties",schema:false,parentSchema:schema19,data:data20}];
 return false;
 break;
 }
 }
-if(_errs48 === errors){
-if(data17.max_execs !== undefined){
-let data18 = data17.max_execs;
-const _errs49 = errors;
-if(!(((typeof data18 == "number") && (!(data18 % 1) && !isNaN(data18))) && (isFinite(data18)))){
-validate10.errors = [{instancePath:instancePath+"/budget/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema18.properties.max_execs.type,parentSchema:schema18.properties.max_execs,data:data18}];
+if(_errs57 === errors){
+if(data20.max_execs !== undefined){
+let data21 = data20.max_execs;
+const _errs58 = errors;
+if(!(((typeof data21 == "number") && (!(data21 % 1) && !isNaN(data21))) && (isFinite(data21)))){
+validate10.errors = [{instancePath:instancePath+"/budget/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.max_execs.type,parentSchema:schema19.properties.max_execs,data:data21}];
 return false;
 }
-if(errors === _errs49){
-if((typeof data18 == "number") && (isFinite(data18))){
-if(data18 > 9007199254740991 || isNaN(data18)){
-validate10.errors = [{instancePath:instancePath+"/budget/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema18.properties.max_execs,data:data18}];
-return false;
-}
-else {
-if(data18 < 0 || isNaN(data18)){
-validate10.errors = [{instancePath:instancePath+"/budget/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.max_execs,data:data18}];
-return false;
-}
-}
-}
-}
-var valid11 = _errs49 === errors;
-}
-else {
-var valid11 = true;
-}
-if(valid11){
-if(data17.max_runtime_ms !== undefined){
-let data19 = data17.max_runtime_ms;
-const _errs51 = errors;
-if(!(((typeof data19 == "number") && (!(data19 % 1) && !isNaN(data19))) && (isFinite(data19)))){
-validate10.errors = [{instancePath:instancePath+"/budget/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema18.properties.max_runtime_ms.type,parentSchema:schema18.properties.max_runtime_ms,data:data19}];
-return false;
-}
-if(errors === _errs51){
-if((typeof data19 == "number") && (isFinite(data19))){
-if(data19 > 9007199254740991 || isNaN(data19)){
-validate10.errors = [{instancePath:instancePath+"/budget/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema18.properties.max_runtime_ms,data:data19}];
+if(errors === _errs58){
+if((typeof data21 == "number") && (isFinite(data21))){
+if(data21 > 9007199254740991 || isNaN(data21)){
+validate10.errors = [{instancePath:instancePath+"/budget/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema19.properties.max_execs,data:data21}];
 return false;
 }
 else {
-if(data19 < 0 || isNaN(data19)){
-validate10.errors = [{instancePath:instancePath+"/budget/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.max_runtime_ms,data:data19}];
+if(data21 < 0 || isNaN(data21)){
+validate10.errors = [{instancePath:instancePath+"/budget/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.max_execs,data:data21}];
 return false;
 }
 }
 }
 }
-var valid11 = _errs51 === errors;
+var valid14 = _errs58 === errors;
 }
 else {
-var valid11 = true;
+var valid14 = true;
 }
-if(valid11){
-if(data17.max_egress_bytes !== undefined){
-let data20 = data17.max_egress_bytes;
-const _errs53 = errors;
-if(!(((typeof data20 == "number") && (!(data20 % 1) && !isNaN(data20))) && (isFinite(data20)))){
-validate10.errors = [{instancePath:instancePath+"/budget/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema18.properties.max_egress_bytes.type,parentSchema:schema18.properties.max_egress_bytes,data:data20}];
+if(valid14){
+if(data20.max_runtime_ms !== undefined){
+let data22 = data20.max_runtime_ms;
+const _errs60 = errors;
+if(!(((typeof data22 == "number") && (!(data22 % 1) && !isNaN(data22))) && (isFinite(data22)))){
+validate10.errors = [{instancePath:instancePath+"/budget/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.max_runtime_ms.type,parentSchema:schema19.properties.max_runtime_ms,data:data22}];
 return false;
 }
-if(errors === _errs53){
-if((typeof data20 == "number") && (isFinite(data20))){
-if(data20 > 9007199254740991 || isNaN(data20)){
-validate10.errors = [{instancePath:instancePath+"/budget/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema18.properties.max_egress_bytes,data:data20}];
+if(errors === _errs60){
+if((typeof data22 == "number") && (isFinite(data22))){
+if(data22 > 9007199254740991 || isNaN(data22)){
+validate10.errors = [{instancePath:instancePath+"/budget/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema19.properties.max_runtime_ms,data:data22}];
 return false;
 }
 else {
-if(data20 < 0 || isNaN(data20)){
-validate10.errors = [{instancePath:instancePath+"/budget/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema18.properties.max_egress_bytes,data:data20}];
+if(data22 < 0 || isNaN(data22)){
+validate10.errors = [{instancePath:instancePath+"/budget/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.max_runtime_ms,data:data22}];
 return false;
 }
 }
 }
 }
-var valid11 = _errs53 === errors;
+var valid14 = _errs60 === errors;
 }
 else {
-var valid11 = true;
+var valid14 = true;
 }
+if(valid14){
+if(data20.max_egress_bytes !== undefined){
+let data23 = data20.max_egress_bytes;
+const _errs62 = errors;
+if(!(((typeof data23 == "number") && (!(data23 % 1) && !isNaN(data23))) && (isFinite(data23)))){
+validate10.errors = [{instancePath:instancePath+"/budget/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.max_egress_bytes.type,parentSchema:schema19.properties.max_egress_bytes,data:data23}];
+return false;
 }
-}
-}
+if(errors === _errs62){
+if((typeof data23 == "number") && (isFinite(data23))){
+if(data23 > 9007199254740991 || isNaN(data23)){
+validate10.errors = [{instancePath:instancePath+"/budget/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema19.properties.max_egress_bytes,data:data23}];
+return false;
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/budget",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema18.type,parentSchema:schema18,data:data17}];
+if(data23 < 0 || isNaN(data23)){
+validate10.errors = [{instancePath:instancePath+"/budget/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.max_egress_bytes,data:data23}];
 return false;
 }
 }
-var valid1 = _errs45 === errors;
+}
+}
+var valid14 = _errs62 === errors;
+}
+else {
+var valid14 = true;
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/budget",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema19.type,parentSchema:schema19,data:data20}];
+return false;
+}
+}
+var valid1 = _errs54 === errors;
 }
 else {
 var valid1 = true;
 }
 if(valid1){
 if(data.approval_wait_ms !== undefined){
-let data21 = data.approval_wait_ms;
-const _errs55 = errors;
-if(!(((typeof data21 == "number") && (!(data21 % 1) && !isNaN(data21))) && (isFinite(data21)))){
-validate10.errors = [{instancePath:instancePath+"/approval_wait_ms",schemaPath:"#/allOf/0/properties/approval_wait_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.approval_wait_ms.type,parentSchema:schema11.allOf[0].properties.approval_wait_ms,data:data21}];
+let data24 = data.approval_wait_ms;
+const _errs64 = errors;
+if(!(((typeof data24 == "number") && (!(data24 % 1) && !isNaN(data24))) && (isFinite(data24)))){
+validate10.errors = [{instancePath:instancePath+"/approval_wait_ms",schemaPath:"#/allOf/0/properties/approval_wait_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.approval_wait_ms.type,parentSchema:schema11.allOf[0].properties.approval_wait_ms,data:data24}];
 return false;
 }
-if(errors === _errs55){
-if((typeof data21 == "number") && (isFinite(data21))){
-if(data21 > 86400000 || isNaN(data21)){
-validate10.errors = [{instancePath:instancePath+"/approval_wait_ms",schemaPath:"#/allOf/0/properties/approval_wait_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 86400000},message:"must be <= 86400000",schema:86400000,parentSchema:schema11.allOf[0].properties.approval_wait_ms,data:data21}];
+if(errors === _errs64){
+if((typeof data24 == "number") && (isFinite(data24))){
+if(data24 > 86400000 || isNaN(data24)){
+validate10.errors = [{instancePath:instancePath+"/approval_wait_ms",schemaPath:"#/allOf/0/properties/approval_wait_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 86400000},message:"must be <= 86400000",schema:86400000,parentSchema:schema11.allOf[0].properties.approval_wait_ms,data:data24}];
 return false;
 }
 else {
-if(data21 < 0 || isNaN(data21)){
-validate10.errors = [{instancePath:instancePath+"/approval_wait_ms",schemaPath:"#/allOf/0/properties/approval_wait_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.allOf[0].properties.approval_wait_ms,data:data21}];
+if(data24 < 0 || isNaN(data24)){
+validate10.errors = [{instancePath:instancePath+"/approval_wait_ms",schemaPath:"#/allOf/0/properties/approval_wait_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.allOf[0].properties.approval_wait_ms,data:data24}];
 return false;
 }
 }
 }
 }
-var valid1 = _errs55 === errors;
+var valid1 = _errs64 === errors;
 }
 else {
 var valid1 = true;
 }
 if(valid1){
 if(data.require_approval !== undefined){
-let data22 = data.require_approval;
-const _errs57 = errors;
-if(typeof data22 !== "boolean"){
-validate10.errors = [{instancePath:instancePath+"/require_approval",schemaPath:"#/allOf/0/properties/require_approval/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.require_approval.type,parentSchema:schema11.allOf[0].properties.require_approval,data:data22}];
+let data25 = data.require_approval;
+const _errs66 = errors;
+if(typeof data25 !== "boolean"){
+validate10.errors = [{instancePath:instancePath+"/require_approval",schemaPath:"#/allOf/0/properties/require_approval/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.require_approval.type,parentSchema:schema11.allOf[0].properties.require_approval,data:data25}];
 return false;
 }
-var valid1 = _errs57 === errors;
+var valid1 = _errs66 === errors;
 }
 else {
 var valid1 = true;
 }
 if(valid1){
 if(data.expect_policy !== undefined){
-let data23 = data.expect_policy;
-const _errs59 = errors;
-if(errors === _errs59){
-if(typeof data23 === "string"){
-if(func3(data23) > 128){
-validate10.errors = [{instancePath:instancePath+"/expect_policy",schemaPath:"#/allOf/0/properties/expect_policy/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema11.allOf[0].properties.expect_policy,data:data23}];
+let data26 = data.expect_policy;
+const _errs68 = errors;
+if(errors === _errs68){
+if(typeof data26 === "string"){
+if(func3(data26) > 128){
+validate10.errors = [{instancePath:instancePath+"/expect_policy",schemaPath:"#/allOf/0/properties/expect_policy/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema11.allOf[0].properties.expect_policy,data:data26}];
 return false;
 }
 else {
-if(func3(data23) < 1){
-validate10.errors = [{instancePath:instancePath+"/expect_policy",schemaPath:"#/allOf/0/properties/expect_policy/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.expect_policy,data:data23}];
+if(func3(data26) < 1){
+validate10.errors = [{instancePath:instancePath+"/expect_policy",schemaPath:"#/allOf/0/properties/expect_policy/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.expect_policy,data:data26}];
 return false;
 }
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/expect_policy",schemaPath:"#/allOf/0/properties/expect_policy/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.expect_policy.type,parentSchema:schema11.allOf[0].properties.expect_policy,data:data23}];
+validate10.errors = [{instancePath:instancePath+"/expect_policy",schemaPath:"#/allOf/0/properties/expect_policy/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.expect_policy.type,parentSchema:schema11.allOf[0].properties.expect_policy,data:data26}];
 return false;
 }
 }
-var valid1 = _errs59 === errors;
+var valid1 = _errs68 === errors;
 }
 else {
 var valid1 = true;
 }
 if(valid1){
 if(data.idempotency_key !== undefined){
-let data24 = data.idempotency_key;
-const _errs61 = errors;
-if(errors === _errs61){
-if(typeof data24 === "string"){
-if(func3(data24) > 256){
-validate10.errors = [{instancePath:instancePath+"/idempotency_key",schemaPath:"#/allOf/0/properties/idempotency_key/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters",schema:256,parentSchema:schema11.allOf[0].properties.idempotency_key,data:data24}];
+let data27 = data.idempotency_key;
+const _errs70 = errors;
+if(errors === _errs70){
+if(typeof data27 === "string"){
+if(func3(data27) > 256){
+validate10.errors = [{instancePath:instancePath+"/idempotency_key",schemaPath:"#/allOf/0/properties/idempotency_key/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters",schema:256,parentSchema:schema11.allOf[0].properties.idempotency_key,data:data27}];
 return false;
 }
 else {
-if(func3(data24) < 1){
-validate10.errors = [{instancePath:instancePath+"/idempotency_key",schemaPath:"#/allOf/0/properties/idempotency_key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.idempotency_key,data:data24}];
+if(func3(data27) < 1){
+validate10.errors = [{instancePath:instancePath+"/idempotency_key",schemaPath:"#/allOf/0/properties/idempotency_key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.idempotency_key,data:data27}];
 return false;
 }
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/idempotency_key",schemaPath:"#/allOf/0/properties/idempotency_key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.idempotency_key.type,parentSchema:schema11.allOf[0].properties.idempotency_key,data:data24}];
+validate10.errors = [{instancePath:instancePath+"/idempotency_key",schemaPath:"#/allOf/0/properties/idempotency_key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.idempotency_key.type,parentSchema:schema11.allOf[0].properties.idempotency_key,data:data27}];
 return false;
 }
 }
-var valid1 = _errs61 === errors;
+var valid1 = _errs70 === errors;
 }
 else {
 var valid1 = true;
+}
+}
 }
 }
 }
@@ -9430,78 +9143,78 @@ return false;
 }
 var valid0 = _errs1 === errors;
 if(valid0){
-const _errs63 = errors;
-const _errs64 = errors;
-let valid12 = false;
+const _errs72 = errors;
+const _errs73 = errors;
+let valid15 = false;
 let passing0 = null;
-const _errs65 = errors;
+const _errs74 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing1;
 if((data.cmd === undefined) && (missing1 = "cmd")){
-const err3 = {instancePath,schemaPath:"#/allOf/1/oneOf/0/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema11.allOf[1].oneOf[0].required,parentSchema:schema11.allOf[1].oneOf[0],data};
+const err6 = {instancePath,schemaPath:"#/allOf/1/oneOf/0/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema11.allOf[1].oneOf[0].required,parentSchema:schema11.allOf[1].oneOf[0],data};
 if(vErrors === null){
-vErrors = [err3];
+vErrors = [err6];
 }
 else {
-vErrors.push(err3);
+vErrors.push(err6);
 }
 errors++;
 }
 }
-var _valid0 = _errs65 === errors;
+var _valid0 = _errs74 === errors;
 if(_valid0){
-valid12 = true;
+valid15 = true;
 passing0 = 0;
 }
-const _errs66 = errors;
+const _errs75 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing2;
 if((data.argv === undefined) && (missing2 = "argv")){
-const err4 = {instancePath,schemaPath:"#/allOf/1/oneOf/1/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema11.allOf[1].oneOf[1].required,parentSchema:schema11.allOf[1].oneOf[1],data};
+const err7 = {instancePath,schemaPath:"#/allOf/1/oneOf/1/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema11.allOf[1].oneOf[1].required,parentSchema:schema11.allOf[1].oneOf[1],data};
 if(vErrors === null){
-vErrors = [err4];
+vErrors = [err7];
 }
 else {
-vErrors.push(err4);
+vErrors.push(err7);
 }
 errors++;
 }
 }
-var _valid0 = _errs66 === errors;
-if(_valid0 && valid12){
-valid12 = false;
+var _valid0 = _errs75 === errors;
+if(_valid0 && valid15){
+valid15 = false;
 passing0 = [passing0, 1];
 }
 else {
 if(_valid0){
-valid12 = true;
+valid15 = true;
 passing0 = 1;
 }
 }
-if(!valid12){
-const err5 = {instancePath,schemaPath:"#/allOf/1/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf",schema:schema11.allOf[1].oneOf,parentSchema:schema11.allOf[1],data};
+if(!valid15){
+const err8 = {instancePath,schemaPath:"#/allOf/1/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf",schema:schema11.allOf[1].oneOf,parentSchema:schema11.allOf[1],data};
 if(vErrors === null){
-vErrors = [err5];
+vErrors = [err8];
 }
 else {
-vErrors.push(err5);
+vErrors.push(err8);
 }
 errors++;
 validate10.errors = vErrors;
 return false;
 }
 else {
-errors = _errs64;
+errors = _errs73;
 if(vErrors !== null){
-if(_errs64){
-vErrors.length = _errs64;
+if(_errs73){
+vErrors.length = _errs73;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs63 === errors;
+var valid0 = _errs72 === errors;
 }
 validate10.errors = vErrors;
 return errors === 0;
@@ -11738,7 +11451,7 @@ return validate10;
 
 export const validatePolicyDocument = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"policy.schema.json","title":"PolicyDocument","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["id","name"],"properties":{"id":{"$ref":"shared.schema.json#/definitions/policy_name"},"name":{"type":"string","minLength":1,"maxLength":256},"mode":{"$ref":"shared.schema.json#/definitions/policy_mode"},"selectable":{"type":"boolean"},"fs":{"type":"object","additionalProperties":false,"properties":{"read":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_scope"}},"deny_read":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"write":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_scope"}},"deny_write":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"scratch":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/folder_scope"}}}},"net":{"type":"object","additionalProperties":false,"properties":{"allowed":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/net_name"}},"dns":{"type":"object","additionalProperties":false,"properties":{"pinned":{"type":"boolean"},"refresh_secs":{"type":"integer","minimum":1,"maximum":86400},"servers":{"type":"array","minItems":1,"maxItems":16,"items":{"type":"string","maxLength":64,"pattern":"^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$","x-wanted":"an address with a port, such as 127.0.0.1:5353"}}}},"egress_budget":{"type":"object","additionalProperties":false,"properties":{"bytes_per_sec":{"type":"integer","minimum":1,"maximum":9007199254740991},"total_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}}}},"commands":{"type":"object","additionalProperties":false,"properties":{"allowed":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"denied":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"isolated":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"ask":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"warn":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"opaque":{"type":"string","enum":["deny","ask","isolate","allow"]},"memory_programs":{"type":"string","enum":["allow","deny"]},"shell_operators":{"type":"boolean"}}},"world":{"type":"object","additionalProperties":false,"properties":{"reuse_session":{"type":"boolean"},"isolate_network":{"type":"boolean"},"enable_preload":{"type":"boolean"},"seccomp":{"type":"string","enum":["enforce","log"]},"require":{"type":"array","maxItems":12,"items":{"$ref":"shared.schema.json#/definitions/isolation_part"}},"limits":{"type":"object","additionalProperties":false,"properties":{"cpu":{"type":"string","maxLength":16,"pattern":"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$","x-wanted":"CPUs such as \"2\", \"0.5\" or \"500m\", in quotes"},"memory":{"$ref":"#/definitions/size"},"pids":{"type":"integer","minimum":1,"maximum":4194304},"disk":{"$ref":"#/definitions/size"}}},"env":{"type":"array","maxItems":1024,"items":{"type":"string","maxLength":1024,"pattern":"^[^=\\s\\u0000]+$","x-wanted":"the name of a variable"}},"publish":{"type":"array","maxItems":1024,"items":{"type":"integer","minimum":1,"maximum":65535}},"sockets":{"type":"array","maxItems":16,"items":{"type":"string","maxLength":1024,"pattern":"^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$","x-wanted":"ssh-agent, gpg-agent, or an absolute path"}}}},"approval":{"type":"object","additionalProperties":false,"properties":{"interactive":{"type":"boolean"},"require":{"type":"boolean"},"auto_approve":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_pattern"}},"preview":{"type":"string","enum":["auto","off"]},"timeout_secs":{"type":"integer","minimum":1,"maximum":86400}}},"budgets":{"type":"object","additionalProperties":false,"properties":{"window":{"type":"string","maxLength":16,"pattern":"^[1-9][0-9]*[smhd]$","x-wanted":"a duration such as 30m, 24h or 7d"},"default":{"$ref":"shared.schema.json#/definitions/budget_limits"},"shared":{"$ref":"shared.schema.json#/definitions/budget_limits"}}},"changes":{"type":"object","additionalProperties":false,"properties":{"apply":{"type":"string","enum":["operator","agent"]},"auto_apply":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}}}},"shims":{"type":"object","additionalProperties":false,"properties":{"offline":{"type":"string","enum":["pass","deny"]}}},"privacy":{"type":"object","additionalProperties":false,"properties":{"ignore_paths":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"hash_code_only":{"type":"boolean"},"index_user_docs":{"type":"boolean"}}}}},{"if":{"required":["world"],"properties":{"world":{"type":"object","required":["isolate_network"],"properties":{"isolate_network":{"const":false}}}}},"then":{"properties":{"net":{"type":"object","properties":{"allowed":{"not":{},"x-wanted":"absent while world.isolate_network is false (the host's network has no list)"}}}}}}],"definitions":{"path_scope":{"title":"PathScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$","x-wanted":"a path or path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"},"folder_scope":{"title":"FolderScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$","x-wanted":"path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"},"path_glob":{"title":"PathGlob","type":"string","minLength":1,"maxLength":4095,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"},"net_name":{"title":"NetName","type":"string","maxLength":261,"pattern":"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$","x-wanted":"a host name, *.name, name:port, a CIDR or one of @npm @pip @cargo @go @gem @apt @git"},"command_pattern":{"title":"CommandPattern","type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},"command_rule":{"title":"CommandRule","anyOf":[{"type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{"pattern":{"$ref":"#/definitions/command_pattern"},"match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"not_match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"reason":{"type":"string","maxLength":1024}}}]},"size":{"title":"Size","type":"string","maxLength":24,"pattern":"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$","x-wanted":"a size such as \"2Gi\" or \"512Mi\", in quotes"}}};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"policy.schema.json","title":"PolicyDocument","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["id","name"],"properties":{"id":{"$ref":"shared.schema.json#/definitions/policy_name"},"name":{"type":"string","minLength":1,"maxLength":256},"mode":{"$ref":"shared.schema.json#/definitions/policy_mode"},"selectable":{"type":"boolean"},"fs":{"type":"object","additionalProperties":false,"properties":{"read":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_scope"}},"deny_read":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"write":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_scope"}},"deny_write":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"scratch":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/folder_scope"}}}},"net":{"type":"object","additionalProperties":false,"properties":{"allowed":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/net_name"}},"dns":{"type":"object","additionalProperties":false,"properties":{"pinned":{"type":"boolean"},"refresh_secs":{"type":"integer","minimum":1,"maximum":86400},"servers":{"type":"array","minItems":1,"maxItems":16,"items":{"type":"string","maxLength":64,"pattern":"^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$","x-wanted":"an address with a port, such as 127.0.0.1:5353"}}}},"egress_budget":{"type":"object","additionalProperties":false,"properties":{"bytes_per_sec":{"type":"integer","minimum":1,"maximum":9007199254740991},"total_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}}}},"commands":{"type":"object","additionalProperties":false,"properties":{"allowed":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"denied":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"isolated":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"ask":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"warn":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"opaque":{"type":"string","enum":["deny","ask","isolate","allow"]},"memory_programs":{"type":"string","enum":["allow","deny"]},"timeout":{"type":["string","null"],"maxLength":16,"pattern":"^[1-9][0-9]*(?:ms|s|m|h|d)$","x-wanted":"a duration such as 90s, 30m or 2h, or null"},"shell_operators":{"type":"boolean"}}},"world":{"type":"object","additionalProperties":false,"properties":{"reuse_session":{"type":"boolean"},"isolate_network":{"type":"boolean"},"enable_preload":{"type":"boolean"},"seccomp":{"type":"string","enum":["enforce","log"]},"require":{"type":"array","maxItems":12,"items":{"$ref":"shared.schema.json#/definitions/isolation_part"}},"limits":{"type":"object","additionalProperties":false,"properties":{"cpu":{"type":"string","maxLength":16,"pattern":"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$","x-wanted":"CPUs such as \"2\", \"0.5\" or \"500m\", in quotes"},"memory":{"$ref":"#/definitions/size"},"pids":{"type":"integer","minimum":1,"maximum":4194304},"disk":{"$ref":"#/definitions/size"}}},"env":{"type":"array","maxItems":1024,"items":{"type":"string","maxLength":1024,"pattern":"^[^=\\s\\u0000]+$","x-wanted":"the name of a variable, or a glob such as LC_*"}},"publish":{"type":"array","maxItems":1024,"items":{"type":"integer","minimum":1,"maximum":65535}},"sockets":{"type":"array","maxItems":16,"items":{"type":"string","maxLength":1024,"pattern":"^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$","x-wanted":"ssh-agent, gpg-agent, or an absolute path"}}}},"approval":{"type":"object","additionalProperties":false,"properties":{"interactive":{"type":"boolean"},"require":{"type":"boolean"},"auto_approve":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_pattern"}},"preview":{"type":"string","enum":["auto","off"]},"timeout_secs":{"type":"integer","minimum":1,"maximum":86400}}},"budgets":{"type":"object","additionalProperties":false,"properties":{"window":{"type":"string","maxLength":16,"pattern":"^[1-9][0-9]*[smhd]$","x-wanted":"a duration such as 30m, 24h or 7d"},"default":{"$ref":"shared.schema.json#/definitions/budget_limits"},"shared":{"$ref":"shared.schema.json#/definitions/budget_limits"}}},"changes":{"type":"object","additionalProperties":false,"properties":{"apply":{"type":"string","enum":["operator","agent"]},"auto_apply":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}}}},"shims":{"type":"object","additionalProperties":false,"properties":{"offline":{"type":"string","enum":["pass","deny"]}}},"privacy":{"type":"object","additionalProperties":false,"properties":{"ignore_paths":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"hash_code_only":{"type":"boolean"},"index_user_docs":{"type":"boolean"}}}}},{"if":{"required":["world"],"properties":{"world":{"type":"object","required":["isolate_network"],"properties":{"isolate_network":{"const":false}}}}},"then":{"properties":{"net":{"type":"object","properties":{"allowed":{"not":{},"x-wanted":"absent while world.isolate_network is false (the host's network has no list)"}}}}}}],"definitions":{"path_scope":{"title":"PathScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$","x-wanted":"a path or path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"},"folder_scope":{"title":"FolderScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$","x-wanted":"path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"},"path_glob":{"title":"PathGlob","type":"string","minLength":1,"maxLength":4095,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"},"net_name":{"title":"NetName","type":"string","maxLength":261,"pattern":"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$","x-wanted":"a host name, *.name, name:port, a CIDR or one of @npm @pip @cargo @go @gem @apt @git"},"command_pattern":{"title":"CommandPattern","type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},"command_rule":{"title":"CommandRule","anyOf":[{"type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{"pattern":{"$ref":"#/definitions/command_pattern"},"match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"not_match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"reason":{"type":"string","maxLength":1024}}}]},"size":{"title":"Size","type":"string","maxLength":24,"pattern":"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$","x-wanted":"a size such as \"2Gi\" or \"512Mi\", in quotes"}}};
 const schema13 = {"title":"PolicyName","type":"string","maxLength":128,"pattern":"^[a-z0-9-]+$","x-wanted":"lower-case letters, digits and '-'"};
 const schema14 = {"title":"PolicyMode","type":"string","enum":["observe","enforce"]};
 const schema15 = {"title":"PathScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$","x-wanted":"a path or path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"};
@@ -11757,12 +11470,13 @@ const pattern2 = new RegExp("^[^\\u0000]*$", "u");
 const pattern5 = new RegExp("^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$", "u");
 const pattern6 = new RegExp("^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$", "u");
 const pattern7 = new RegExp("^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$", "u");
-const pattern10 = new RegExp("^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$", "u");
-const pattern11 = new RegExp("^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$", "u");
-const pattern13 = new RegExp("^[^=\\s\\u0000]+$", "u");
-const pattern14 = new RegExp("^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$", "u");
+const pattern10 = new RegExp("^[1-9][0-9]*(?:ms|s|m|h|d)$", "u");
+const pattern11 = new RegExp("^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$", "u");
+const pattern12 = new RegExp("^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$", "u");
+const pattern14 = new RegExp("^[^=\\s\\u0000]+$", "u");
+const pattern15 = new RegExp("^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$", "u");
 const pattern8 = new RegExp("^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$", "u");
-const pattern16 = new RegExp("^[1-9][0-9]*[smhd]$", "u");
+const pattern17 = new RegExp("^[1-9][0-9]*[smhd]$", "u");
 const schema21 = {"title":"CommandRule","anyOf":[{"type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{"pattern":{"$ref":"#/definitions/command_pattern"},"match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"not_match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"reason":{"type":"string","maxLength":1024}}}]};
 
 function validate12(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
@@ -12902,7 +12616,7 @@ if(data.commands !== undefined){
 let data26 = data.commands;
 if(data26 && typeof data26 == "object" && !Array.isArray(data26)){
 for(const key5 in data26){
-if(!((((((((key5 === "allowed") || (key5 === "denied")) || (key5 === "isolated")) || (key5 === "ask")) || (key5 === "warn")) || (key5 === "opaque")) || (key5 === "memory_programs")) || (key5 === "shell_operators"))){
+if(!(func2.call(schema11.allOf[0].properties.commands.properties, key5))){
 const err72 = {instancePath:instancePath+"/commands",schemaPath:"#/allOf/0/properties/commands/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key5},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.commands,data:data26};
 if(vErrors === null){
 vErrors = [err72];
@@ -13119,10 +12833,10 @@ vErrors.push(err86);
 errors++;
 }
 }
-if(data26.shell_operators !== undefined){
-let data39 = data26.shell_operators;
-if(typeof data39 !== "boolean"){
-const err87 = {instancePath:instancePath+"/commands/shell_operators",schemaPath:"#/allOf/0/properties/commands/properties/shell_operators/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.commands.properties.shell_operators.type,parentSchema:schema11.allOf[0].properties.commands.properties.shell_operators,data:data39};
+if(data26.timeout !== undefined){
+let data39 = data26.timeout;
+if((typeof data39 !== "string") && (data39 !== null)){
+const err87 = {instancePath:instancePath+"/commands/timeout",schemaPath:"#/allOf/0/properties/commands/properties/timeout/type",keyword:"type",params:{type: schema11.allOf[0].properties.commands.properties.timeout.type},message:"must be string,null",schema:schema11.allOf[0].properties.commands.properties.timeout.type,parentSchema:schema11.allOf[0].properties.commands.properties.timeout,data:data39};
 if(vErrors === null){
 vErrors = [err87];
 }
@@ -13131,10 +12845,9 @@ vErrors.push(err87);
 }
 errors++;
 }
-}
-}
-else {
-const err88 = {instancePath:instancePath+"/commands",schemaPath:"#/allOf/0/properties/commands/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.commands.type,parentSchema:schema11.allOf[0].properties.commands,data:data26};
+if(typeof data39 === "string"){
+if(func3(data39) > 16){
+const err88 = {instancePath:instancePath+"/commands/timeout",schemaPath:"#/allOf/0/properties/commands/properties/timeout/maxLength",keyword:"maxLength",params:{limit: 16},message:"must NOT have more than 16 characters",schema:16,parentSchema:schema11.allOf[0].properties.commands.properties.timeout,data:data39};
 if(vErrors === null){
 vErrors = [err88];
 }
@@ -13143,13 +12856,8 @@ vErrors.push(err88);
 }
 errors++;
 }
-}
-if(data.world !== undefined){
-let data40 = data.world;
-if(data40 && typeof data40 == "object" && !Array.isArray(data40)){
-for(const key6 in data40){
-if(!(func2.call(schema11.allOf[0].properties.world.properties, key6))){
-const err89 = {instancePath:instancePath+"/world",schemaPath:"#/allOf/0/properties/world/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.world,data:data40};
+if(!pattern10.test(data39)){
+const err89 = {instancePath:instancePath+"/commands/timeout",schemaPath:"#/allOf/0/properties/commands/properties/timeout/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]*(?:ms|s|m|h|d)$"},message:"must match pattern \""+"^[1-9][0-9]*(?:ms|s|m|h|d)$"+"\"",schema:"^[1-9][0-9]*(?:ms|s|m|h|d)$",parentSchema:schema11.allOf[0].properties.commands.properties.timeout,data:data39};
 if(vErrors === null){
 vErrors = [err89];
 }
@@ -13159,10 +12867,11 @@ vErrors.push(err89);
 errors++;
 }
 }
-if(data40.reuse_session !== undefined){
-let data41 = data40.reuse_session;
-if(typeof data41 !== "boolean"){
-const err90 = {instancePath:instancePath+"/world/reuse_session",schemaPath:"#/allOf/0/properties/world/properties/reuse_session/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.world.properties.reuse_session.type,parentSchema:schema11.allOf[0].properties.world.properties.reuse_session,data:data41};
+}
+if(data26.shell_operators !== undefined){
+let data40 = data26.shell_operators;
+if(typeof data40 !== "boolean"){
+const err90 = {instancePath:instancePath+"/commands/shell_operators",schemaPath:"#/allOf/0/properties/commands/properties/shell_operators/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.commands.properties.shell_operators.type,parentSchema:schema11.allOf[0].properties.commands.properties.shell_operators,data:data40};
 if(vErrors === null){
 vErrors = [err90];
 }
@@ -13172,10 +12881,9 @@ vErrors.push(err90);
 errors++;
 }
 }
-if(data40.isolate_network !== undefined){
-let data42 = data40.isolate_network;
-if(typeof data42 !== "boolean"){
-const err91 = {instancePath:instancePath+"/world/isolate_network",schemaPath:"#/allOf/0/properties/world/properties/isolate_network/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.world.properties.isolate_network.type,parentSchema:schema11.allOf[0].properties.world.properties.isolate_network,data:data42};
+}
+else {
+const err91 = {instancePath:instancePath+"/commands",schemaPath:"#/allOf/0/properties/commands/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.commands.type,parentSchema:schema11.allOf[0].properties.commands,data:data26};
 if(vErrors === null){
 vErrors = [err91];
 }
@@ -13185,10 +12893,12 @@ vErrors.push(err91);
 errors++;
 }
 }
-if(data40.enable_preload !== undefined){
-let data43 = data40.enable_preload;
-if(typeof data43 !== "boolean"){
-const err92 = {instancePath:instancePath+"/world/enable_preload",schemaPath:"#/allOf/0/properties/world/properties/enable_preload/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.world.properties.enable_preload.type,parentSchema:schema11.allOf[0].properties.world.properties.enable_preload,data:data43};
+if(data.world !== undefined){
+let data41 = data.world;
+if(data41 && typeof data41 == "object" && !Array.isArray(data41)){
+for(const key6 in data41){
+if(!(func2.call(schema11.allOf[0].properties.world.properties, key6))){
+const err92 = {instancePath:instancePath+"/world",schemaPath:"#/allOf/0/properties/world/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.world,data:data41};
 if(vErrors === null){
 vErrors = [err92];
 }
@@ -13198,10 +12908,10 @@ vErrors.push(err92);
 errors++;
 }
 }
-if(data40.seccomp !== undefined){
-let data44 = data40.seccomp;
-if(typeof data44 !== "string"){
-const err93 = {instancePath:instancePath+"/world/seccomp",schemaPath:"#/allOf/0/properties/world/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.seccomp.type,parentSchema:schema11.allOf[0].properties.world.properties.seccomp,data:data44};
+if(data41.reuse_session !== undefined){
+let data42 = data41.reuse_session;
+if(typeof data42 !== "boolean"){
+const err93 = {instancePath:instancePath+"/world/reuse_session",schemaPath:"#/allOf/0/properties/world/properties/reuse_session/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.world.properties.reuse_session.type,parentSchema:schema11.allOf[0].properties.world.properties.reuse_session,data:data42};
 if(vErrors === null){
 vErrors = [err93];
 }
@@ -13210,8 +12920,11 @@ vErrors.push(err93);
 }
 errors++;
 }
-if(!((data44 === "enforce") || (data44 === "log"))){
-const err94 = {instancePath:instancePath+"/world/seccomp",schemaPath:"#/allOf/0/properties/world/properties/seccomp/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.world.properties.seccomp.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.world.properties.seccomp.enum,parentSchema:schema11.allOf[0].properties.world.properties.seccomp,data:data44};
+}
+if(data41.isolate_network !== undefined){
+let data43 = data41.isolate_network;
+if(typeof data43 !== "boolean"){
+const err94 = {instancePath:instancePath+"/world/isolate_network",schemaPath:"#/allOf/0/properties/world/properties/isolate_network/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.world.properties.isolate_network.type,parentSchema:schema11.allOf[0].properties.world.properties.isolate_network,data:data43};
 if(vErrors === null){
 vErrors = [err94];
 }
@@ -13221,11 +12934,10 @@ vErrors.push(err94);
 errors++;
 }
 }
-if(data40.require !== undefined){
-let data45 = data40.require;
-if(Array.isArray(data45)){
-if(data45.length > 12){
-const err95 = {instancePath:instancePath+"/world/require",schemaPath:"#/allOf/0/properties/world/properties/require/maxItems",keyword:"maxItems",params:{limit: 12},message:"must NOT have more than 12 items",schema:12,parentSchema:schema11.allOf[0].properties.world.properties.require,data:data45};
+if(data41.enable_preload !== undefined){
+let data44 = data41.enable_preload;
+if(typeof data44 !== "boolean"){
+const err95 = {instancePath:instancePath+"/world/enable_preload",schemaPath:"#/allOf/0/properties/world/properties/enable_preload/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.world.properties.enable_preload.type,parentSchema:schema11.allOf[0].properties.world.properties.enable_preload,data:data44};
 if(vErrors === null){
 vErrors = [err95];
 }
@@ -13234,11 +12946,11 @@ vErrors.push(err95);
 }
 errors++;
 }
-const len12 = data45.length;
-for(let i12=0; i12<len12; i12++){
-let data46 = data45[i12];
-if(typeof data46 !== "string"){
-const err96 = {instancePath:instancePath+"/world/require/" + i12,schemaPath:"shared.schema.json#/definitions/isolation_part/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.type,parentSchema:schema23,data:data46};
+}
+if(data41.seccomp !== undefined){
+let data45 = data41.seccomp;
+if(typeof data45 !== "string"){
+const err96 = {instancePath:instancePath+"/world/seccomp",schemaPath:"#/allOf/0/properties/world/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.seccomp.type,parentSchema:schema11.allOf[0].properties.world.properties.seccomp,data:data45};
 if(vErrors === null){
 vErrors = [err96];
 }
@@ -13247,8 +12959,8 @@ vErrors.push(err96);
 }
 errors++;
 }
-if(!((((((((((((data46 === "user") || (data46 === "mount")) || (data46 === "pid")) || (data46 === "net")) || (data46 === "ipc")) || (data46 === "uts")) || (data46 === "cgroup")) || (data46 === "seccomp")) || (data46 === "no_new_privs")) || (data46 === "capabilities")) || (data46 === "exec_gate")) || (data46 === "overlay"))){
-const err97 = {instancePath:instancePath+"/world/require/" + i12,schemaPath:"shared.schema.json#/definitions/isolation_part/enum",keyword:"enum",params:{allowedValues: schema23.enum},message:"must be equal to one of the allowed values",schema:schema23.enum,parentSchema:schema23,data:data46};
+if(!((data45 === "enforce") || (data45 === "log"))){
+const err97 = {instancePath:instancePath+"/world/seccomp",schemaPath:"#/allOf/0/properties/world/properties/seccomp/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.world.properties.seccomp.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.world.properties.seccomp.enum,parentSchema:schema11.allOf[0].properties.world.properties.seccomp,data:data45};
 if(vErrors === null){
 vErrors = [err97];
 }
@@ -13258,9 +12970,11 @@ vErrors.push(err97);
 errors++;
 }
 }
-}
-else {
-const err98 = {instancePath:instancePath+"/world/require",schemaPath:"#/allOf/0/properties/world/properties/require/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.require.type,parentSchema:schema11.allOf[0].properties.world.properties.require,data:data45};
+if(data41.require !== undefined){
+let data46 = data41.require;
+if(Array.isArray(data46)){
+if(data46.length > 12){
+const err98 = {instancePath:instancePath+"/world/require",schemaPath:"#/allOf/0/properties/world/properties/require/maxItems",keyword:"maxItems",params:{limit: 12},message:"must NOT have more than 12 items",schema:12,parentSchema:schema11.allOf[0].properties.world.properties.require,data:data46};
 if(vErrors === null){
 vErrors = [err98];
 }
@@ -13269,13 +12983,11 @@ vErrors.push(err98);
 }
 errors++;
 }
-}
-if(data40.limits !== undefined){
-let data47 = data40.limits;
-if(data47 && typeof data47 == "object" && !Array.isArray(data47)){
-for(const key7 in data47){
-if(!((((key7 === "cpu") || (key7 === "memory")) || (key7 === "pids")) || (key7 === "disk"))){
-const err99 = {instancePath:instancePath+"/world/limits",schemaPath:"#/allOf/0/properties/world/properties/limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key7},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.world.properties.limits,data:data47};
+const len12 = data46.length;
+for(let i12=0; i12<len12; i12++){
+let data47 = data46[i12];
+if(typeof data47 !== "string"){
+const err99 = {instancePath:instancePath+"/world/require/" + i12,schemaPath:"shared.schema.json#/definitions/isolation_part/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.type,parentSchema:schema23,data:data47};
 if(vErrors === null){
 vErrors = [err99];
 }
@@ -13284,12 +12996,8 @@ vErrors.push(err99);
 }
 errors++;
 }
-}
-if(data47.cpu !== undefined){
-let data48 = data47.cpu;
-if(typeof data48 === "string"){
-if(func3(data48) > 16){
-const err100 = {instancePath:instancePath+"/world/limits/cpu",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/cpu/maxLength",keyword:"maxLength",params:{limit: 16},message:"must NOT have more than 16 characters",schema:16,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.cpu,data:data48};
+if(!((((((((((((data47 === "user") || (data47 === "mount")) || (data47 === "pid")) || (data47 === "net")) || (data47 === "ipc")) || (data47 === "uts")) || (data47 === "cgroup")) || (data47 === "seccomp")) || (data47 === "no_new_privs")) || (data47 === "capabilities")) || (data47 === "exec_gate")) || (data47 === "overlay"))){
+const err100 = {instancePath:instancePath+"/world/require/" + i12,schemaPath:"shared.schema.json#/definitions/isolation_part/enum",keyword:"enum",params:{allowedValues: schema23.enum},message:"must be equal to one of the allowed values",schema:schema23.enum,parentSchema:schema23,data:data47};
 if(vErrors === null){
 vErrors = [err100];
 }
@@ -13298,8 +13006,10 @@ vErrors.push(err100);
 }
 errors++;
 }
-if(!pattern10.test(data48)){
-const err101 = {instancePath:instancePath+"/world/limits/cpu",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/cpu/pattern",keyword:"pattern",params:{pattern: "^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$"},message:"must match pattern \""+"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$"+"\"",schema:"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$",parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.cpu,data:data48};
+}
+}
+else {
+const err101 = {instancePath:instancePath+"/world/require",schemaPath:"#/allOf/0/properties/world/properties/require/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.require.type,parentSchema:schema11.allOf[0].properties.world.properties.require,data:data46};
 if(vErrors === null){
 vErrors = [err101];
 }
@@ -13309,8 +13019,12 @@ vErrors.push(err101);
 errors++;
 }
 }
-else {
-const err102 = {instancePath:instancePath+"/world/limits/cpu",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/cpu/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.limits.properties.cpu.type,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.cpu,data:data48};
+if(data41.limits !== undefined){
+let data48 = data41.limits;
+if(data48 && typeof data48 == "object" && !Array.isArray(data48)){
+for(const key7 in data48){
+if(!((((key7 === "cpu") || (key7 === "memory")) || (key7 === "pids")) || (key7 === "disk"))){
+const err102 = {instancePath:instancePath+"/world/limits",schemaPath:"#/allOf/0/properties/world/properties/limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key7},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.world.properties.limits,data:data48};
 if(vErrors === null){
 vErrors = [err102];
 }
@@ -13320,11 +13034,11 @@ vErrors.push(err102);
 errors++;
 }
 }
-if(data47.memory !== undefined){
-let data49 = data47.memory;
+if(data48.cpu !== undefined){
+let data49 = data48.cpu;
 if(typeof data49 === "string"){
-if(func3(data49) > 24){
-const err103 = {instancePath:instancePath+"/world/limits/memory",schemaPath:"#/definitions/size/maxLength",keyword:"maxLength",params:{limit: 24},message:"must NOT have more than 24 characters",schema:24,parentSchema:schema24,data:data49};
+if(func3(data49) > 16){
+const err103 = {instancePath:instancePath+"/world/limits/cpu",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/cpu/maxLength",keyword:"maxLength",params:{limit: 16},message:"must NOT have more than 16 characters",schema:16,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.cpu,data:data49};
 if(vErrors === null){
 vErrors = [err103];
 }
@@ -13334,7 +13048,7 @@ vErrors.push(err103);
 errors++;
 }
 if(!pattern11.test(data49)){
-const err104 = {instancePath:instancePath+"/world/limits/memory",schemaPath:"#/definitions/size/pattern",keyword:"pattern",params:{pattern: "^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"},message:"must match pattern \""+"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"+"\"",schema:"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$",parentSchema:schema24,data:data49};
+const err104 = {instancePath:instancePath+"/world/limits/cpu",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/cpu/pattern",keyword:"pattern",params:{pattern: "^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$"},message:"must match pattern \""+"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$"+"\"",schema:"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$",parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.cpu,data:data49};
 if(vErrors === null){
 vErrors = [err104];
 }
@@ -13345,7 +13059,7 @@ errors++;
 }
 }
 else {
-const err105 = {instancePath:instancePath+"/world/limits/memory",schemaPath:"#/definitions/size/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema24.type,parentSchema:schema24,data:data49};
+const err105 = {instancePath:instancePath+"/world/limits/cpu",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/cpu/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.limits.properties.cpu.type,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.cpu,data:data49};
 if(vErrors === null){
 vErrors = [err105];
 }
@@ -13355,10 +13069,11 @@ vErrors.push(err105);
 errors++;
 }
 }
-if(data47.pids !== undefined){
-let data50 = data47.pids;
-if(!(((typeof data50 == "number") && (!(data50 % 1) && !isNaN(data50))) && (isFinite(data50)))){
-const err106 = {instancePath:instancePath+"/world/limits/pids",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/pids/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.world.properties.limits.properties.pids.type,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.pids,data:data50};
+if(data48.memory !== undefined){
+let data50 = data48.memory;
+if(typeof data50 === "string"){
+if(func3(data50) > 24){
+const err106 = {instancePath:instancePath+"/world/limits/memory",schemaPath:"#/definitions/size/maxLength",keyword:"maxLength",params:{limit: 24},message:"must NOT have more than 24 characters",schema:24,parentSchema:schema24,data:data50};
 if(vErrors === null){
 vErrors = [err106];
 }
@@ -13367,9 +13082,8 @@ vErrors.push(err106);
 }
 errors++;
 }
-if((typeof data50 == "number") && (isFinite(data50))){
-if(data50 > 4194304 || isNaN(data50)){
-const err107 = {instancePath:instancePath+"/world/limits/pids",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/pids/maximum",keyword:"maximum",params:{comparison: "<=", limit: 4194304},message:"must be <= 4194304",schema:4194304,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.pids,data:data50};
+if(!pattern12.test(data50)){
+const err107 = {instancePath:instancePath+"/world/limits/memory",schemaPath:"#/definitions/size/pattern",keyword:"pattern",params:{pattern: "^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"},message:"must match pattern \""+"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"+"\"",schema:"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$",parentSchema:schema24,data:data50};
 if(vErrors === null){
 vErrors = [err107];
 }
@@ -13378,8 +13092,9 @@ vErrors.push(err107);
 }
 errors++;
 }
-if(data50 < 1 || isNaN(data50)){
-const err108 = {instancePath:instancePath+"/world/limits/pids",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/pids/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.pids,data:data50};
+}
+else {
+const err108 = {instancePath:instancePath+"/world/limits/memory",schemaPath:"#/definitions/size/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema24.type,parentSchema:schema24,data:data50};
 if(vErrors === null){
 vErrors = [err108];
 }
@@ -13389,12 +13104,10 @@ vErrors.push(err108);
 errors++;
 }
 }
-}
-if(data47.disk !== undefined){
-let data51 = data47.disk;
-if(typeof data51 === "string"){
-if(func3(data51) > 24){
-const err109 = {instancePath:instancePath+"/world/limits/disk",schemaPath:"#/definitions/size/maxLength",keyword:"maxLength",params:{limit: 24},message:"must NOT have more than 24 characters",schema:24,parentSchema:schema24,data:data51};
+if(data48.pids !== undefined){
+let data51 = data48.pids;
+if(!(((typeof data51 == "number") && (!(data51 % 1) && !isNaN(data51))) && (isFinite(data51)))){
+const err109 = {instancePath:instancePath+"/world/limits/pids",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/pids/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.world.properties.limits.properties.pids.type,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.pids,data:data51};
 if(vErrors === null){
 vErrors = [err109];
 }
@@ -13403,8 +13116,9 @@ vErrors.push(err109);
 }
 errors++;
 }
-if(!pattern11.test(data51)){
-const err110 = {instancePath:instancePath+"/world/limits/disk",schemaPath:"#/definitions/size/pattern",keyword:"pattern",params:{pattern: "^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"},message:"must match pattern \""+"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"+"\"",schema:"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$",parentSchema:schema24,data:data51};
+if((typeof data51 == "number") && (isFinite(data51))){
+if(data51 > 4194304 || isNaN(data51)){
+const err110 = {instancePath:instancePath+"/world/limits/pids",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/pids/maximum",keyword:"maximum",params:{comparison: "<=", limit: 4194304},message:"must be <= 4194304",schema:4194304,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.pids,data:data51};
 if(vErrors === null){
 vErrors = [err110];
 }
@@ -13413,9 +13127,8 @@ vErrors.push(err110);
 }
 errors++;
 }
-}
-else {
-const err111 = {instancePath:instancePath+"/world/limits/disk",schemaPath:"#/definitions/size/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema24.type,parentSchema:schema24,data:data51};
+if(data51 < 1 || isNaN(data51)){
+const err111 = {instancePath:instancePath+"/world/limits/pids",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/pids/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.pids,data:data51};
 if(vErrors === null){
 vErrors = [err111];
 }
@@ -13426,8 +13139,11 @@ errors++;
 }
 }
 }
-else {
-const err112 = {instancePath:instancePath+"/world/limits",schemaPath:"#/allOf/0/properties/world/properties/limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.world.properties.limits.type,parentSchema:schema11.allOf[0].properties.world.properties.limits,data:data47};
+if(data48.disk !== undefined){
+let data52 = data48.disk;
+if(typeof data52 === "string"){
+if(func3(data52) > 24){
+const err112 = {instancePath:instancePath+"/world/limits/disk",schemaPath:"#/definitions/size/maxLength",keyword:"maxLength",params:{limit: 24},message:"must NOT have more than 24 characters",schema:24,parentSchema:schema24,data:data52};
 if(vErrors === null){
 vErrors = [err112];
 }
@@ -13436,12 +13152,8 @@ vErrors.push(err112);
 }
 errors++;
 }
-}
-if(data40.env !== undefined){
-let data52 = data40.env;
-if(Array.isArray(data52)){
-if(data52.length > 1024){
-const err113 = {instancePath:instancePath+"/world/env",schemaPath:"#/allOf/0/properties/world/properties/env/maxItems",keyword:"maxItems",params:{limit: 1024},message:"must NOT have more than 1024 items",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.env,data:data52};
+if(!pattern12.test(data52)){
+const err113 = {instancePath:instancePath+"/world/limits/disk",schemaPath:"#/definitions/size/pattern",keyword:"pattern",params:{pattern: "^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"},message:"must match pattern \""+"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"+"\"",schema:"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$",parentSchema:schema24,data:data52};
 if(vErrors === null){
 vErrors = [err113];
 }
@@ -13450,12 +13162,9 @@ vErrors.push(err113);
 }
 errors++;
 }
-const len13 = data52.length;
-for(let i13=0; i13<len13; i13++){
-let data53 = data52[i13];
-if(typeof data53 === "string"){
-if(func3(data53) > 1024){
-const err114 = {instancePath:instancePath+"/world/env/" + i13,schemaPath:"#/allOf/0/properties/world/properties/env/items/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.env.items,data:data53};
+}
+else {
+const err114 = {instancePath:instancePath+"/world/limits/disk",schemaPath:"#/definitions/size/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema24.type,parentSchema:schema24,data:data52};
 if(vErrors === null){
 vErrors = [err114];
 }
@@ -13464,8 +13173,10 @@ vErrors.push(err114);
 }
 errors++;
 }
-if(!pattern13.test(data53)){
-const err115 = {instancePath:instancePath+"/world/env/" + i13,schemaPath:"#/allOf/0/properties/world/properties/env/items/pattern",keyword:"pattern",params:{pattern: "^[^=\\s\\u0000]+$"},message:"must match pattern \""+"^[^=\\s\\u0000]+$"+"\"",schema:"^[^=\\s\\u0000]+$",parentSchema:schema11.allOf[0].properties.world.properties.env.items,data:data53};
+}
+}
+else {
+const err115 = {instancePath:instancePath+"/world/limits",schemaPath:"#/allOf/0/properties/world/properties/limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.world.properties.limits.type,parentSchema:schema11.allOf[0].properties.world.properties.limits,data:data48};
 if(vErrors === null){
 vErrors = [err115];
 }
@@ -13475,8 +13186,11 @@ vErrors.push(err115);
 errors++;
 }
 }
-else {
-const err116 = {instancePath:instancePath+"/world/env/" + i13,schemaPath:"#/allOf/0/properties/world/properties/env/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.env.items.type,parentSchema:schema11.allOf[0].properties.world.properties.env.items,data:data53};
+if(data41.env !== undefined){
+let data53 = data41.env;
+if(Array.isArray(data53)){
+if(data53.length > 1024){
+const err116 = {instancePath:instancePath+"/world/env",schemaPath:"#/allOf/0/properties/world/properties/env/maxItems",keyword:"maxItems",params:{limit: 1024},message:"must NOT have more than 1024 items",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.env,data:data53};
 if(vErrors === null){
 vErrors = [err116];
 }
@@ -13485,10 +13199,12 @@ vErrors.push(err116);
 }
 errors++;
 }
-}
-}
-else {
-const err117 = {instancePath:instancePath+"/world/env",schemaPath:"#/allOf/0/properties/world/properties/env/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.env.type,parentSchema:schema11.allOf[0].properties.world.properties.env,data:data52};
+const len13 = data53.length;
+for(let i13=0; i13<len13; i13++){
+let data54 = data53[i13];
+if(typeof data54 === "string"){
+if(func3(data54) > 1024){
+const err117 = {instancePath:instancePath+"/world/env/" + i13,schemaPath:"#/allOf/0/properties/world/properties/env/items/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.env.items,data:data54};
 if(vErrors === null){
 vErrors = [err117];
 }
@@ -13497,12 +13213,8 @@ vErrors.push(err117);
 }
 errors++;
 }
-}
-if(data40.publish !== undefined){
-let data54 = data40.publish;
-if(Array.isArray(data54)){
-if(data54.length > 1024){
-const err118 = {instancePath:instancePath+"/world/publish",schemaPath:"#/allOf/0/properties/world/properties/publish/maxItems",keyword:"maxItems",params:{limit: 1024},message:"must NOT have more than 1024 items",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.publish,data:data54};
+if(!pattern14.test(data54)){
+const err118 = {instancePath:instancePath+"/world/env/" + i13,schemaPath:"#/allOf/0/properties/world/properties/env/items/pattern",keyword:"pattern",params:{pattern: "^[^=\\s\\u0000]+$"},message:"must match pattern \""+"^[^=\\s\\u0000]+$"+"\"",schema:"^[^=\\s\\u0000]+$",parentSchema:schema11.allOf[0].properties.world.properties.env.items,data:data54};
 if(vErrors === null){
 vErrors = [err118];
 }
@@ -13511,11 +13223,9 @@ vErrors.push(err118);
 }
 errors++;
 }
-const len14 = data54.length;
-for(let i14=0; i14<len14; i14++){
-let data55 = data54[i14];
-if(!(((typeof data55 == "number") && (!(data55 % 1) && !isNaN(data55))) && (isFinite(data55)))){
-const err119 = {instancePath:instancePath+"/world/publish/" + i14,schemaPath:"#/allOf/0/properties/world/properties/publish/items/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.world.properties.publish.items.type,parentSchema:schema11.allOf[0].properties.world.properties.publish.items,data:data55};
+}
+else {
+const err119 = {instancePath:instancePath+"/world/env/" + i13,schemaPath:"#/allOf/0/properties/world/properties/env/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.env.items.type,parentSchema:schema11.allOf[0].properties.world.properties.env.items,data:data54};
 if(vErrors === null){
 vErrors = [err119];
 }
@@ -13524,9 +13234,10 @@ vErrors.push(err119);
 }
 errors++;
 }
-if((typeof data55 == "number") && (isFinite(data55))){
-if(data55 > 65535 || isNaN(data55)){
-const err120 = {instancePath:instancePath+"/world/publish/" + i14,schemaPath:"#/allOf/0/properties/world/properties/publish/items/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema11.allOf[0].properties.world.properties.publish.items,data:data55};
+}
+}
+else {
+const err120 = {instancePath:instancePath+"/world/env",schemaPath:"#/allOf/0/properties/world/properties/env/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.env.type,parentSchema:schema11.allOf[0].properties.world.properties.env,data:data53};
 if(vErrors === null){
 vErrors = [err120];
 }
@@ -13535,8 +13246,12 @@ vErrors.push(err120);
 }
 errors++;
 }
-if(data55 < 1 || isNaN(data55)){
-const err121 = {instancePath:instancePath+"/world/publish/" + i14,schemaPath:"#/allOf/0/properties/world/properties/publish/items/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.world.properties.publish.items,data:data55};
+}
+if(data41.publish !== undefined){
+let data55 = data41.publish;
+if(Array.isArray(data55)){
+if(data55.length > 1024){
+const err121 = {instancePath:instancePath+"/world/publish",schemaPath:"#/allOf/0/properties/world/properties/publish/maxItems",keyword:"maxItems",params:{limit: 1024},message:"must NOT have more than 1024 items",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.publish,data:data55};
 if(vErrors === null){
 vErrors = [err121];
 }
@@ -13545,11 +13260,11 @@ vErrors.push(err121);
 }
 errors++;
 }
-}
-}
-}
-else {
-const err122 = {instancePath:instancePath+"/world/publish",schemaPath:"#/allOf/0/properties/world/properties/publish/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.publish.type,parentSchema:schema11.allOf[0].properties.world.properties.publish,data:data54};
+const len14 = data55.length;
+for(let i14=0; i14<len14; i14++){
+let data56 = data55[i14];
+if(!(((typeof data56 == "number") && (!(data56 % 1) && !isNaN(data56))) && (isFinite(data56)))){
+const err122 = {instancePath:instancePath+"/world/publish/" + i14,schemaPath:"#/allOf/0/properties/world/properties/publish/items/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.world.properties.publish.items.type,parentSchema:schema11.allOf[0].properties.world.properties.publish.items,data:data56};
 if(vErrors === null){
 vErrors = [err122];
 }
@@ -13558,12 +13273,9 @@ vErrors.push(err122);
 }
 errors++;
 }
-}
-if(data40.sockets !== undefined){
-let data56 = data40.sockets;
-if(Array.isArray(data56)){
-if(data56.length > 16){
-const err123 = {instancePath:instancePath+"/world/sockets",schemaPath:"#/allOf/0/properties/world/properties/sockets/maxItems",keyword:"maxItems",params:{limit: 16},message:"must NOT have more than 16 items",schema:16,parentSchema:schema11.allOf[0].properties.world.properties.sockets,data:data56};
+if((typeof data56 == "number") && (isFinite(data56))){
+if(data56 > 65535 || isNaN(data56)){
+const err123 = {instancePath:instancePath+"/world/publish/" + i14,schemaPath:"#/allOf/0/properties/world/properties/publish/items/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema11.allOf[0].properties.world.properties.publish.items,data:data56};
 if(vErrors === null){
 vErrors = [err123];
 }
@@ -13572,12 +13284,8 @@ vErrors.push(err123);
 }
 errors++;
 }
-const len15 = data56.length;
-for(let i15=0; i15<len15; i15++){
-let data57 = data56[i15];
-if(typeof data57 === "string"){
-if(func3(data57) > 1024){
-const err124 = {instancePath:instancePath+"/world/sockets/" + i15,schemaPath:"#/allOf/0/properties/world/properties/sockets/items/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.sockets.items,data:data57};
+if(data56 < 1 || isNaN(data56)){
+const err124 = {instancePath:instancePath+"/world/publish/" + i14,schemaPath:"#/allOf/0/properties/world/properties/publish/items/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.world.properties.publish.items,data:data56};
 if(vErrors === null){
 vErrors = [err124];
 }
@@ -13586,8 +13294,11 @@ vErrors.push(err124);
 }
 errors++;
 }
-if(!pattern14.test(data57)){
-const err125 = {instancePath:instancePath+"/world/sockets/" + i15,schemaPath:"#/allOf/0/properties/world/properties/sockets/items/pattern",keyword:"pattern",params:{pattern: "^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$"},message:"must match pattern \""+"^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$"+"\"",schema:"^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$",parentSchema:schema11.allOf[0].properties.world.properties.sockets.items,data:data57};
+}
+}
+}
+else {
+const err125 = {instancePath:instancePath+"/world/publish",schemaPath:"#/allOf/0/properties/world/properties/publish/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.publish.type,parentSchema:schema11.allOf[0].properties.world.properties.publish,data:data55};
 if(vErrors === null){
 vErrors = [err125];
 }
@@ -13597,8 +13308,11 @@ vErrors.push(err125);
 errors++;
 }
 }
-else {
-const err126 = {instancePath:instancePath+"/world/sockets/" + i15,schemaPath:"#/allOf/0/properties/world/properties/sockets/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.sockets.items.type,parentSchema:schema11.allOf[0].properties.world.properties.sockets.items,data:data57};
+if(data41.sockets !== undefined){
+let data57 = data41.sockets;
+if(Array.isArray(data57)){
+if(data57.length > 16){
+const err126 = {instancePath:instancePath+"/world/sockets",schemaPath:"#/allOf/0/properties/world/properties/sockets/maxItems",keyword:"maxItems",params:{limit: 16},message:"must NOT have more than 16 items",schema:16,parentSchema:schema11.allOf[0].properties.world.properties.sockets,data:data57};
 if(vErrors === null){
 vErrors = [err126];
 }
@@ -13607,10 +13321,12 @@ vErrors.push(err126);
 }
 errors++;
 }
-}
-}
-else {
-const err127 = {instancePath:instancePath+"/world/sockets",schemaPath:"#/allOf/0/properties/world/properties/sockets/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.sockets.type,parentSchema:schema11.allOf[0].properties.world.properties.sockets,data:data56};
+const len15 = data57.length;
+for(let i15=0; i15<len15; i15++){
+let data58 = data57[i15];
+if(typeof data58 === "string"){
+if(func3(data58) > 1024){
+const err127 = {instancePath:instancePath+"/world/sockets/" + i15,schemaPath:"#/allOf/0/properties/world/properties/sockets/items/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.sockets.items,data:data58};
 if(vErrors === null){
 vErrors = [err127];
 }
@@ -13619,10 +13335,8 @@ vErrors.push(err127);
 }
 errors++;
 }
-}
-}
-else {
-const err128 = {instancePath:instancePath+"/world",schemaPath:"#/allOf/0/properties/world/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.world.type,parentSchema:schema11.allOf[0].properties.world,data:data40};
+if(!pattern15.test(data58)){
+const err128 = {instancePath:instancePath+"/world/sockets/" + i15,schemaPath:"#/allOf/0/properties/world/properties/sockets/items/pattern",keyword:"pattern",params:{pattern: "^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$"},message:"must match pattern \""+"^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$"+"\"",schema:"^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$",parentSchema:schema11.allOf[0].properties.world.properties.sockets.items,data:data58};
 if(vErrors === null){
 vErrors = [err128];
 }
@@ -13632,12 +13346,8 @@ vErrors.push(err128);
 errors++;
 }
 }
-if(data.approval !== undefined){
-let data58 = data.approval;
-if(data58 && typeof data58 == "object" && !Array.isArray(data58)){
-for(const key8 in data58){
-if(!(((((key8 === "interactive") || (key8 === "require")) || (key8 === "auto_approve")) || (key8 === "preview")) || (key8 === "timeout_secs"))){
-const err129 = {instancePath:instancePath+"/approval",schemaPath:"#/allOf/0/properties/approval/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key8},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.approval,data:data58};
+else {
+const err129 = {instancePath:instancePath+"/world/sockets/" + i15,schemaPath:"#/allOf/0/properties/world/properties/sockets/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.sockets.items.type,parentSchema:schema11.allOf[0].properties.world.properties.sockets.items,data:data58};
 if(vErrors === null){
 vErrors = [err129];
 }
@@ -13647,10 +13357,9 @@ vErrors.push(err129);
 errors++;
 }
 }
-if(data58.interactive !== undefined){
-let data59 = data58.interactive;
-if(typeof data59 !== "boolean"){
-const err130 = {instancePath:instancePath+"/approval/interactive",schemaPath:"#/allOf/0/properties/approval/properties/interactive/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.approval.properties.interactive.type,parentSchema:schema11.allOf[0].properties.approval.properties.interactive,data:data59};
+}
+else {
+const err130 = {instancePath:instancePath+"/world/sockets",schemaPath:"#/allOf/0/properties/world/properties/sockets/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.sockets.type,parentSchema:schema11.allOf[0].properties.world.properties.sockets,data:data57};
 if(vErrors === null){
 vErrors = [err130];
 }
@@ -13660,10 +13369,9 @@ vErrors.push(err130);
 errors++;
 }
 }
-if(data58.require !== undefined){
-let data60 = data58.require;
-if(typeof data60 !== "boolean"){
-const err131 = {instancePath:instancePath+"/approval/require",schemaPath:"#/allOf/0/properties/approval/properties/require/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.approval.properties.require.type,parentSchema:schema11.allOf[0].properties.approval.properties.require,data:data60};
+}
+else {
+const err131 = {instancePath:instancePath+"/world",schemaPath:"#/allOf/0/properties/world/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.world.type,parentSchema:schema11.allOf[0].properties.world,data:data41};
 if(vErrors === null){
 vErrors = [err131];
 }
@@ -13673,11 +13381,12 @@ vErrors.push(err131);
 errors++;
 }
 }
-if(data58.auto_approve !== undefined){
-let data61 = data58.auto_approve;
-if(Array.isArray(data61)){
-if(data61.length > 4096){
-const err132 = {instancePath:instancePath+"/approval/auto_approve",schemaPath:"#/allOf/0/properties/approval/properties/auto_approve/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.approval.properties.auto_approve,data:data61};
+if(data.approval !== undefined){
+let data59 = data.approval;
+if(data59 && typeof data59 == "object" && !Array.isArray(data59)){
+for(const key8 in data59){
+if(!(((((key8 === "interactive") || (key8 === "require")) || (key8 === "auto_approve")) || (key8 === "preview")) || (key8 === "timeout_secs"))){
+const err132 = {instancePath:instancePath+"/approval",schemaPath:"#/allOf/0/properties/approval/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key8},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.approval,data:data59};
 if(vErrors === null){
 vErrors = [err132];
 }
@@ -13686,12 +13395,11 @@ vErrors.push(err132);
 }
 errors++;
 }
-const len16 = data61.length;
-for(let i16=0; i16<len16; i16++){
-let data62 = data61[i16];
-if(typeof data62 === "string"){
-if(func3(data62) > 4096){
-const err133 = {instancePath:instancePath+"/approval/auto_approve/" + i16,schemaPath:"#/definitions/command_pattern/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema22,data:data62};
+}
+if(data59.interactive !== undefined){
+let data60 = data59.interactive;
+if(typeof data60 !== "boolean"){
+const err133 = {instancePath:instancePath+"/approval/interactive",schemaPath:"#/allOf/0/properties/approval/properties/interactive/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.approval.properties.interactive.type,parentSchema:schema11.allOf[0].properties.approval.properties.interactive,data:data60};
 if(vErrors === null){
 vErrors = [err133];
 }
@@ -13700,8 +13408,11 @@ vErrors.push(err133);
 }
 errors++;
 }
-if(!pattern8.test(data62)){
-const err134 = {instancePath:instancePath+"/approval/auto_approve/" + i16,schemaPath:"#/definitions/command_pattern/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"+"\"",schema:"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$",parentSchema:schema22,data:data62};
+}
+if(data59.require !== undefined){
+let data61 = data59.require;
+if(typeof data61 !== "boolean"){
+const err134 = {instancePath:instancePath+"/approval/require",schemaPath:"#/allOf/0/properties/approval/properties/require/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.approval.properties.require.type,parentSchema:schema11.allOf[0].properties.approval.properties.require,data:data61};
 if(vErrors === null){
 vErrors = [err134];
 }
@@ -13711,8 +13422,11 @@ vErrors.push(err134);
 errors++;
 }
 }
-else {
-const err135 = {instancePath:instancePath+"/approval/auto_approve/" + i16,schemaPath:"#/definitions/command_pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.type,parentSchema:schema22,data:data62};
+if(data59.auto_approve !== undefined){
+let data62 = data59.auto_approve;
+if(Array.isArray(data62)){
+if(data62.length > 4096){
+const err135 = {instancePath:instancePath+"/approval/auto_approve",schemaPath:"#/allOf/0/properties/approval/properties/auto_approve/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.approval.properties.auto_approve,data:data62};
 if(vErrors === null){
 vErrors = [err135];
 }
@@ -13721,10 +13435,12 @@ vErrors.push(err135);
 }
 errors++;
 }
-}
-}
-else {
-const err136 = {instancePath:instancePath+"/approval/auto_approve",schemaPath:"#/allOf/0/properties/approval/properties/auto_approve/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.approval.properties.auto_approve.type,parentSchema:schema11.allOf[0].properties.approval.properties.auto_approve,data:data61};
+const len16 = data62.length;
+for(let i16=0; i16<len16; i16++){
+let data63 = data62[i16];
+if(typeof data63 === "string"){
+if(func3(data63) > 4096){
+const err136 = {instancePath:instancePath+"/approval/auto_approve/" + i16,schemaPath:"#/definitions/command_pattern/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema22,data:data63};
 if(vErrors === null){
 vErrors = [err136];
 }
@@ -13733,11 +13449,8 @@ vErrors.push(err136);
 }
 errors++;
 }
-}
-if(data58.preview !== undefined){
-let data63 = data58.preview;
-if(typeof data63 !== "string"){
-const err137 = {instancePath:instancePath+"/approval/preview",schemaPath:"#/allOf/0/properties/approval/properties/preview/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.approval.properties.preview.type,parentSchema:schema11.allOf[0].properties.approval.properties.preview,data:data63};
+if(!pattern8.test(data63)){
+const err137 = {instancePath:instancePath+"/approval/auto_approve/" + i16,schemaPath:"#/definitions/command_pattern/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"+"\"",schema:"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$",parentSchema:schema22,data:data63};
 if(vErrors === null){
 vErrors = [err137];
 }
@@ -13746,8 +13459,9 @@ vErrors.push(err137);
 }
 errors++;
 }
-if(!((data63 === "auto") || (data63 === "off"))){
-const err138 = {instancePath:instancePath+"/approval/preview",schemaPath:"#/allOf/0/properties/approval/properties/preview/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.approval.properties.preview.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.approval.properties.preview.enum,parentSchema:schema11.allOf[0].properties.approval.properties.preview,data:data63};
+}
+else {
+const err138 = {instancePath:instancePath+"/approval/auto_approve/" + i16,schemaPath:"#/definitions/command_pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.type,parentSchema:schema22,data:data63};
 if(vErrors === null){
 vErrors = [err138];
 }
@@ -13757,10 +13471,9 @@ vErrors.push(err138);
 errors++;
 }
 }
-if(data58.timeout_secs !== undefined){
-let data64 = data58.timeout_secs;
-if(!(((typeof data64 == "number") && (!(data64 % 1) && !isNaN(data64))) && (isFinite(data64)))){
-const err139 = {instancePath:instancePath+"/approval/timeout_secs",schemaPath:"#/allOf/0/properties/approval/properties/timeout_secs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.approval.properties.timeout_secs.type,parentSchema:schema11.allOf[0].properties.approval.properties.timeout_secs,data:data64};
+}
+else {
+const err139 = {instancePath:instancePath+"/approval/auto_approve",schemaPath:"#/allOf/0/properties/approval/properties/auto_approve/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.approval.properties.auto_approve.type,parentSchema:schema11.allOf[0].properties.approval.properties.auto_approve,data:data62};
 if(vErrors === null){
 vErrors = [err139];
 }
@@ -13769,9 +13482,11 @@ vErrors.push(err139);
 }
 errors++;
 }
-if((typeof data64 == "number") && (isFinite(data64))){
-if(data64 > 86400 || isNaN(data64)){
-const err140 = {instancePath:instancePath+"/approval/timeout_secs",schemaPath:"#/allOf/0/properties/approval/properties/timeout_secs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 86400},message:"must be <= 86400",schema:86400,parentSchema:schema11.allOf[0].properties.approval.properties.timeout_secs,data:data64};
+}
+if(data59.preview !== undefined){
+let data64 = data59.preview;
+if(typeof data64 !== "string"){
+const err140 = {instancePath:instancePath+"/approval/preview",schemaPath:"#/allOf/0/properties/approval/properties/preview/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.approval.properties.preview.type,parentSchema:schema11.allOf[0].properties.approval.properties.preview,data:data64};
 if(vErrors === null){
 vErrors = [err140];
 }
@@ -13780,8 +13495,8 @@ vErrors.push(err140);
 }
 errors++;
 }
-if(data64 < 1 || isNaN(data64)){
-const err141 = {instancePath:instancePath+"/approval/timeout_secs",schemaPath:"#/allOf/0/properties/approval/properties/timeout_secs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.approval.properties.timeout_secs,data:data64};
+if(!((data64 === "auto") || (data64 === "off"))){
+const err141 = {instancePath:instancePath+"/approval/preview",schemaPath:"#/allOf/0/properties/approval/properties/preview/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.approval.properties.preview.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.approval.properties.preview.enum,parentSchema:schema11.allOf[0].properties.approval.properties.preview,data:data64};
 if(vErrors === null){
 vErrors = [err141];
 }
@@ -13791,10 +13506,10 @@ vErrors.push(err141);
 errors++;
 }
 }
-}
-}
-else {
-const err142 = {instancePath:instancePath+"/approval",schemaPath:"#/allOf/0/properties/approval/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.approval.type,parentSchema:schema11.allOf[0].properties.approval,data:data58};
+if(data59.timeout_secs !== undefined){
+let data65 = data59.timeout_secs;
+if(!(((typeof data65 == "number") && (!(data65 % 1) && !isNaN(data65))) && (isFinite(data65)))){
+const err142 = {instancePath:instancePath+"/approval/timeout_secs",schemaPath:"#/allOf/0/properties/approval/properties/timeout_secs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.approval.properties.timeout_secs.type,parentSchema:schema11.allOf[0].properties.approval.properties.timeout_secs,data:data65};
 if(vErrors === null){
 vErrors = [err142];
 }
@@ -13803,13 +13518,9 @@ vErrors.push(err142);
 }
 errors++;
 }
-}
-if(data.budgets !== undefined){
-let data65 = data.budgets;
-if(data65 && typeof data65 == "object" && !Array.isArray(data65)){
-for(const key9 in data65){
-if(!(((key9 === "window") || (key9 === "default")) || (key9 === "shared"))){
-const err143 = {instancePath:instancePath+"/budgets",schemaPath:"#/allOf/0/properties/budgets/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.budgets,data:data65};
+if((typeof data65 == "number") && (isFinite(data65))){
+if(data65 > 86400 || isNaN(data65)){
+const err143 = {instancePath:instancePath+"/approval/timeout_secs",schemaPath:"#/allOf/0/properties/approval/properties/timeout_secs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 86400},message:"must be <= 86400",schema:86400,parentSchema:schema11.allOf[0].properties.approval.properties.timeout_secs,data:data65};
 if(vErrors === null){
 vErrors = [err143];
 }
@@ -13818,12 +13529,8 @@ vErrors.push(err143);
 }
 errors++;
 }
-}
-if(data65.window !== undefined){
-let data66 = data65.window;
-if(typeof data66 === "string"){
-if(func3(data66) > 16){
-const err144 = {instancePath:instancePath+"/budgets/window",schemaPath:"#/allOf/0/properties/budgets/properties/window/maxLength",keyword:"maxLength",params:{limit: 16},message:"must NOT have more than 16 characters",schema:16,parentSchema:schema11.allOf[0].properties.budgets.properties.window,data:data66};
+if(data65 < 1 || isNaN(data65)){
+const err144 = {instancePath:instancePath+"/approval/timeout_secs",schemaPath:"#/allOf/0/properties/approval/properties/timeout_secs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.approval.properties.timeout_secs,data:data65};
 if(vErrors === null){
 vErrors = [err144];
 }
@@ -13832,8 +13539,11 @@ vErrors.push(err144);
 }
 errors++;
 }
-if(!pattern16.test(data66)){
-const err145 = {instancePath:instancePath+"/budgets/window",schemaPath:"#/allOf/0/properties/budgets/properties/window/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]*[smhd]$"},message:"must match pattern \""+"^[1-9][0-9]*[smhd]$"+"\"",schema:"^[1-9][0-9]*[smhd]$",parentSchema:schema11.allOf[0].properties.budgets.properties.window,data:data66};
+}
+}
+}
+else {
+const err145 = {instancePath:instancePath+"/approval",schemaPath:"#/allOf/0/properties/approval/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.approval.type,parentSchema:schema11.allOf[0].properties.approval,data:data59};
 if(vErrors === null){
 vErrors = [err145];
 }
@@ -13843,8 +13553,12 @@ vErrors.push(err145);
 errors++;
 }
 }
-else {
-const err146 = {instancePath:instancePath+"/budgets/window",schemaPath:"#/allOf/0/properties/budgets/properties/window/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.budgets.properties.window.type,parentSchema:schema11.allOf[0].properties.budgets.properties.window,data:data66};
+if(data.budgets !== undefined){
+let data66 = data.budgets;
+if(data66 && typeof data66 == "object" && !Array.isArray(data66)){
+for(const key9 in data66){
+if(!(((key9 === "window") || (key9 === "default")) || (key9 === "shared"))){
+const err146 = {instancePath:instancePath+"/budgets",schemaPath:"#/allOf/0/properties/budgets/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.budgets,data:data66};
 if(vErrors === null){
 vErrors = [err146];
 }
@@ -13854,12 +13568,11 @@ vErrors.push(err146);
 errors++;
 }
 }
-if(data65.default !== undefined){
-let data67 = data65.default;
-if(data67 && typeof data67 == "object" && !Array.isArray(data67)){
-for(const key10 in data67){
-if(!(((key10 === "max_execs") || (key10 === "max_runtime_ms")) || (key10 === "max_egress_bytes"))){
-const err147 = {instancePath:instancePath+"/budgets/default",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema27,data:data67};
+if(data66.window !== undefined){
+let data67 = data66.window;
+if(typeof data67 === "string"){
+if(func3(data67) > 16){
+const err147 = {instancePath:instancePath+"/budgets/window",schemaPath:"#/allOf/0/properties/budgets/properties/window/maxLength",keyword:"maxLength",params:{limit: 16},message:"must NOT have more than 16 characters",schema:16,parentSchema:schema11.allOf[0].properties.budgets.properties.window,data:data67};
 if(vErrors === null){
 vErrors = [err147];
 }
@@ -13868,11 +13581,8 @@ vErrors.push(err147);
 }
 errors++;
 }
-}
-if(data67.max_execs !== undefined){
-let data68 = data67.max_execs;
-if(!(((typeof data68 == "number") && (!(data68 % 1) && !isNaN(data68))) && (isFinite(data68)))){
-const err148 = {instancePath:instancePath+"/budgets/default/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_execs.type,parentSchema:schema27.properties.max_execs,data:data68};
+if(!pattern17.test(data67)){
+const err148 = {instancePath:instancePath+"/budgets/window",schemaPath:"#/allOf/0/properties/budgets/properties/window/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]*[smhd]$"},message:"must match pattern \""+"^[1-9][0-9]*[smhd]$"+"\"",schema:"^[1-9][0-9]*[smhd]$",parentSchema:schema11.allOf[0].properties.budgets.properties.window,data:data67};
 if(vErrors === null){
 vErrors = [err148];
 }
@@ -13881,9 +13591,9 @@ vErrors.push(err148);
 }
 errors++;
 }
-if((typeof data68 == "number") && (isFinite(data68))){
-if(data68 > 9007199254740991 || isNaN(data68)){
-const err149 = {instancePath:instancePath+"/budgets/default/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_execs,data:data68};
+}
+else {
+const err149 = {instancePath:instancePath+"/budgets/window",schemaPath:"#/allOf/0/properties/budgets/properties/window/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.budgets.properties.window.type,parentSchema:schema11.allOf[0].properties.budgets.properties.window,data:data67};
 if(vErrors === null){
 vErrors = [err149];
 }
@@ -13892,8 +13602,13 @@ vErrors.push(err149);
 }
 errors++;
 }
-if(data68 < 0 || isNaN(data68)){
-const err150 = {instancePath:instancePath+"/budgets/default/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_execs,data:data68};
+}
+if(data66.default !== undefined){
+let data68 = data66.default;
+if(data68 && typeof data68 == "object" && !Array.isArray(data68)){
+for(const key10 in data68){
+if(!(((key10 === "max_execs") || (key10 === "max_runtime_ms")) || (key10 === "max_egress_bytes"))){
+const err150 = {instancePath:instancePath+"/budgets/default",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema27,data:data68};
 if(vErrors === null){
 vErrors = [err150];
 }
@@ -13903,11 +13618,10 @@ vErrors.push(err150);
 errors++;
 }
 }
-}
-if(data67.max_runtime_ms !== undefined){
-let data69 = data67.max_runtime_ms;
+if(data68.max_execs !== undefined){
+let data69 = data68.max_execs;
 if(!(((typeof data69 == "number") && (!(data69 % 1) && !isNaN(data69))) && (isFinite(data69)))){
-const err151 = {instancePath:instancePath+"/budgets/default/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_runtime_ms.type,parentSchema:schema27.properties.max_runtime_ms,data:data69};
+const err151 = {instancePath:instancePath+"/budgets/default/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_execs.type,parentSchema:schema27.properties.max_execs,data:data69};
 if(vErrors === null){
 vErrors = [err151];
 }
@@ -13918,7 +13632,7 @@ errors++;
 }
 if((typeof data69 == "number") && (isFinite(data69))){
 if(data69 > 9007199254740991 || isNaN(data69)){
-const err152 = {instancePath:instancePath+"/budgets/default/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_runtime_ms,data:data69};
+const err152 = {instancePath:instancePath+"/budgets/default/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_execs,data:data69};
 if(vErrors === null){
 vErrors = [err152];
 }
@@ -13928,7 +13642,7 @@ vErrors.push(err152);
 errors++;
 }
 if(data69 < 0 || isNaN(data69)){
-const err153 = {instancePath:instancePath+"/budgets/default/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_runtime_ms,data:data69};
+const err153 = {instancePath:instancePath+"/budgets/default/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_execs,data:data69};
 if(vErrors === null){
 vErrors = [err153];
 }
@@ -13939,10 +13653,10 @@ errors++;
 }
 }
 }
-if(data67.max_egress_bytes !== undefined){
-let data70 = data67.max_egress_bytes;
+if(data68.max_runtime_ms !== undefined){
+let data70 = data68.max_runtime_ms;
 if(!(((typeof data70 == "number") && (!(data70 % 1) && !isNaN(data70))) && (isFinite(data70)))){
-const err154 = {instancePath:instancePath+"/budgets/default/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_egress_bytes.type,parentSchema:schema27.properties.max_egress_bytes,data:data70};
+const err154 = {instancePath:instancePath+"/budgets/default/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_runtime_ms.type,parentSchema:schema27.properties.max_runtime_ms,data:data70};
 if(vErrors === null){
 vErrors = [err154];
 }
@@ -13953,7 +13667,7 @@ errors++;
 }
 if((typeof data70 == "number") && (isFinite(data70))){
 if(data70 > 9007199254740991 || isNaN(data70)){
-const err155 = {instancePath:instancePath+"/budgets/default/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_egress_bytes,data:data70};
+const err155 = {instancePath:instancePath+"/budgets/default/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_runtime_ms,data:data70};
 if(vErrors === null){
 vErrors = [err155];
 }
@@ -13963,7 +13677,7 @@ vErrors.push(err155);
 errors++;
 }
 if(data70 < 0 || isNaN(data70)){
-const err156 = {instancePath:instancePath+"/budgets/default/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_egress_bytes,data:data70};
+const err156 = {instancePath:instancePath+"/budgets/default/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_runtime_ms,data:data70};
 if(vErrors === null){
 vErrors = [err156];
 }
@@ -13974,9 +13688,10 @@ errors++;
 }
 }
 }
-}
-else {
-const err157 = {instancePath:instancePath+"/budgets/default",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema27.type,parentSchema:schema27,data:data67};
+if(data68.max_egress_bytes !== undefined){
+let data71 = data68.max_egress_bytes;
+if(!(((typeof data71 == "number") && (!(data71 % 1) && !isNaN(data71))) && (isFinite(data71)))){
+const err157 = {instancePath:instancePath+"/budgets/default/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_egress_bytes.type,parentSchema:schema27.properties.max_egress_bytes,data:data71};
 if(vErrors === null){
 vErrors = [err157];
 }
@@ -13985,13 +13700,9 @@ vErrors.push(err157);
 }
 errors++;
 }
-}
-if(data65.shared !== undefined){
-let data71 = data65.shared;
-if(data71 && typeof data71 == "object" && !Array.isArray(data71)){
-for(const key11 in data71){
-if(!(((key11 === "max_execs") || (key11 === "max_runtime_ms")) || (key11 === "max_egress_bytes"))){
-const err158 = {instancePath:instancePath+"/budgets/shared",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema27,data:data71};
+if((typeof data71 == "number") && (isFinite(data71))){
+if(data71 > 9007199254740991 || isNaN(data71)){
+const err158 = {instancePath:instancePath+"/budgets/default/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_egress_bytes,data:data71};
 if(vErrors === null){
 vErrors = [err158];
 }
@@ -14000,11 +13711,8 @@ vErrors.push(err158);
 }
 errors++;
 }
-}
-if(data71.max_execs !== undefined){
-let data72 = data71.max_execs;
-if(!(((typeof data72 == "number") && (!(data72 % 1) && !isNaN(data72))) && (isFinite(data72)))){
-const err159 = {instancePath:instancePath+"/budgets/shared/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_execs.type,parentSchema:schema27.properties.max_execs,data:data72};
+if(data71 < 0 || isNaN(data71)){
+const err159 = {instancePath:instancePath+"/budgets/default/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_egress_bytes,data:data71};
 if(vErrors === null){
 vErrors = [err159];
 }
@@ -14013,9 +13721,11 @@ vErrors.push(err159);
 }
 errors++;
 }
-if((typeof data72 == "number") && (isFinite(data72))){
-if(data72 > 9007199254740991 || isNaN(data72)){
-const err160 = {instancePath:instancePath+"/budgets/shared/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_execs,data:data72};
+}
+}
+}
+else {
+const err160 = {instancePath:instancePath+"/budgets/default",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema27.type,parentSchema:schema27,data:data68};
 if(vErrors === null){
 vErrors = [err160];
 }
@@ -14024,8 +13734,13 @@ vErrors.push(err160);
 }
 errors++;
 }
-if(data72 < 0 || isNaN(data72)){
-const err161 = {instancePath:instancePath+"/budgets/shared/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_execs,data:data72};
+}
+if(data66.shared !== undefined){
+let data72 = data66.shared;
+if(data72 && typeof data72 == "object" && !Array.isArray(data72)){
+for(const key11 in data72){
+if(!(((key11 === "max_execs") || (key11 === "max_runtime_ms")) || (key11 === "max_egress_bytes"))){
+const err161 = {instancePath:instancePath+"/budgets/shared",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema27,data:data72};
 if(vErrors === null){
 vErrors = [err161];
 }
@@ -14035,11 +13750,10 @@ vErrors.push(err161);
 errors++;
 }
 }
-}
-if(data71.max_runtime_ms !== undefined){
-let data73 = data71.max_runtime_ms;
+if(data72.max_execs !== undefined){
+let data73 = data72.max_execs;
 if(!(((typeof data73 == "number") && (!(data73 % 1) && !isNaN(data73))) && (isFinite(data73)))){
-const err162 = {instancePath:instancePath+"/budgets/shared/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_runtime_ms.type,parentSchema:schema27.properties.max_runtime_ms,data:data73};
+const err162 = {instancePath:instancePath+"/budgets/shared/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_execs.type,parentSchema:schema27.properties.max_execs,data:data73};
 if(vErrors === null){
 vErrors = [err162];
 }
@@ -14050,7 +13764,7 @@ errors++;
 }
 if((typeof data73 == "number") && (isFinite(data73))){
 if(data73 > 9007199254740991 || isNaN(data73)){
-const err163 = {instancePath:instancePath+"/budgets/shared/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_runtime_ms,data:data73};
+const err163 = {instancePath:instancePath+"/budgets/shared/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_execs,data:data73};
 if(vErrors === null){
 vErrors = [err163];
 }
@@ -14060,7 +13774,7 @@ vErrors.push(err163);
 errors++;
 }
 if(data73 < 0 || isNaN(data73)){
-const err164 = {instancePath:instancePath+"/budgets/shared/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_runtime_ms,data:data73};
+const err164 = {instancePath:instancePath+"/budgets/shared/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_execs,data:data73};
 if(vErrors === null){
 vErrors = [err164];
 }
@@ -14071,10 +13785,10 @@ errors++;
 }
 }
 }
-if(data71.max_egress_bytes !== undefined){
-let data74 = data71.max_egress_bytes;
+if(data72.max_runtime_ms !== undefined){
+let data74 = data72.max_runtime_ms;
 if(!(((typeof data74 == "number") && (!(data74 % 1) && !isNaN(data74))) && (isFinite(data74)))){
-const err165 = {instancePath:instancePath+"/budgets/shared/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_egress_bytes.type,parentSchema:schema27.properties.max_egress_bytes,data:data74};
+const err165 = {instancePath:instancePath+"/budgets/shared/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_runtime_ms.type,parentSchema:schema27.properties.max_runtime_ms,data:data74};
 if(vErrors === null){
 vErrors = [err165];
 }
@@ -14085,7 +13799,7 @@ errors++;
 }
 if((typeof data74 == "number") && (isFinite(data74))){
 if(data74 > 9007199254740991 || isNaN(data74)){
-const err166 = {instancePath:instancePath+"/budgets/shared/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_egress_bytes,data:data74};
+const err166 = {instancePath:instancePath+"/budgets/shared/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_runtime_ms,data:data74};
 if(vErrors === null){
 vErrors = [err166];
 }
@@ -14095,7 +13809,7 @@ vErrors.push(err166);
 errors++;
 }
 if(data74 < 0 || isNaN(data74)){
-const err167 = {instancePath:instancePath+"/budgets/shared/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_egress_bytes,data:data74};
+const err167 = {instancePath:instancePath+"/budgets/shared/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_runtime_ms,data:data74};
 if(vErrors === null){
 vErrors = [err167];
 }
@@ -14106,9 +13820,10 @@ errors++;
 }
 }
 }
-}
-else {
-const err168 = {instancePath:instancePath+"/budgets/shared",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema27.type,parentSchema:schema27,data:data71};
+if(data72.max_egress_bytes !== undefined){
+let data75 = data72.max_egress_bytes;
+if(!(((typeof data75 == "number") && (!(data75 % 1) && !isNaN(data75))) && (isFinite(data75)))){
+const err168 = {instancePath:instancePath+"/budgets/shared/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_egress_bytes.type,parentSchema:schema27.properties.max_egress_bytes,data:data75};
 if(vErrors === null){
 vErrors = [err168];
 }
@@ -14117,10 +13832,9 @@ vErrors.push(err168);
 }
 errors++;
 }
-}
-}
-else {
-const err169 = {instancePath:instancePath+"/budgets",schemaPath:"#/allOf/0/properties/budgets/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.budgets.type,parentSchema:schema11.allOf[0].properties.budgets,data:data65};
+if((typeof data75 == "number") && (isFinite(data75))){
+if(data75 > 9007199254740991 || isNaN(data75)){
+const err169 = {instancePath:instancePath+"/budgets/shared/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_egress_bytes,data:data75};
 if(vErrors === null){
 vErrors = [err169];
 }
@@ -14129,13 +13843,8 @@ vErrors.push(err169);
 }
 errors++;
 }
-}
-if(data.changes !== undefined){
-let data75 = data.changes;
-if(data75 && typeof data75 == "object" && !Array.isArray(data75)){
-for(const key12 in data75){
-if(!((key12 === "apply") || (key12 === "auto_apply"))){
-const err170 = {instancePath:instancePath+"/changes",schemaPath:"#/allOf/0/properties/changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.changes,data:data75};
+if(data75 < 0 || isNaN(data75)){
+const err170 = {instancePath:instancePath+"/budgets/shared/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_egress_bytes,data:data75};
 if(vErrors === null){
 vErrors = [err170];
 }
@@ -14145,10 +13854,10 @@ vErrors.push(err170);
 errors++;
 }
 }
-if(data75.apply !== undefined){
-let data76 = data75.apply;
-if(typeof data76 !== "string"){
-const err171 = {instancePath:instancePath+"/changes/apply",schemaPath:"#/allOf/0/properties/changes/properties/apply/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.changes.properties.apply.type,parentSchema:schema11.allOf[0].properties.changes.properties.apply,data:data76};
+}
+}
+else {
+const err171 = {instancePath:instancePath+"/budgets/shared",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema27.type,parentSchema:schema27,data:data72};
 if(vErrors === null){
 vErrors = [err171];
 }
@@ -14157,8 +13866,10 @@ vErrors.push(err171);
 }
 errors++;
 }
-if(!((data76 === "operator") || (data76 === "agent"))){
-const err172 = {instancePath:instancePath+"/changes/apply",schemaPath:"#/allOf/0/properties/changes/properties/apply/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.changes.properties.apply.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.changes.properties.apply.enum,parentSchema:schema11.allOf[0].properties.changes.properties.apply,data:data76};
+}
+}
+else {
+const err172 = {instancePath:instancePath+"/budgets",schemaPath:"#/allOf/0/properties/budgets/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.budgets.type,parentSchema:schema11.allOf[0].properties.budgets,data:data66};
 if(vErrors === null){
 vErrors = [err172];
 }
@@ -14168,11 +13879,12 @@ vErrors.push(err172);
 errors++;
 }
 }
-if(data75.auto_apply !== undefined){
-let data77 = data75.auto_apply;
-if(Array.isArray(data77)){
-if(data77.length > 4096){
-const err173 = {instancePath:instancePath+"/changes/auto_apply",schemaPath:"#/allOf/0/properties/changes/properties/auto_apply/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.changes.properties.auto_apply,data:data77};
+if(data.changes !== undefined){
+let data76 = data.changes;
+if(data76 && typeof data76 == "object" && !Array.isArray(data76)){
+for(const key12 in data76){
+if(!((key12 === "apply") || (key12 === "auto_apply"))){
+const err173 = {instancePath:instancePath+"/changes",schemaPath:"#/allOf/0/properties/changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.changes,data:data76};
 if(vErrors === null){
 vErrors = [err173];
 }
@@ -14181,12 +13893,11 @@ vErrors.push(err173);
 }
 errors++;
 }
-const len17 = data77.length;
-for(let i17=0; i17<len17; i17++){
-let data78 = data77[i17];
-if(typeof data78 === "string"){
-if(func3(data78) > 4095){
-const err174 = {instancePath:instancePath+"/changes/auto_apply/" + i17,schemaPath:"#/definitions/path_glob/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema16,data:data78};
+}
+if(data76.apply !== undefined){
+let data77 = data76.apply;
+if(typeof data77 !== "string"){
+const err174 = {instancePath:instancePath+"/changes/apply",schemaPath:"#/allOf/0/properties/changes/properties/apply/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.changes.properties.apply.type,parentSchema:schema11.allOf[0].properties.changes.properties.apply,data:data77};
 if(vErrors === null){
 vErrors = [err174];
 }
@@ -14195,8 +13906,8 @@ vErrors.push(err174);
 }
 errors++;
 }
-if(func3(data78) < 1){
-const err175 = {instancePath:instancePath+"/changes/auto_apply/" + i17,schemaPath:"#/definitions/path_glob/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema16,data:data78};
+if(!((data77 === "operator") || (data77 === "agent"))){
+const err175 = {instancePath:instancePath+"/changes/apply",schemaPath:"#/allOf/0/properties/changes/properties/apply/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.changes.properties.apply.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.changes.properties.apply.enum,parentSchema:schema11.allOf[0].properties.changes.properties.apply,data:data77};
 if(vErrors === null){
 vErrors = [err175];
 }
@@ -14205,8 +13916,12 @@ vErrors.push(err175);
 }
 errors++;
 }
-if(!pattern2.test(data78)){
-const err176 = {instancePath:instancePath+"/changes/auto_apply/" + i17,schemaPath:"#/definitions/path_glob/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema16,data:data78};
+}
+if(data76.auto_apply !== undefined){
+let data78 = data76.auto_apply;
+if(Array.isArray(data78)){
+if(data78.length > 4096){
+const err176 = {instancePath:instancePath+"/changes/auto_apply",schemaPath:"#/allOf/0/properties/changes/properties/auto_apply/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.changes.properties.auto_apply,data:data78};
 if(vErrors === null){
 vErrors = [err176];
 }
@@ -14215,9 +13930,12 @@ vErrors.push(err176);
 }
 errors++;
 }
-}
-else {
-const err177 = {instancePath:instancePath+"/changes/auto_apply/" + i17,schemaPath:"#/definitions/path_glob/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data78};
+const len17 = data78.length;
+for(let i17=0; i17<len17; i17++){
+let data79 = data78[i17];
+if(typeof data79 === "string"){
+if(func3(data79) > 4095){
+const err177 = {instancePath:instancePath+"/changes/auto_apply/" + i17,schemaPath:"#/definitions/path_glob/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema16,data:data79};
 if(vErrors === null){
 vErrors = [err177];
 }
@@ -14226,10 +13944,8 @@ vErrors.push(err177);
 }
 errors++;
 }
-}
-}
-else {
-const err178 = {instancePath:instancePath+"/changes/auto_apply",schemaPath:"#/allOf/0/properties/changes/properties/auto_apply/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.changes.properties.auto_apply.type,parentSchema:schema11.allOf[0].properties.changes.properties.auto_apply,data:data77};
+if(func3(data79) < 1){
+const err178 = {instancePath:instancePath+"/changes/auto_apply/" + i17,schemaPath:"#/definitions/path_glob/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema16,data:data79};
 if(vErrors === null){
 vErrors = [err178];
 }
@@ -14238,10 +13954,8 @@ vErrors.push(err178);
 }
 errors++;
 }
-}
-}
-else {
-const err179 = {instancePath:instancePath+"/changes",schemaPath:"#/allOf/0/properties/changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.changes.type,parentSchema:schema11.allOf[0].properties.changes,data:data75};
+if(!pattern2.test(data79)){
+const err179 = {instancePath:instancePath+"/changes/auto_apply/" + i17,schemaPath:"#/definitions/path_glob/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema16,data:data79};
 if(vErrors === null){
 vErrors = [err179];
 }
@@ -14251,12 +13965,8 @@ vErrors.push(err179);
 errors++;
 }
 }
-if(data.shims !== undefined){
-let data79 = data.shims;
-if(data79 && typeof data79 == "object" && !Array.isArray(data79)){
-for(const key13 in data79){
-if(!(key13 === "offline")){
-const err180 = {instancePath:instancePath+"/shims",schemaPath:"#/allOf/0/properties/shims/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.shims,data:data79};
+else {
+const err180 = {instancePath:instancePath+"/changes/auto_apply/" + i17,schemaPath:"#/definitions/path_glob/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data79};
 if(vErrors === null){
 vErrors = [err180];
 }
@@ -14266,10 +13976,9 @@ vErrors.push(err180);
 errors++;
 }
 }
-if(data79.offline !== undefined){
-let data80 = data79.offline;
-if(typeof data80 !== "string"){
-const err181 = {instancePath:instancePath+"/shims/offline",schemaPath:"#/allOf/0/properties/shims/properties/offline/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.shims.properties.offline.type,parentSchema:schema11.allOf[0].properties.shims.properties.offline,data:data80};
+}
+else {
+const err181 = {instancePath:instancePath+"/changes/auto_apply",schemaPath:"#/allOf/0/properties/changes/properties/auto_apply/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.changes.properties.auto_apply.type,parentSchema:schema11.allOf[0].properties.changes.properties.auto_apply,data:data78};
 if(vErrors === null){
 vErrors = [err181];
 }
@@ -14278,8 +13987,10 @@ vErrors.push(err181);
 }
 errors++;
 }
-if(!((data80 === "pass") || (data80 === "deny"))){
-const err182 = {instancePath:instancePath+"/shims/offline",schemaPath:"#/allOf/0/properties/shims/properties/offline/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.shims.properties.offline.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.shims.properties.offline.enum,parentSchema:schema11.allOf[0].properties.shims.properties.offline,data:data80};
+}
+}
+else {
+const err182 = {instancePath:instancePath+"/changes",schemaPath:"#/allOf/0/properties/changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.changes.type,parentSchema:schema11.allOf[0].properties.changes,data:data76};
 if(vErrors === null){
 vErrors = [err182];
 }
@@ -14289,9 +14000,12 @@ vErrors.push(err182);
 errors++;
 }
 }
-}
-else {
-const err183 = {instancePath:instancePath+"/shims",schemaPath:"#/allOf/0/properties/shims/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.shims.type,parentSchema:schema11.allOf[0].properties.shims,data:data79};
+if(data.shims !== undefined){
+let data80 = data.shims;
+if(data80 && typeof data80 == "object" && !Array.isArray(data80)){
+for(const key13 in data80){
+if(!(key13 === "offline")){
+const err183 = {instancePath:instancePath+"/shims",schemaPath:"#/allOf/0/properties/shims/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.shims,data:data80};
 if(vErrors === null){
 vErrors = [err183];
 }
@@ -14301,12 +14015,10 @@ vErrors.push(err183);
 errors++;
 }
 }
-if(data.privacy !== undefined){
-let data81 = data.privacy;
-if(data81 && typeof data81 == "object" && !Array.isArray(data81)){
-for(const key14 in data81){
-if(!(((key14 === "ignore_paths") || (key14 === "hash_code_only")) || (key14 === "index_user_docs"))){
-const err184 = {instancePath:instancePath+"/privacy",schemaPath:"#/allOf/0/properties/privacy/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key14},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.privacy,data:data81};
+if(data80.offline !== undefined){
+let data81 = data80.offline;
+if(typeof data81 !== "string"){
+const err184 = {instancePath:instancePath+"/shims/offline",schemaPath:"#/allOf/0/properties/shims/properties/offline/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.shims.properties.offline.type,parentSchema:schema11.allOf[0].properties.shims.properties.offline,data:data81};
 if(vErrors === null){
 vErrors = [err184];
 }
@@ -14315,12 +14027,8 @@ vErrors.push(err184);
 }
 errors++;
 }
-}
-if(data81.ignore_paths !== undefined){
-let data82 = data81.ignore_paths;
-if(Array.isArray(data82)){
-if(data82.length > 4096){
-const err185 = {instancePath:instancePath+"/privacy/ignore_paths",schemaPath:"#/allOf/0/properties/privacy/properties/ignore_paths/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.privacy.properties.ignore_paths,data:data82};
+if(!((data81 === "pass") || (data81 === "deny"))){
+const err185 = {instancePath:instancePath+"/shims/offline",schemaPath:"#/allOf/0/properties/shims/properties/offline/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.shims.properties.offline.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.shims.properties.offline.enum,parentSchema:schema11.allOf[0].properties.shims.properties.offline,data:data81};
 if(vErrors === null){
 vErrors = [err185];
 }
@@ -14329,12 +14037,10 @@ vErrors.push(err185);
 }
 errors++;
 }
-const len18 = data82.length;
-for(let i18=0; i18<len18; i18++){
-let data83 = data82[i18];
-if(typeof data83 === "string"){
-if(func3(data83) > 4095){
-const err186 = {instancePath:instancePath+"/privacy/ignore_paths/" + i18,schemaPath:"#/definitions/path_glob/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema16,data:data83};
+}
+}
+else {
+const err186 = {instancePath:instancePath+"/shims",schemaPath:"#/allOf/0/properties/shims/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.shims.type,parentSchema:schema11.allOf[0].properties.shims,data:data80};
 if(vErrors === null){
 vErrors = [err186];
 }
@@ -14343,8 +14049,13 @@ vErrors.push(err186);
 }
 errors++;
 }
-if(func3(data83) < 1){
-const err187 = {instancePath:instancePath+"/privacy/ignore_paths/" + i18,schemaPath:"#/definitions/path_glob/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema16,data:data83};
+}
+if(data.privacy !== undefined){
+let data82 = data.privacy;
+if(data82 && typeof data82 == "object" && !Array.isArray(data82)){
+for(const key14 in data82){
+if(!(((key14 === "ignore_paths") || (key14 === "hash_code_only")) || (key14 === "index_user_docs"))){
+const err187 = {instancePath:instancePath+"/privacy",schemaPath:"#/allOf/0/properties/privacy/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key14},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.privacy,data:data82};
 if(vErrors === null){
 vErrors = [err187];
 }
@@ -14353,8 +14064,12 @@ vErrors.push(err187);
 }
 errors++;
 }
-if(!pattern2.test(data83)){
-const err188 = {instancePath:instancePath+"/privacy/ignore_paths/" + i18,schemaPath:"#/definitions/path_glob/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema16,data:data83};
+}
+if(data82.ignore_paths !== undefined){
+let data83 = data82.ignore_paths;
+if(Array.isArray(data83)){
+if(data83.length > 4096){
+const err188 = {instancePath:instancePath+"/privacy/ignore_paths",schemaPath:"#/allOf/0/properties/privacy/properties/ignore_paths/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.privacy.properties.ignore_paths,data:data83};
 if(vErrors === null){
 vErrors = [err188];
 }
@@ -14363,9 +14078,12 @@ vErrors.push(err188);
 }
 errors++;
 }
-}
-else {
-const err189 = {instancePath:instancePath+"/privacy/ignore_paths/" + i18,schemaPath:"#/definitions/path_glob/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data83};
+const len18 = data83.length;
+for(let i18=0; i18<len18; i18++){
+let data84 = data83[i18];
+if(typeof data84 === "string"){
+if(func3(data84) > 4095){
+const err189 = {instancePath:instancePath+"/privacy/ignore_paths/" + i18,schemaPath:"#/definitions/path_glob/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema16,data:data84};
 if(vErrors === null){
 vErrors = [err189];
 }
@@ -14374,10 +14092,8 @@ vErrors.push(err189);
 }
 errors++;
 }
-}
-}
-else {
-const err190 = {instancePath:instancePath+"/privacy/ignore_paths",schemaPath:"#/allOf/0/properties/privacy/properties/ignore_paths/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.privacy.properties.ignore_paths.type,parentSchema:schema11.allOf[0].properties.privacy.properties.ignore_paths,data:data82};
+if(func3(data84) < 1){
+const err190 = {instancePath:instancePath+"/privacy/ignore_paths/" + i18,schemaPath:"#/definitions/path_glob/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema16,data:data84};
 if(vErrors === null){
 vErrors = [err190];
 }
@@ -14386,11 +14102,8 @@ vErrors.push(err190);
 }
 errors++;
 }
-}
-if(data81.hash_code_only !== undefined){
-let data84 = data81.hash_code_only;
-if(typeof data84 !== "boolean"){
-const err191 = {instancePath:instancePath+"/privacy/hash_code_only",schemaPath:"#/allOf/0/properties/privacy/properties/hash_code_only/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.privacy.properties.hash_code_only.type,parentSchema:schema11.allOf[0].properties.privacy.properties.hash_code_only,data:data84};
+if(!pattern2.test(data84)){
+const err191 = {instancePath:instancePath+"/privacy/ignore_paths/" + i18,schemaPath:"#/definitions/path_glob/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema16,data:data84};
 if(vErrors === null){
 vErrors = [err191];
 }
@@ -14400,10 +14113,8 @@ vErrors.push(err191);
 errors++;
 }
 }
-if(data81.index_user_docs !== undefined){
-let data85 = data81.index_user_docs;
-if(typeof data85 !== "boolean"){
-const err192 = {instancePath:instancePath+"/privacy/index_user_docs",schemaPath:"#/allOf/0/properties/privacy/properties/index_user_docs/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.privacy.properties.index_user_docs.type,parentSchema:schema11.allOf[0].properties.privacy.properties.index_user_docs,data:data85};
+else {
+const err192 = {instancePath:instancePath+"/privacy/ignore_paths/" + i18,schemaPath:"#/definitions/path_glob/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data84};
 if(vErrors === null){
 vErrors = [err192];
 }
@@ -14415,7 +14126,7 @@ errors++;
 }
 }
 else {
-const err193 = {instancePath:instancePath+"/privacy",schemaPath:"#/allOf/0/properties/privacy/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.privacy.type,parentSchema:schema11.allOf[0].properties.privacy,data:data81};
+const err193 = {instancePath:instancePath+"/privacy/ignore_paths",schemaPath:"#/allOf/0/properties/privacy/properties/ignore_paths/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.privacy.properties.ignore_paths.type,parentSchema:schema11.allOf[0].properties.privacy.properties.ignore_paths,data:data83};
 if(vErrors === null){
 vErrors = [err193];
 }
@@ -14425,9 +14136,10 @@ vErrors.push(err193);
 errors++;
 }
 }
-}
-else {
-const err194 = {instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].type,parentSchema:schema11.allOf[0],data};
+if(data82.hash_code_only !== undefined){
+let data85 = data82.hash_code_only;
+if(typeof data85 !== "boolean"){
+const err194 = {instancePath:instancePath+"/privacy/hash_code_only",schemaPath:"#/allOf/0/properties/privacy/properties/hash_code_only/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.privacy.properties.hash_code_only.type,parentSchema:schema11.allOf[0].properties.privacy.properties.hash_code_only,data:data85};
 if(vErrors === null){
 vErrors = [err194];
 }
@@ -14436,13 +14148,11 @@ vErrors.push(err194);
 }
 errors++;
 }
-const _errs202 = errors;
-let valid70 = true;
-const _errs203 = errors;
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((data.world === undefined) && (missing0 = "world")){
-const err195 = {};
+}
+if(data82.index_user_docs !== undefined){
+let data86 = data82.index_user_docs;
+if(typeof data86 !== "boolean"){
+const err195 = {instancePath:instancePath+"/privacy/index_user_docs",schemaPath:"#/allOf/0/properties/privacy/properties/index_user_docs/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.privacy.properties.index_user_docs.type,parentSchema:schema11.allOf[0].properties.privacy.properties.index_user_docs,data:data86};
 if(vErrors === null){
 vErrors = [err195];
 }
@@ -14451,15 +14161,10 @@ vErrors.push(err195);
 }
 errors++;
 }
+}
+}
 else {
-if(data.world !== undefined){
-let data86 = data.world;
-const _errs204 = errors;
-if(errors === _errs204){
-if(data86 && typeof data86 == "object" && !Array.isArray(data86)){
-let missing1;
-if((data86.isolate_network === undefined) && (missing1 = "isolate_network")){
-const err196 = {};
+const err196 = {instancePath:instancePath+"/privacy",schemaPath:"#/allOf/0/properties/privacy/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.privacy.type,parentSchema:schema11.allOf[0].properties.privacy,data:data82};
 if(vErrors === null){
 vErrors = [err196];
 }
@@ -14468,10 +14173,10 @@ vErrors.push(err196);
 }
 errors++;
 }
+}
+}
 else {
-if(data86.isolate_network !== undefined){
-if(false !== data86.isolate_network){
-const err197 = {};
+const err197 = {instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].type,parentSchema:schema11.allOf[0],data};
 if(vErrors === null){
 vErrors = [err197];
 }
@@ -14480,10 +14185,12 @@ vErrors.push(err197);
 }
 errors++;
 }
-}
-}
-}
-else {
+const _errs204 = errors;
+let valid70 = true;
+const _errs205 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.world === undefined) && (missing0 = "world")){
 const err198 = {};
 if(vErrors === null){
 vErrors = [err198];
@@ -14493,28 +14200,15 @@ vErrors.push(err198);
 }
 errors++;
 }
-}
-}
-}
-}
-var _valid0 = _errs203 === errors;
-errors = _errs202;
-if(vErrors !== null){
-if(_errs202){
-vErrors.length = _errs202;
-}
 else {
-vErrors = null;
-}
-}
-if(_valid0){
-const _errs207 = errors;
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.net !== undefined){
-let data88 = data.net;
-if(data88 && typeof data88 == "object" && !Array.isArray(data88)){
-if(data88.allowed !== undefined){
-const err199 = {instancePath:instancePath+"/net/allowed",schemaPath:"#/allOf/1/then/properties/net/properties/allowed/not",keyword:"not",params:{},message:"must NOT be valid",schema:schema11.allOf[1].then.properties.net.properties.allowed.not,parentSchema:schema11.allOf[1].then.properties.net.properties.allowed,data:data88.allowed};
+if(data.world !== undefined){
+let data87 = data.world;
+const _errs206 = errors;
+if(errors === _errs206){
+if(data87 && typeof data87 == "object" && !Array.isArray(data87)){
+let missing1;
+if((data87.isolate_network === undefined) && (missing1 = "isolate_network")){
+const err199 = {};
 if(vErrors === null){
 vErrors = [err199];
 }
@@ -14523,9 +14217,10 @@ vErrors.push(err199);
 }
 errors++;
 }
-}
 else {
-const err200 = {instancePath:instancePath+"/net",schemaPath:"#/allOf/1/then/properties/net/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[1].then.properties.net.type,parentSchema:schema11.allOf[1].then.properties.net,data:data88};
+if(data87.isolate_network !== undefined){
+if(false !== data87.isolate_network){
+const err200 = {};
 if(vErrors === null){
 vErrors = [err200];
 }
@@ -14536,16 +14231,70 @@ errors++;
 }
 }
 }
-var _valid0 = _errs207 === errors;
-valid70 = _valid0;
 }
-if(!valid70){
-const err201 = {instancePath,schemaPath:"#/allOf/1/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema",schema:schema11.allOf[1].if,parentSchema:schema11.allOf[1],data};
+else {
+const err201 = {};
 if(vErrors === null){
 vErrors = [err201];
 }
 else {
 vErrors.push(err201);
+}
+errors++;
+}
+}
+}
+}
+}
+var _valid0 = _errs205 === errors;
+errors = _errs204;
+if(vErrors !== null){
+if(_errs204){
+vErrors.length = _errs204;
+}
+else {
+vErrors = null;
+}
+}
+if(_valid0){
+const _errs209 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.net !== undefined){
+let data89 = data.net;
+if(data89 && typeof data89 == "object" && !Array.isArray(data89)){
+if(data89.allowed !== undefined){
+const err202 = {instancePath:instancePath+"/net/allowed",schemaPath:"#/allOf/1/then/properties/net/properties/allowed/not",keyword:"not",params:{},message:"must NOT be valid",schema:schema11.allOf[1].then.properties.net.properties.allowed.not,parentSchema:schema11.allOf[1].then.properties.net.properties.allowed,data:data89.allowed};
+if(vErrors === null){
+vErrors = [err202];
+}
+else {
+vErrors.push(err202);
+}
+errors++;
+}
+}
+else {
+const err203 = {instancePath:instancePath+"/net",schemaPath:"#/allOf/1/then/properties/net/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[1].then.properties.net.type,parentSchema:schema11.allOf[1].then.properties.net,data:data89};
+if(vErrors === null){
+vErrors = [err203];
+}
+else {
+vErrors.push(err203);
+}
+errors++;
+}
+}
+}
+var _valid0 = _errs209 === errors;
+valid70 = _valid0;
+}
+if(!valid70){
+const err204 = {instancePath,schemaPath:"#/allOf/1/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema",schema:schema11.allOf[1].if,parentSchema:schema11.allOf[1],data};
+if(vErrors === null){
+vErrors = [err204];
+}
+else {
+vErrors.push(err204);
 }
 errors++;
 }
@@ -17651,7 +17400,7 @@ return validate10;
 
 export const validateSpan = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"connection":{"anyOf":[{"$ref":"#/definitions/connection"},{"type":"null"}]},"program":{"$ref":"#/definitions/program"},"programs":{"$ref":"#/definitions/programs"},"telemetry":{"$ref":"#/definitions/telemetry"},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"given":{"$ref":"#/definitions/given"},"timeout_ms":{"type":"integer","minimum":1},"charged_ms":{"type":"number","minimum":0},"budget":{"$ref":"#/definitions/budget_terms"},"spent":{"$ref":"shared.schema.json#/definitions/spent_budget"},"left_out":{"type":"integer","minimum":1},"budget_reset":{"type":"string"},"published":{"$ref":"#/definitions/published_event"},"overlay":{"$ref":"#/definitions/overlay"},"held_changes":{"$ref":"#/definitions/held_changes"},"dropped":{"$ref":"#/definitions/dropped"},"idempotency":{"$ref":"#/definitions/idempotency"},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit","name","connection","program","write"]},"subject":{"type":"string"}}},"connection":{"title":"SpanConnection","type":"object","additionalProperties":false,"required":["host","port","address","program","pid","ended","reason"],"properties":{"host":{"type":"string"},"port":{"type":"integer"},"address":{"type":["string","null"]},"program":{"type":["string","null"]},"pid":{"type":["integer","null"]},"ended":{"type":"string","enum":["closed","reset","cut","failed"]},"reason":{"type":["string","null"]}}},"program":{"title":"SpanProgram","type":"object","additionalProperties":false,"required":["path","pid","started_at","cut","replaced"],"properties":{"path":{"type":"string"},"pid":{"type":"integer"},"started_at":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000000Z"},"cut":{"type":"boolean"},"replaced":{"type":"boolean"}}},"programs":{"title":"ProgramCounts","type":"object","additionalProperties":false,"required":["recorded","left_out"],"properties":{"recorded":{"type":"integer","minimum":0},"left_out":{"type":"integer","minimum":0}}},"telemetry":{"title":"SpanTelemetry","type":"object","additionalProperties":false,"required":["state","reason"],"properties":{"state":{"type":"string","enum":["on","off"]},"reason":{"type":["string","null"]},"counts":{"title":"TelemetryCounts","type":"object","additionalProperties":false,"required":["exec","write","connect","unlink","rename"],"properties":{"exec":{"type":"integer","minimum":0},"write":{"type":"integer","minimum":0},"connect":{"type":"integer","minimum":0},"unlink":{"type":"integer","minimum":0},"rename":{"type":"integer","minimum":0}}},"programs":{"$ref":"#/definitions/telemetry_list"},"written":{"$ref":"#/definitions/telemetry_list"},"connected":{"$ref":"#/definitions/telemetry_list"},"unlinked":{"$ref":"#/definitions/telemetry_list"},"renamed":{"$ref":"#/definitions/telemetry_list"},"unlisted":{"type":"integer","minimum":0},"dropped":{"type":"integer","minimum":0}}},"telemetry_list":{"title":"TelemetryList","type":"array","maxItems":50,"items":{"type":"string"}},"published_event":{"title":"PublishedEvent","type":"object","additionalProperties":false,"required":["event","port","host_port","by"],"properties":{"event":{"type":"string","enum":["opened","closed","failed"]},"port":{"type":"integer","minimum":1,"maximum":65535},"host_port":{"type":"integer","minimum":1,"maximum":65535},"by":{"type":"string","enum":["policy","operator"]}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped","issued"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"overlay":{"title":"SpanOverlay","type":"object","additionalProperties":false,"required":["project","identity","mounted_at"],"properties":{"project":{"type":"string"},"identity":{"type":"string"},"mounted_at":{"type":"string","pattern":"^[0-9]+$","x-wanted":"a whole number"}}},"held_changes":{"title":"HeldChangesEvent","type":"object","additionalProperties":false,"required":["action","by","paths","done","left"],"properties":{"action":{"type":"string","enum":["apply","discard","undo"]},"by":{"type":"string","enum":["operator","agent","policy"]},"paths":{"type":["array","null"],"items":{"type":"string"}},"done":{"type":["integer","null"],"minimum":0},"left":{"type":["integer","null"],"minimum":0}}},"budget_terms":{"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}},"idempotency":{"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}},"dropped":{"title":"TraceDropped","type":"object","additionalProperties":false,"required":["reason","first_seq","last_seq","lines","bytes","prev","last_hash","files"],"properties":{"reason":{"type":"string","enum":["age","size"]},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"lines":{"type":"integer","minimum":1},"bytes":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"last_hash":{"type":"string"},"files":{"type":"array","minItems":1,"items":{"$ref":"#/definitions/dropped_file"}}}},"dropped_file":{"title":"DroppedFile","type":"object","additionalProperties":false,"required":["file","first_seq","last_seq","last_hash","bytes"],"properties":{"file":{"type":"string"},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"last_hash":{"type":"string"},"bytes":{"type":"integer","minimum":0}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"given":{"title":"GivenCommand","type":"object","additionalProperties":false,"required":["form"],"properties":{"form":{"type":"string","enum":["sh","bash","argv"]},"profile":{"type":"string"},"not_kept":{"type":"array","items":{"type":"string","enum":["env","stdin","scope_token"]}},"keeps_background":{"type":"boolean"},"replays":{"type":"string","pattern":"^spn_"},"under":{"type":"string"}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"connection":{"anyOf":[{"$ref":"#/definitions/connection"},{"type":"null"}]},"program":{"$ref":"#/definitions/program"},"programs":{"$ref":"#/definitions/programs"},"telemetry":{"$ref":"#/definitions/telemetry"},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"given":{"$ref":"#/definitions/given"},"timeout_ms":{"type":"integer","minimum":1},"charged_ms":{"type":"number","minimum":0},"budget":{"$ref":"#/definitions/budget_terms"},"spent":{"$ref":"shared.schema.json#/definitions/spent_budget"},"left_out":{"type":"integer","minimum":1},"budget_reset":{"type":"string"},"published":{"$ref":"#/definitions/published_event"},"overlay":{"$ref":"#/definitions/overlay"},"held_changes":{"$ref":"#/definitions/held_changes"},"dropped":{"$ref":"#/definitions/dropped"},"idempotency":{"$ref":"#/definitions/idempotency"},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit","name","connection","program","write"]},"subject":{"type":"string"}}},"connection":{"title":"SpanConnection","type":"object","additionalProperties":false,"required":["host","port","address","program","pid","ended","reason"],"properties":{"host":{"type":"string"},"port":{"type":"integer"},"address":{"type":["string","null"]},"program":{"type":["string","null"]},"pid":{"type":["integer","null"]},"ended":{"type":"string","enum":["closed","reset","cut","failed"]},"reason":{"type":["string","null"]}}},"program":{"title":"SpanProgram","type":"object","additionalProperties":false,"required":["path","pid","started_at","cut","replaced"],"properties":{"path":{"type":"string"},"pid":{"type":"integer"},"started_at":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000000Z"},"cut":{"type":"boolean"},"replaced":{"type":"boolean"}}},"programs":{"title":"ProgramCounts","type":"object","additionalProperties":false,"required":["recorded","left_out"],"properties":{"recorded":{"type":"integer","minimum":0},"left_out":{"type":"integer","minimum":0}}},"telemetry":{"title":"SpanTelemetry","type":"object","additionalProperties":false,"required":["state","reason"],"properties":{"state":{"type":"string","enum":["on","off"]},"reason":{"type":["string","null"]},"counts":{"title":"TelemetryCounts","type":"object","additionalProperties":false,"required":["exec","write","connect","unlink","rename"],"properties":{"exec":{"type":"integer","minimum":0},"write":{"type":"integer","minimum":0},"connect":{"type":"integer","minimum":0},"unlink":{"type":"integer","minimum":0},"rename":{"type":"integer","minimum":0}}},"programs":{"$ref":"#/definitions/telemetry_list"},"written":{"$ref":"#/definitions/telemetry_list"},"connected":{"$ref":"#/definitions/telemetry_list"},"unlinked":{"$ref":"#/definitions/telemetry_list"},"renamed":{"$ref":"#/definitions/telemetry_list"},"unlisted":{"type":"integer","minimum":0},"dropped":{"type":"integer","minimum":0}}},"telemetry_list":{"title":"TelemetryList","type":"array","maxItems":50,"items":{"type":"string"}},"published_event":{"title":"PublishedEvent","type":"object","additionalProperties":false,"required":["event","port","host_port","by"],"properties":{"event":{"type":"string","enum":["opened","closed","failed"]},"port":{"type":"integer","minimum":1,"maximum":65535},"host_port":{"type":"integer","minimum":1,"maximum":65535},"by":{"type":"string","enum":["policy","operator"]}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped","issued"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"overlay":{"title":"SpanOverlay","type":"object","additionalProperties":false,"required":["project","identity","mounted_at"],"properties":{"project":{"type":"string"},"identity":{"type":"string"},"mounted_at":{"type":"string","pattern":"^[0-9]+$","x-wanted":"a whole number"}}},"held_changes":{"title":"HeldChangesEvent","type":"object","additionalProperties":false,"required":["action","by","paths","done","left"],"properties":{"action":{"type":"string","enum":["apply","discard","undo"]},"by":{"type":"string","enum":["operator","agent","policy"]},"paths":{"type":["array","null"],"items":{"type":"string"}},"done":{"type":["integer","null"],"minimum":0},"left":{"type":["integer","null"],"minimum":0}}},"budget_terms":{"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}},"idempotency":{"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}},"dropped":{"title":"TraceDropped","type":"object","additionalProperties":false,"required":["reason","first_seq","last_seq","lines","bytes","prev","last_hash","files"],"properties":{"reason":{"type":"string","enum":["age","size"]},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"lines":{"type":"integer","minimum":1},"bytes":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"last_hash":{"type":"string"},"files":{"type":"array","minItems":1,"items":{"$ref":"#/definitions/dropped_file"}}}},"dropped_file":{"title":"DroppedFile","type":"object","additionalProperties":false,"required":["file","first_seq","last_seq","last_hash","bytes"],"properties":{"file":{"type":"string"},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"last_hash":{"type":"string"},"bytes":{"type":"integer","minimum":0}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"given":{"title":"GivenCommand","type":"object","additionalProperties":false,"required":["form"],"properties":{"form":{"type":"string","enum":["sh","bash","argv"]},"profile":{"type":"string"},"caller_env":{"$ref":"shared.schema.json#/definitions/environment"},"not_kept":{"type":"array","items":{"type":"string","enum":["env","stdin","scope_token"]}},"keeps_background":{"type":"boolean"},"replays":{"type":"string","pattern":"^spn_"},"under":{"type":"string"}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
 const schema12 = {"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]};
 const schema14 = {"title":"ErrorCode","type":"string","enum":["invalid_request","agent_id_required","cwd_required","unknown_profile","policy_denied","approval_required","approval_denied","scope_denied","project_not_allowed","not_found","policy_changed","idempotency_conflict","apply_conflict","not_replayable","too_large","budget_exceeded","isolation_unavailable","busy","internal"]};
 const schema15 = {"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit","name","connection","program","write"]},"subject":{"type":"string"}}};
@@ -17663,11 +17412,10 @@ const schema28 = {"title":"FsDiff","type":"object","additionalProperties":false,
 const schema29 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
 const schema30 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
 const schema35 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
-const schema38 = {"title":"GivenCommand","type":"object","additionalProperties":false,"required":["form"],"properties":{"form":{"type":"string","enum":["sh","bash","argv"]},"profile":{"type":"string"},"not_kept":{"type":"array","items":{"type":"string","enum":["env","stdin","scope_token"]}},"keeps_background":{"type":"boolean"},"replays":{"type":"string","pattern":"^spn_"},"under":{"type":"string"}}};
-const schema43 = {"title":"PublishedEvent","type":"object","additionalProperties":false,"required":["event","port","host_port","by"],"properties":{"event":{"type":"string","enum":["opened","closed","failed"]},"port":{"type":"integer","minimum":1,"maximum":65535},"host_port":{"type":"integer","minimum":1,"maximum":65535},"by":{"type":"string","enum":["policy","operator"]}}};
-const schema44 = {"title":"SpanOverlay","type":"object","additionalProperties":false,"required":["project","identity","mounted_at"],"properties":{"project":{"type":"string"},"identity":{"type":"string"},"mounted_at":{"type":"string","pattern":"^[0-9]+$","x-wanted":"a whole number"}}};
-const schema45 = {"title":"HeldChangesEvent","type":"object","additionalProperties":false,"required":["action","by","paths","done","left"],"properties":{"action":{"type":"string","enum":["apply","discard","undo"]},"by":{"type":"string","enum":["operator","agent","policy"]},"paths":{"type":["array","null"],"items":{"type":"string"}},"done":{"type":["integer","null"],"minimum":0},"left":{"type":["integer","null"],"minimum":0}}};
-const schema48 = {"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}};
+const schema44 = {"title":"PublishedEvent","type":"object","additionalProperties":false,"required":["event","port","host_port","by"],"properties":{"event":{"type":"string","enum":["opened","closed","failed"]},"port":{"type":"integer","minimum":1,"maximum":65535},"host_port":{"type":"integer","minimum":1,"maximum":65535},"by":{"type":"string","enum":["policy","operator"]}}};
+const schema45 = {"title":"SpanOverlay","type":"object","additionalProperties":false,"required":["project","identity","mounted_at"],"properties":{"project":{"type":"string"},"identity":{"type":"string"},"mounted_at":{"type":"string","pattern":"^[0-9]+$","x-wanted":"a whole number"}}};
+const schema46 = {"title":"HeldChangesEvent","type":"object","additionalProperties":false,"required":["action","by","paths","done","left"],"properties":{"action":{"type":"string","enum":["apply","discard","undo"]},"by":{"type":"string","enum":["operator","agent","policy"]},"paths":{"type":["array","null"],"items":{"type":"string"}},"done":{"type":["integer","null"],"minimum":0},"left":{"type":["integer","null"],"minimum":0}}};
+const schema49 = {"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}};
 const func2 = Object.prototype.hasOwnProperty;
 const func4 = codePointLength;
 const pattern0 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$", "u");
@@ -17677,7 +17425,7 @@ const pattern3 = new RegExp("^wld_", "u");
 const pattern4 = new RegExp("^sha256:", "u");
 const pattern6 = new RegExp("^apr_", "u");
 const pattern7 = new RegExp("^[0-9a-f]{64}$", "u");
-const pattern11 = new RegExp("^[0-9]+$", "u");
+const pattern13 = new RegExp("^[0-9]+$", "u");
 const schema19 = {"title":"SpanTelemetry","type":"object","additionalProperties":false,"required":["state","reason"],"properties":{"state":{"type":"string","enum":["on","off"]},"reason":{"type":["string","null"]},"counts":{"title":"TelemetryCounts","type":"object","additionalProperties":false,"required":["exec","write","connect","unlink","rename"],"properties":{"exec":{"type":"integer","minimum":0},"write":{"type":"integer","minimum":0},"connect":{"type":"integer","minimum":0},"unlink":{"type":"integer","minimum":0},"rename":{"type":"integer","minimum":0}}},"programs":{"$ref":"#/definitions/telemetry_list"},"written":{"$ref":"#/definitions/telemetry_list"},"connected":{"$ref":"#/definitions/telemetry_list"},"unlinked":{"$ref":"#/definitions/telemetry_list"},"renamed":{"$ref":"#/definitions/telemetry_list"},"unlisted":{"type":"integer","minimum":0},"dropped":{"type":"integer","minimum":0}}};
 const schema20 = {"title":"TelemetryList","type":"array","maxItems":50,"items":{"type":"string"}};
 
@@ -19143,10 +18891,257 @@ validate18.errors = vErrors;
 return errors === 0;
 }
 
-const schema39 = {"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}};
-const schema40 = {"title":"BudgetLimits","type":"object","additionalProperties":false,"properties":{"max_execs":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_runtime_ms":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_egress_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}};
+const schema38 = {"title":"GivenCommand","type":"object","additionalProperties":false,"required":["form"],"properties":{"form":{"type":"string","enum":["sh","bash","argv"]},"profile":{"type":"string"},"caller_env":{"$ref":"shared.schema.json#/definitions/environment"},"not_kept":{"type":"array","items":{"type":"string","enum":["env","stdin","scope_token"]}},"keeps_background":{"type":"boolean"},"replays":{"type":"string","pattern":"^spn_"},"under":{"type":"string"}}};
+const schema39 = {"title":"Environment","type":"object","maxProperties":4096,"propertyNames":{"maxLength":1024,"pattern":"^[^=\\u0000]+$","x-wanted":"a name that is not empty and holds neither '=' nor NUL"},"additionalProperties":{"type":"string","maxLength":131071,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"}};
+const pattern10 = new RegExp("^[^=\\u0000]+$", "u");
+const pattern11 = new RegExp("^[^\\u0000]*$", "u");
 
 function validate20(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.form === undefined) && (missing0 = "form")){
+validate20.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema38.required,parentSchema:schema38,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((((key0 === "form") || (key0 === "profile")) || (key0 === "caller_env")) || (key0 === "not_kept")) || (key0 === "keeps_background")) || (key0 === "replays")) || (key0 === "under"))){
+validate20.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema38,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.form !== undefined){
+let data0 = data.form;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate20.errors = [{instancePath:instancePath+"/form",schemaPath:"#/properties/form/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema38.properties.form.type,parentSchema:schema38.properties.form,data:data0}];
+return false;
+}
+if(!(((data0 === "sh") || (data0 === "bash")) || (data0 === "argv"))){
+validate20.errors = [{instancePath:instancePath+"/form",schemaPath:"#/properties/form/enum",keyword:"enum",params:{allowedValues: schema38.properties.form.enum},message:"must be equal to one of the allowed values",schema:schema38.properties.form.enum,parentSchema:schema38.properties.form,data:data0}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.profile !== undefined){
+let data1 = data.profile;
+const _errs4 = errors;
+if(typeof data1 !== "string"){
+validate20.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema38.properties.profile.type,parentSchema:schema38.properties.profile,data:data1}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.caller_env !== undefined){
+let data2 = data.caller_env;
+const _errs6 = errors;
+const _errs7 = errors;
+if(errors === _errs7){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+if(Object.keys(data2).length > 4096){
+validate20.errors = [{instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/maxProperties",keyword:"maxProperties",params:{limit: 4096},message:"must NOT have more than 4096 properties",schema:4096,parentSchema:schema39,data:data2}];
+return false;
+}
+else {
+for(const key1 in data2){
+const _errs9 = errors;
+if(typeof key1 === "string"){
+if(func4(key1) > 1024){
+const err0 = {instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema39.propertyNames,data:key1,propertyName:key1};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+else {
+if(!pattern10.test(key1)){
+const err1 = {instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[^=\\u0000]+$"},message:"must match pattern \""+"^[^=\\u0000]+$"+"\"",schema:"^[^=\\u0000]+$",parentSchema:schema39.propertyNames,data:key1,propertyName:key1};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+}
+var valid2 = _errs9 === errors;
+if(!valid2){
+const err2 = {instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames",keyword:"propertyNames",params:{propertyName: key1},message:"property name must be valid",schema:schema39.propertyNames,parentSchema:schema39,data:data2};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+validate20.errors = vErrors;
+return false;
+break;
+}
+}
+if(valid2){
+for(const key2 in data2){
+let data3 = data2[key2];
+const _errs11 = errors;
+if(errors === _errs11){
+if(typeof data3 === "string"){
+if(func4(data3) > 131071){
+validate20.errors = [{instancePath:instancePath+"/caller_env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 131071},message:"must NOT have more than 131071 characters",schema:131071,parentSchema:schema39.additionalProperties,data:data3}];
+return false;
+}
+else {
+if(!pattern11.test(data3)){
+validate20.errors = [{instancePath:instancePath+"/caller_env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema39.additionalProperties,data:data3}];
+return false;
+}
+}
+}
+else {
+validate20.errors = [{instancePath:instancePath+"/caller_env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.additionalProperties.type,parentSchema:schema39.additionalProperties,data:data3}];
+return false;
+}
+}
+var valid3 = _errs11 === errors;
+if(!valid3){
+break;
+}
+}
+}
+}
+}
+else {
+validate20.errors = [{instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema39.type,parentSchema:schema39,data:data2}];
+return false;
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.not_kept !== undefined){
+let data4 = data.not_kept;
+const _errs13 = errors;
+if(errors === _errs13){
+if(Array.isArray(data4)){
+var valid4 = true;
+const len0 = data4.length;
+for(let i0=0; i0<len0; i0++){
+let data5 = data4[i0];
+const _errs15 = errors;
+if(typeof data5 !== "string"){
+validate20.errors = [{instancePath:instancePath+"/not_kept/" + i0,schemaPath:"#/properties/not_kept/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema38.properties.not_kept.items.type,parentSchema:schema38.properties.not_kept.items,data:data5}];
+return false;
+}
+if(!(((data5 === "env") || (data5 === "stdin")) || (data5 === "scope_token"))){
+validate20.errors = [{instancePath:instancePath+"/not_kept/" + i0,schemaPath:"#/properties/not_kept/items/enum",keyword:"enum",params:{allowedValues: schema38.properties.not_kept.items.enum},message:"must be equal to one of the allowed values",schema:schema38.properties.not_kept.items.enum,parentSchema:schema38.properties.not_kept.items,data:data5}];
+return false;
+}
+var valid4 = _errs15 === errors;
+if(!valid4){
+break;
+}
+}
+}
+else {
+validate20.errors = [{instancePath:instancePath+"/not_kept",schemaPath:"#/properties/not_kept/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema38.properties.not_kept.type,parentSchema:schema38.properties.not_kept,data:data4}];
+return false;
+}
+}
+var valid0 = _errs13 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.keeps_background !== undefined){
+let data6 = data.keeps_background;
+const _errs17 = errors;
+if(typeof data6 !== "boolean"){
+validate20.errors = [{instancePath:instancePath+"/keeps_background",schemaPath:"#/properties/keeps_background/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema38.properties.keeps_background.type,parentSchema:schema38.properties.keeps_background,data:data6}];
+return false;
+}
+var valid0 = _errs17 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replays !== undefined){
+let data7 = data.replays;
+const _errs19 = errors;
+if(errors === _errs19){
+if(typeof data7 === "string"){
+if(!pattern2.test(data7)){
+validate20.errors = [{instancePath:instancePath+"/replays",schemaPath:"#/properties/replays/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema38.properties.replays,data:data7}];
+return false;
+}
+}
+else {
+validate20.errors = [{instancePath:instancePath+"/replays",schemaPath:"#/properties/replays/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema38.properties.replays.type,parentSchema:schema38.properties.replays,data:data7}];
+return false;
+}
+}
+var valid0 = _errs19 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.under !== undefined){
+let data8 = data.under;
+const _errs21 = errors;
+if(typeof data8 !== "string"){
+validate20.errors = [{instancePath:instancePath+"/under",schemaPath:"#/properties/under/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema38.properties.under.type,parentSchema:schema38.properties.under,data:data8}];
+return false;
+}
+var valid0 = _errs21 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate20.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema38.type,parentSchema:schema38,data}];
+return false;
+}
+}
+validate20.errors = vErrors;
+return errors === 0;
+}
+
+const schema40 = {"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}};
+const schema41 = {"title":"BudgetLimits","type":"object","additionalProperties":false,"properties":{"max_execs":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_runtime_ms":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_egress_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}};
+
+function validate22(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(errors === 0){
@@ -19154,7 +19149,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "windows_ms") || (key0 === "named"))){
-validate20.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema39,data}];
+validate22.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema40,data}];
 return false;
 break;
 }
@@ -19171,13 +19166,13 @@ for(let i0=0; i0<len0; i0++){
 let data1 = data0[i0];
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate20.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema39.properties.windows_ms.items.type,parentSchema:schema39.properties.windows_ms.items,data:data1}];
+validate22.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema40.properties.windows_ms.items.type,parentSchema:schema40.properties.windows_ms.items,data:data1}];
 return false;
 }
 if(errors === _errs4){
 if((typeof data1 == "number") && (isFinite(data1))){
 if(data1 < 1 || isNaN(data1)){
-validate20.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema39.properties.windows_ms.items,data:data1}];
+validate22.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema40.properties.windows_ms.items,data:data1}];
 return false;
 }
 }
@@ -19189,7 +19184,7 @@ break;
 }
 }
 else {
-validate20.errors = [{instancePath:instancePath+"/windows_ms",schemaPath:"#/properties/windows_ms/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema39.properties.windows_ms.type,parentSchema:schema39.properties.windows_ms,data:data0}];
+validate22.errors = [{instancePath:instancePath+"/windows_ms",schemaPath:"#/properties/windows_ms/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema40.properties.windows_ms.type,parentSchema:schema40.properties.windows_ms,data:data0}];
 return false;
 }
 }
@@ -19208,7 +19203,7 @@ if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 const _errs9 = errors;
 for(const key1 in data2){
 if(!(((key1 === "max_execs") || (key1 === "max_runtime_ms")) || (key1 === "max_egress_bytes"))){
-validate20.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema40,data:data2}];
+validate22.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema41,data:data2}];
 return false;
 break;
 }
@@ -19218,18 +19213,18 @@ if(data2.max_execs !== undefined){
 let data3 = data2.max_execs;
 const _errs10 = errors;
 if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
-validate20.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema40.properties.max_execs.type,parentSchema:schema40.properties.max_execs,data:data3}];
+validate22.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema41.properties.max_execs.type,parentSchema:schema41.properties.max_execs,data:data3}];
 return false;
 }
 if(errors === _errs10){
 if((typeof data3 == "number") && (isFinite(data3))){
 if(data3 > 9007199254740991 || isNaN(data3)){
-validate20.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema40.properties.max_execs,data:data3}];
+validate22.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema41.properties.max_execs,data:data3}];
 return false;
 }
 else {
 if(data3 < 0 || isNaN(data3)){
-validate20.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema40.properties.max_execs,data:data3}];
+validate22.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema41.properties.max_execs,data:data3}];
 return false;
 }
 }
@@ -19245,18 +19240,18 @@ if(data2.max_runtime_ms !== undefined){
 let data4 = data2.max_runtime_ms;
 const _errs12 = errors;
 if(!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))){
-validate20.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema40.properties.max_runtime_ms.type,parentSchema:schema40.properties.max_runtime_ms,data:data4}];
+validate22.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema41.properties.max_runtime_ms.type,parentSchema:schema41.properties.max_runtime_ms,data:data4}];
 return false;
 }
 if(errors === _errs12){
 if((typeof data4 == "number") && (isFinite(data4))){
 if(data4 > 9007199254740991 || isNaN(data4)){
-validate20.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema40.properties.max_runtime_ms,data:data4}];
+validate22.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema41.properties.max_runtime_ms,data:data4}];
 return false;
 }
 else {
 if(data4 < 0 || isNaN(data4)){
-validate20.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema40.properties.max_runtime_ms,data:data4}];
+validate22.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema41.properties.max_runtime_ms,data:data4}];
 return false;
 }
 }
@@ -19272,18 +19267,18 @@ if(data2.max_egress_bytes !== undefined){
 let data5 = data2.max_egress_bytes;
 const _errs14 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate20.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema40.properties.max_egress_bytes.type,parentSchema:schema40.properties.max_egress_bytes,data:data5}];
+validate22.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema41.properties.max_egress_bytes.type,parentSchema:schema41.properties.max_egress_bytes,data:data5}];
 return false;
 }
 if(errors === _errs14){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 > 9007199254740991 || isNaN(data5)){
-validate20.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema40.properties.max_egress_bytes,data:data5}];
+validate22.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema41.properties.max_egress_bytes,data:data5}];
 return false;
 }
 else {
 if(data5 < 0 || isNaN(data5)){
-validate20.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema40.properties.max_egress_bytes,data:data5}];
+validate22.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema41.properties.max_egress_bytes,data:data5}];
 return false;
 }
 }
@@ -19299,7 +19294,7 @@ var valid3 = true;
 }
 }
 else {
-validate20.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema40.type,parentSchema:schema40,data:data2}];
+validate22.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema41.type,parentSchema:schema41,data:data2}];
 return false;
 }
 }
@@ -19312,32 +19307,32 @@ var valid0 = true;
 }
 }
 else {
-validate20.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema39.type,parentSchema:schema39,data}];
+validate22.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema40.type,parentSchema:schema40,data}];
 return false;
 }
 }
-validate20.errors = vErrors;
+validate22.errors = vErrors;
 return errors === 0;
 }
 
-const schema41 = {"title":"SpentBudget","type":"object","additionalProperties":false,"required":["name","limit","used"],"properties":{"name":{"$ref":"#/definitions/budget_name"},"limit":{"type":"integer","minimum":0},"used":{"type":"integer","minimum":0},"shared":{"type":"boolean"},"resets_at":{"type":"string"}}};
-const schema42 = {"title":"BudgetName","type":"string","enum":["max_execs","max_runtime_ms","max_egress_bytes"]};
+const schema42 = {"title":"SpentBudget","type":"object","additionalProperties":false,"required":["name","limit","used"],"properties":{"name":{"$ref":"#/definitions/budget_name"},"limit":{"type":"integer","minimum":0},"used":{"type":"integer","minimum":0},"shared":{"type":"boolean"},"resets_at":{"type":"string"}}};
+const schema43 = {"title":"BudgetName","type":"string","enum":["max_execs","max_runtime_ms","max_egress_bytes"]};
 
-function validate22(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate24(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.name === undefined) && (missing0 = "name")) || ((data.limit === undefined) && (missing0 = "limit"))) || ((data.used === undefined) && (missing0 = "used"))){
-validate22.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema41.required,parentSchema:schema41,data}];
+validate24.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema42.required,parentSchema:schema42,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((key0 === "name") || (key0 === "limit")) || (key0 === "used")) || (key0 === "shared")) || (key0 === "resets_at"))){
-validate22.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema41,data}];
+validate24.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema42,data}];
 return false;
 break;
 }
@@ -19347,11 +19342,11 @@ if(data.name !== undefined){
 let data0 = data.name;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate22.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema42.type,parentSchema:schema42,data:data0}];
+validate24.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema43.type,parentSchema:schema43,data:data0}];
 return false;
 }
 if(!(((data0 === "max_execs") || (data0 === "max_runtime_ms")) || (data0 === "max_egress_bytes"))){
-validate22.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/enum",keyword:"enum",params:{allowedValues: schema42.enum},message:"must be equal to one of the allowed values",schema:schema42.enum,parentSchema:schema42,data:data0}];
+validate24.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/enum",keyword:"enum",params:{allowedValues: schema43.enum},message:"must be equal to one of the allowed values",schema:schema43.enum,parentSchema:schema43,data:data0}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -19364,13 +19359,13 @@ if(data.limit !== undefined){
 let data1 = data.limit;
 const _errs5 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate22.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema41.properties.limit.type,parentSchema:schema41.properties.limit,data:data1}];
+validate24.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema42.properties.limit.type,parentSchema:schema42.properties.limit,data:data1}];
 return false;
 }
 if(errors === _errs5){
 if((typeof data1 == "number") && (isFinite(data1))){
 if(data1 < 0 || isNaN(data1)){
-validate22.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema41.properties.limit,data:data1}];
+validate24.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema42.properties.limit,data:data1}];
 return false;
 }
 }
@@ -19385,13 +19380,13 @@ if(data.used !== undefined){
 let data2 = data.used;
 const _errs7 = errors;
 if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate22.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema41.properties.used.type,parentSchema:schema41.properties.used,data:data2}];
+validate24.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema42.properties.used.type,parentSchema:schema42.properties.used,data:data2}];
 return false;
 }
 if(errors === _errs7){
 if((typeof data2 == "number") && (isFinite(data2))){
 if(data2 < 0 || isNaN(data2)){
-validate22.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema41.properties.used,data:data2}];
+validate24.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema42.properties.used,data:data2}];
 return false;
 }
 }
@@ -19406,7 +19401,7 @@ if(data.shared !== undefined){
 let data3 = data.shared;
 const _errs9 = errors;
 if(typeof data3 !== "boolean"){
-validate22.errors = [{instancePath:instancePath+"/shared",schemaPath:"#/properties/shared/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema41.properties.shared.type,parentSchema:schema41.properties.shared,data:data3}];
+validate24.errors = [{instancePath:instancePath+"/shared",schemaPath:"#/properties/shared/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema42.properties.shared.type,parentSchema:schema42.properties.shared,data:data3}];
 return false;
 }
 var valid0 = _errs9 === errors;
@@ -19419,7 +19414,7 @@ if(data.resets_at !== undefined){
 let data4 = data.resets_at;
 const _errs11 = errors;
 if(typeof data4 !== "string"){
-validate22.errors = [{instancePath:instancePath+"/resets_at",schemaPath:"#/properties/resets_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema41.properties.resets_at.type,parentSchema:schema41.properties.resets_at,data:data4}];
+validate24.errors = [{instancePath:instancePath+"/resets_at",schemaPath:"#/properties/resets_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema42.properties.resets_at.type,parentSchema:schema42.properties.resets_at,data:data4}];
 return false;
 }
 var valid0 = _errs11 === errors;
@@ -19435,32 +19430,32 @@ var valid0 = true;
 }
 }
 else {
-validate22.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema41.type,parentSchema:schema41,data}];
+validate24.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema42.type,parentSchema:schema42,data}];
 return false;
 }
 }
-validate22.errors = vErrors;
+validate24.errors = vErrors;
 return errors === 0;
 }
 
-const schema46 = {"title":"TraceDropped","type":"object","additionalProperties":false,"required":["reason","first_seq","last_seq","lines","bytes","prev","last_hash","files"],"properties":{"reason":{"type":"string","enum":["age","size"]},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"lines":{"type":"integer","minimum":1},"bytes":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"last_hash":{"type":"string"},"files":{"type":"array","minItems":1,"items":{"$ref":"#/definitions/dropped_file"}}}};
-const schema47 = {"title":"DroppedFile","type":"object","additionalProperties":false,"required":["file","first_seq","last_seq","last_hash","bytes"],"properties":{"file":{"type":"string"},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"last_hash":{"type":"string"},"bytes":{"type":"integer","minimum":0}}};
+const schema47 = {"title":"TraceDropped","type":"object","additionalProperties":false,"required":["reason","first_seq","last_seq","lines","bytes","prev","last_hash","files"],"properties":{"reason":{"type":"string","enum":["age","size"]},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"lines":{"type":"integer","minimum":1},"bytes":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"last_hash":{"type":"string"},"files":{"type":"array","minItems":1,"items":{"$ref":"#/definitions/dropped_file"}}}};
+const schema48 = {"title":"DroppedFile","type":"object","additionalProperties":false,"required":["file","first_seq","last_seq","last_hash","bytes"],"properties":{"file":{"type":"string"},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"last_hash":{"type":"string"},"bytes":{"type":"integer","minimum":0}}};
 
-function validate24(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate26(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((((data.reason === undefined) && (missing0 = "reason")) || ((data.first_seq === undefined) && (missing0 = "first_seq"))) || ((data.last_seq === undefined) && (missing0 = "last_seq"))) || ((data.lines === undefined) && (missing0 = "lines"))) || ((data.bytes === undefined) && (missing0 = "bytes"))) || ((data.prev === undefined) && (missing0 = "prev"))) || ((data.last_hash === undefined) && (missing0 = "last_hash"))) || ((data.files === undefined) && (missing0 = "files"))){
-validate24.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema46.required,parentSchema:schema46,data}];
+validate26.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema47.required,parentSchema:schema47,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((((key0 === "reason") || (key0 === "first_seq")) || (key0 === "last_seq")) || (key0 === "lines")) || (key0 === "bytes")) || (key0 === "prev")) || (key0 === "last_hash")) || (key0 === "files"))){
-validate24.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema46,data}];
+validate26.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema47,data}];
 return false;
 break;
 }
@@ -19470,11 +19465,11 @@ if(data.reason !== undefined){
 let data0 = data.reason;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate24.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.reason.type,parentSchema:schema46.properties.reason,data:data0}];
+validate26.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema47.properties.reason.type,parentSchema:schema47.properties.reason,data:data0}];
 return false;
 }
 if(!((data0 === "age") || (data0 === "size"))){
-validate24.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/enum",keyword:"enum",params:{allowedValues: schema46.properties.reason.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.reason.enum,parentSchema:schema46.properties.reason,data:data0}];
+validate26.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/enum",keyword:"enum",params:{allowedValues: schema47.properties.reason.enum},message:"must be equal to one of the allowed values",schema:schema47.properties.reason.enum,parentSchema:schema47.properties.reason,data:data0}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -19487,13 +19482,13 @@ if(data.first_seq !== undefined){
 let data1 = data.first_seq;
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate24.errors = [{instancePath:instancePath+"/first_seq",schemaPath:"#/properties/first_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema46.properties.first_seq.type,parentSchema:schema46.properties.first_seq,data:data1}];
+validate26.errors = [{instancePath:instancePath+"/first_seq",schemaPath:"#/properties/first_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema47.properties.first_seq.type,parentSchema:schema47.properties.first_seq,data:data1}];
 return false;
 }
 if(errors === _errs4){
 if((typeof data1 == "number") && (isFinite(data1))){
 if(data1 < 0 || isNaN(data1)){
-validate24.errors = [{instancePath:instancePath+"/first_seq",schemaPath:"#/properties/first_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.first_seq,data:data1}];
+validate26.errors = [{instancePath:instancePath+"/first_seq",schemaPath:"#/properties/first_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.first_seq,data:data1}];
 return false;
 }
 }
@@ -19508,13 +19503,13 @@ if(data.last_seq !== undefined){
 let data2 = data.last_seq;
 const _errs6 = errors;
 if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate24.errors = [{instancePath:instancePath+"/last_seq",schemaPath:"#/properties/last_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema46.properties.last_seq.type,parentSchema:schema46.properties.last_seq,data:data2}];
+validate26.errors = [{instancePath:instancePath+"/last_seq",schemaPath:"#/properties/last_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema47.properties.last_seq.type,parentSchema:schema47.properties.last_seq,data:data2}];
 return false;
 }
 if(errors === _errs6){
 if((typeof data2 == "number") && (isFinite(data2))){
 if(data2 < 0 || isNaN(data2)){
-validate24.errors = [{instancePath:instancePath+"/last_seq",schemaPath:"#/properties/last_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.last_seq,data:data2}];
+validate26.errors = [{instancePath:instancePath+"/last_seq",schemaPath:"#/properties/last_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.last_seq,data:data2}];
 return false;
 }
 }
@@ -19529,13 +19524,13 @@ if(data.lines !== undefined){
 let data3 = data.lines;
 const _errs8 = errors;
 if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
-validate24.errors = [{instancePath:instancePath+"/lines",schemaPath:"#/properties/lines/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema46.properties.lines.type,parentSchema:schema46.properties.lines,data:data3}];
+validate26.errors = [{instancePath:instancePath+"/lines",schemaPath:"#/properties/lines/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema47.properties.lines.type,parentSchema:schema47.properties.lines,data:data3}];
 return false;
 }
 if(errors === _errs8){
 if((typeof data3 == "number") && (isFinite(data3))){
 if(data3 < 1 || isNaN(data3)){
-validate24.errors = [{instancePath:instancePath+"/lines",schemaPath:"#/properties/lines/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema46.properties.lines,data:data3}];
+validate26.errors = [{instancePath:instancePath+"/lines",schemaPath:"#/properties/lines/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema47.properties.lines,data:data3}];
 return false;
 }
 }
@@ -19550,13 +19545,13 @@ if(data.bytes !== undefined){
 let data4 = data.bytes;
 const _errs10 = errors;
 if(!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))){
-validate24.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema46.properties.bytes.type,parentSchema:schema46.properties.bytes,data:data4}];
+validate26.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema47.properties.bytes.type,parentSchema:schema47.properties.bytes,data:data4}];
 return false;
 }
 if(errors === _errs10){
 if((typeof data4 == "number") && (isFinite(data4))){
 if(data4 < 0 || isNaN(data4)){
-validate24.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.bytes,data:data4}];
+validate26.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.bytes,data:data4}];
 return false;
 }
 }
@@ -19571,7 +19566,7 @@ if(data.prev !== undefined){
 let data5 = data.prev;
 const _errs12 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate24.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema46.properties.prev.type},message:"must be string,null",schema:schema46.properties.prev.type,parentSchema:schema46.properties.prev,data:data5}];
+validate26.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema47.properties.prev.type},message:"must be string,null",schema:schema47.properties.prev.type,parentSchema:schema47.properties.prev,data:data5}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -19584,7 +19579,7 @@ if(data.last_hash !== undefined){
 let data6 = data.last_hash;
 const _errs14 = errors;
 if(typeof data6 !== "string"){
-validate24.errors = [{instancePath:instancePath+"/last_hash",schemaPath:"#/properties/last_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.last_hash.type,parentSchema:schema46.properties.last_hash,data:data6}];
+validate26.errors = [{instancePath:instancePath+"/last_hash",schemaPath:"#/properties/last_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema47.properties.last_hash.type,parentSchema:schema47.properties.last_hash,data:data6}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -19599,7 +19594,7 @@ const _errs16 = errors;
 if(errors === _errs16){
 if(Array.isArray(data7)){
 if(data7.length < 1){
-validate24.errors = [{instancePath:instancePath+"/files",schemaPath:"#/properties/files/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema46.properties.files,data:data7}];
+validate26.errors = [{instancePath:instancePath+"/files",schemaPath:"#/properties/files/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema47.properties.files,data:data7}];
 return false;
 }
 else {
@@ -19613,14 +19608,14 @@ if(errors === _errs19){
 if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
 let missing1;
 if((((((data8.file === undefined) && (missing1 = "file")) || ((data8.first_seq === undefined) && (missing1 = "first_seq"))) || ((data8.last_seq === undefined) && (missing1 = "last_seq"))) || ((data8.last_hash === undefined) && (missing1 = "last_hash"))) || ((data8.bytes === undefined) && (missing1 = "bytes"))){
-validate24.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema47.required,parentSchema:schema47,data:data8}];
+validate26.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema48.required,parentSchema:schema48,data:data8}];
 return false;
 }
 else {
 const _errs21 = errors;
 for(const key1 in data8){
 if(!(((((key1 === "file") || (key1 === "first_seq")) || (key1 === "last_seq")) || (key1 === "last_hash")) || (key1 === "bytes"))){
-validate24.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema47,data:data8}];
+validate26.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema48,data:data8}];
 return false;
 break;
 }
@@ -19630,7 +19625,7 @@ if(data8.file !== undefined){
 let data9 = data8.file;
 const _errs22 = errors;
 if(typeof data9 !== "string"){
-validate24.errors = [{instancePath:instancePath+"/files/" + i0+"/file",schemaPath:"#/definitions/dropped_file/properties/file/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema47.properties.file.type,parentSchema:schema47.properties.file,data:data9}];
+validate26.errors = [{instancePath:instancePath+"/files/" + i0+"/file",schemaPath:"#/definitions/dropped_file/properties/file/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema48.properties.file.type,parentSchema:schema48.properties.file,data:data9}];
 return false;
 }
 var valid3 = _errs22 === errors;
@@ -19643,13 +19638,13 @@ if(data8.first_seq !== undefined){
 let data10 = data8.first_seq;
 const _errs24 = errors;
 if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate24.errors = [{instancePath:instancePath+"/files/" + i0+"/first_seq",schemaPath:"#/definitions/dropped_file/properties/first_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema47.properties.first_seq.type,parentSchema:schema47.properties.first_seq,data:data10}];
+validate26.errors = [{instancePath:instancePath+"/files/" + i0+"/first_seq",schemaPath:"#/definitions/dropped_file/properties/first_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.first_seq.type,parentSchema:schema48.properties.first_seq,data:data10}];
 return false;
 }
 if(errors === _errs24){
 if((typeof data10 == "number") && (isFinite(data10))){
 if(data10 < 0 || isNaN(data10)){
-validate24.errors = [{instancePath:instancePath+"/files/" + i0+"/first_seq",schemaPath:"#/definitions/dropped_file/properties/first_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.first_seq,data:data10}];
+validate26.errors = [{instancePath:instancePath+"/files/" + i0+"/first_seq",schemaPath:"#/definitions/dropped_file/properties/first_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.first_seq,data:data10}];
 return false;
 }
 }
@@ -19664,13 +19659,13 @@ if(data8.last_seq !== undefined){
 let data11 = data8.last_seq;
 const _errs26 = errors;
 if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-validate24.errors = [{instancePath:instancePath+"/files/" + i0+"/last_seq",schemaPath:"#/definitions/dropped_file/properties/last_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema47.properties.last_seq.type,parentSchema:schema47.properties.last_seq,data:data11}];
+validate26.errors = [{instancePath:instancePath+"/files/" + i0+"/last_seq",schemaPath:"#/definitions/dropped_file/properties/last_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.last_seq.type,parentSchema:schema48.properties.last_seq,data:data11}];
 return false;
 }
 if(errors === _errs26){
 if((typeof data11 == "number") && (isFinite(data11))){
 if(data11 < 0 || isNaN(data11)){
-validate24.errors = [{instancePath:instancePath+"/files/" + i0+"/last_seq",schemaPath:"#/definitions/dropped_file/properties/last_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.last_seq,data:data11}];
+validate26.errors = [{instancePath:instancePath+"/files/" + i0+"/last_seq",schemaPath:"#/definitions/dropped_file/properties/last_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.last_seq,data:data11}];
 return false;
 }
 }
@@ -19685,7 +19680,7 @@ if(data8.last_hash !== undefined){
 let data12 = data8.last_hash;
 const _errs28 = errors;
 if(typeof data12 !== "string"){
-validate24.errors = [{instancePath:instancePath+"/files/" + i0+"/last_hash",schemaPath:"#/definitions/dropped_file/properties/last_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema47.properties.last_hash.type,parentSchema:schema47.properties.last_hash,data:data12}];
+validate26.errors = [{instancePath:instancePath+"/files/" + i0+"/last_hash",schemaPath:"#/definitions/dropped_file/properties/last_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema48.properties.last_hash.type,parentSchema:schema48.properties.last_hash,data:data12}];
 return false;
 }
 var valid3 = _errs28 === errors;
@@ -19698,13 +19693,13 @@ if(data8.bytes !== undefined){
 let data13 = data8.bytes;
 const _errs30 = errors;
 if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
-validate24.errors = [{instancePath:instancePath+"/files/" + i0+"/bytes",schemaPath:"#/definitions/dropped_file/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema47.properties.bytes.type,parentSchema:schema47.properties.bytes,data:data13}];
+validate26.errors = [{instancePath:instancePath+"/files/" + i0+"/bytes",schemaPath:"#/definitions/dropped_file/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.bytes.type,parentSchema:schema48.properties.bytes,data:data13}];
 return false;
 }
 if(errors === _errs30){
 if((typeof data13 == "number") && (isFinite(data13))){
 if(data13 < 0 || isNaN(data13)){
-validate24.errors = [{instancePath:instancePath+"/files/" + i0+"/bytes",schemaPath:"#/definitions/dropped_file/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.bytes,data:data13}];
+validate26.errors = [{instancePath:instancePath+"/files/" + i0+"/bytes",schemaPath:"#/definitions/dropped_file/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.bytes,data:data13}];
 return false;
 }
 }
@@ -19722,7 +19717,7 @@ var valid3 = true;
 }
 }
 else {
-validate24.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema47.type,parentSchema:schema47,data:data8}];
+validate26.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema48.type,parentSchema:schema48,data:data8}];
 return false;
 }
 }
@@ -19734,7 +19729,7 @@ break;
 }
 }
 else {
-validate24.errors = [{instancePath:instancePath+"/files",schemaPath:"#/properties/files/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema46.properties.files.type,parentSchema:schema46.properties.files,data:data7}];
+validate26.errors = [{instancePath:instancePath+"/files",schemaPath:"#/properties/files/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema47.properties.files.type,parentSchema:schema47.properties.files,data:data7}];
 return false;
 }
 }
@@ -19754,11 +19749,11 @@ var valid0 = true;
 }
 }
 else {
-validate24.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema46.type,parentSchema:schema46,data}];
+validate26.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema47.type,parentSchema:schema47,data}];
 return false;
 }
 }
-validate24.errors = vErrors;
+validate26.errors = vErrors;
 return errors === 0;
 }
 
@@ -22483,149 +22478,10 @@ var valid0 = true;
 }
 if(valid0){
 if(data.given !== undefined){
-let data94 = data.given;
 const _errs245 = errors;
-const _errs246 = errors;
-if(errors === _errs246){
-if(data94 && typeof data94 == "object" && !Array.isArray(data94)){
-let missing9;
-if((data94.form === undefined) && (missing9 = "form")){
-validate10.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/required",keyword:"required",params:{missingProperty: missing9},message:"must have required property '"+missing9+"'",schema:schema38.required,parentSchema:schema38,data:data94}];
-return false;
-}
-else {
-const _errs248 = errors;
-for(const key9 in data94){
-if(!((((((key9 === "form") || (key9 === "profile")) || (key9 === "not_kept")) || (key9 === "keeps_background")) || (key9 === "replays")) || (key9 === "under"))){
-validate10.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema38,data:data94}];
-return false;
-break;
-}
-}
-if(_errs248 === errors){
-if(data94.form !== undefined){
-let data95 = data94.form;
-const _errs249 = errors;
-if(typeof data95 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema38.properties.form.type,parentSchema:schema38.properties.form,data:data95}];
-return false;
-}
-if(!(((data95 === "sh") || (data95 === "bash")) || (data95 === "argv"))){
-validate10.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/enum",keyword:"enum",params:{allowedValues: schema38.properties.form.enum},message:"must be equal to one of the allowed values",schema:schema38.properties.form.enum,parentSchema:schema38.properties.form,data:data95}];
-return false;
-}
-var valid40 = _errs249 === errors;
-}
-else {
-var valid40 = true;
-}
-if(valid40){
-if(data94.profile !== undefined){
-let data96 = data94.profile;
-const _errs251 = errors;
-if(typeof data96 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/given/profile",schemaPath:"#/definitions/given/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema38.properties.profile.type,parentSchema:schema38.properties.profile,data:data96}];
-return false;
-}
-var valid40 = _errs251 === errors;
-}
-else {
-var valid40 = true;
-}
-if(valid40){
-if(data94.not_kept !== undefined){
-let data97 = data94.not_kept;
-const _errs253 = errors;
-if(errors === _errs253){
-if(Array.isArray(data97)){
-var valid41 = true;
-const len9 = data97.length;
-for(let i9=0; i9<len9; i9++){
-let data98 = data97[i9];
-const _errs255 = errors;
-if(typeof data98 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/given/not_kept/" + i9,schemaPath:"#/definitions/given/properties/not_kept/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema38.properties.not_kept.items.type,parentSchema:schema38.properties.not_kept.items,data:data98}];
-return false;
-}
-if(!(((data98 === "env") || (data98 === "stdin")) || (data98 === "scope_token"))){
-validate10.errors = [{instancePath:instancePath+"/given/not_kept/" + i9,schemaPath:"#/definitions/given/properties/not_kept/items/enum",keyword:"enum",params:{allowedValues: schema38.properties.not_kept.items.enum},message:"must be equal to one of the allowed values",schema:schema38.properties.not_kept.items.enum,parentSchema:schema38.properties.not_kept.items,data:data98}];
-return false;
-}
-var valid41 = _errs255 === errors;
-if(!valid41){
-break;
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/given/not_kept",schemaPath:"#/definitions/given/properties/not_kept/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema38.properties.not_kept.type,parentSchema:schema38.properties.not_kept,data:data97}];
-return false;
-}
-}
-var valid40 = _errs253 === errors;
-}
-else {
-var valid40 = true;
-}
-if(valid40){
-if(data94.keeps_background !== undefined){
-let data99 = data94.keeps_background;
-const _errs257 = errors;
-if(typeof data99 !== "boolean"){
-validate10.errors = [{instancePath:instancePath+"/given/keeps_background",schemaPath:"#/definitions/given/properties/keeps_background/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema38.properties.keeps_background.type,parentSchema:schema38.properties.keeps_background,data:data99}];
-return false;
-}
-var valid40 = _errs257 === errors;
-}
-else {
-var valid40 = true;
-}
-if(valid40){
-if(data94.replays !== undefined){
-let data100 = data94.replays;
-const _errs259 = errors;
-if(errors === _errs259){
-if(typeof data100 === "string"){
-if(!pattern2.test(data100)){
-validate10.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema38.properties.replays,data:data100}];
-return false;
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema38.properties.replays.type,parentSchema:schema38.properties.replays,data:data100}];
-return false;
-}
-}
-var valid40 = _errs259 === errors;
-}
-else {
-var valid40 = true;
-}
-if(valid40){
-if(data94.under !== undefined){
-let data101 = data94.under;
-const _errs261 = errors;
-if(typeof data101 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/given/under",schemaPath:"#/definitions/given/properties/under/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema38.properties.under.type,parentSchema:schema38.properties.under,data:data101}];
-return false;
-}
-var valid40 = _errs261 === errors;
-}
-else {
-var valid40 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema38.type,parentSchema:schema38,data:data94}];
-return false;
-}
+if(!(validate20(data.given, {instancePath:instancePath+"/given",parentData:data,parentDataProperty:"given",rootData}))){
+vErrors = vErrors === null ? validate20.errors : vErrors.concat(validate20.errors);
+errors = vErrors.length;
 }
 var valid0 = _errs245 === errors;
 }
@@ -22634,64 +22490,306 @@ var valid0 = true;
 }
 if(valid0){
 if(data.timeout_ms !== undefined){
-let data102 = data.timeout_ms;
-const _errs263 = errors;
-if(!(((typeof data102 == "number") && (!(data102 % 1) && !isNaN(data102))) && (isFinite(data102)))){
-validate10.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.timeout_ms.type,parentSchema:schema11.properties.timeout_ms,data:data102}];
+let data95 = data.timeout_ms;
+const _errs246 = errors;
+if(!(((typeof data95 == "number") && (!(data95 % 1) && !isNaN(data95))) && (isFinite(data95)))){
+validate10.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.timeout_ms.type,parentSchema:schema11.properties.timeout_ms,data:data95}];
 return false;
 }
-if(errors === _errs263){
-if((typeof data102 == "number") && (isFinite(data102))){
-if(data102 < 1 || isNaN(data102)){
-validate10.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.properties.timeout_ms,data:data102}];
+if(errors === _errs246){
+if((typeof data95 == "number") && (isFinite(data95))){
+if(data95 < 1 || isNaN(data95)){
+validate10.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.properties.timeout_ms,data:data95}];
 return false;
 }
 }
 }
-var valid0 = _errs263 === errors;
+var valid0 = _errs246 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.charged_ms !== undefined){
-let data103 = data.charged_ms;
-const _errs265 = errors;
-if(errors === _errs265){
-if((typeof data103 == "number") && (isFinite(data103))){
-if(data103 < 0 || isNaN(data103)){
-validate10.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.properties.charged_ms,data:data103}];
+let data96 = data.charged_ms;
+const _errs248 = errors;
+if(errors === _errs248){
+if((typeof data96 == "number") && (isFinite(data96))){
+if(data96 < 0 || isNaN(data96)){
+validate10.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.properties.charged_ms,data:data96}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema11.properties.charged_ms.type,parentSchema:schema11.properties.charged_ms,data:data103}];
+validate10.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema11.properties.charged_ms.type,parentSchema:schema11.properties.charged_ms,data:data96}];
 return false;
 }
 }
-var valid0 = _errs265 === errors;
+var valid0 = _errs248 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.budget !== undefined){
-const _errs267 = errors;
-if(!(validate20(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
-vErrors = vErrors === null ? validate20.errors : vErrors.concat(validate20.errors);
+const _errs250 = errors;
+if(!(validate22(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
+vErrors = vErrors === null ? validate22.errors : vErrors.concat(validate22.errors);
 errors = vErrors.length;
 }
-var valid0 = _errs267 === errors;
+var valid0 = _errs250 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.spent !== undefined){
-const _errs268 = errors;
-if(!(validate22(data.spent, {instancePath:instancePath+"/spent",parentData:data,parentDataProperty:"spent",rootData}))){
-vErrors = vErrors === null ? validate22.errors : vErrors.concat(validate22.errors);
+const _errs251 = errors;
+if(!(validate24(data.spent, {instancePath:instancePath+"/spent",parentData:data,parentDataProperty:"spent",rootData}))){
+vErrors = vErrors === null ? validate24.errors : vErrors.concat(validate24.errors);
 errors = vErrors.length;
+}
+var valid0 = _errs251 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.left_out !== undefined){
+let data99 = data.left_out;
+const _errs252 = errors;
+if(!(((typeof data99 == "number") && (!(data99 % 1) && !isNaN(data99))) && (isFinite(data99)))){
+validate10.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.left_out.type,parentSchema:schema11.properties.left_out,data:data99}];
+return false;
+}
+if(errors === _errs252){
+if((typeof data99 == "number") && (isFinite(data99))){
+if(data99 < 1 || isNaN(data99)){
+validate10.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.properties.left_out,data:data99}];
+return false;
+}
+}
+}
+var valid0 = _errs252 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.budget_reset !== undefined){
+let data100 = data.budget_reset;
+const _errs254 = errors;
+if(typeof data100 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/budget_reset",schemaPath:"#/properties/budget_reset/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.budget_reset.type,parentSchema:schema11.properties.budget_reset,data:data100}];
+return false;
+}
+var valid0 = _errs254 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.published !== undefined){
+let data101 = data.published;
+const _errs256 = errors;
+const _errs257 = errors;
+if(errors === _errs257){
+if(data101 && typeof data101 == "object" && !Array.isArray(data101)){
+let missing9;
+if(((((data101.event === undefined) && (missing9 = "event")) || ((data101.port === undefined) && (missing9 = "port"))) || ((data101.host_port === undefined) && (missing9 = "host_port"))) || ((data101.by === undefined) && (missing9 = "by"))){
+validate10.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/required",keyword:"required",params:{missingProperty: missing9},message:"must have required property '"+missing9+"'",schema:schema44.required,parentSchema:schema44,data:data101}];
+return false;
+}
+else {
+const _errs259 = errors;
+for(const key9 in data101){
+if(!((((key9 === "event") || (key9 === "port")) || (key9 === "host_port")) || (key9 === "by"))){
+validate10.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema44,data:data101}];
+return false;
+break;
+}
+}
+if(_errs259 === errors){
+if(data101.event !== undefined){
+let data102 = data101.event;
+const _errs260 = errors;
+if(typeof data102 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.event.type,parentSchema:schema44.properties.event,data:data102}];
+return false;
+}
+if(!(((data102 === "opened") || (data102 === "closed")) || (data102 === "failed"))){
+validate10.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/enum",keyword:"enum",params:{allowedValues: schema44.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema44.properties.event.enum,parentSchema:schema44.properties.event,data:data102}];
+return false;
+}
+var valid40 = _errs260 === errors;
+}
+else {
+var valid40 = true;
+}
+if(valid40){
+if(data101.port !== undefined){
+let data103 = data101.port;
+const _errs262 = errors;
+if(!(((typeof data103 == "number") && (!(data103 % 1) && !isNaN(data103))) && (isFinite(data103)))){
+validate10.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema44.properties.port.type,parentSchema:schema44.properties.port,data:data103}];
+return false;
+}
+if(errors === _errs262){
+if((typeof data103 == "number") && (isFinite(data103))){
+if(data103 > 65535 || isNaN(data103)){
+validate10.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema44.properties.port,data:data103}];
+return false;
+}
+else {
+if(data103 < 1 || isNaN(data103)){
+validate10.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema44.properties.port,data:data103}];
+return false;
+}
+}
+}
+}
+var valid40 = _errs262 === errors;
+}
+else {
+var valid40 = true;
+}
+if(valid40){
+if(data101.host_port !== undefined){
+let data104 = data101.host_port;
+const _errs264 = errors;
+if(!(((typeof data104 == "number") && (!(data104 % 1) && !isNaN(data104))) && (isFinite(data104)))){
+validate10.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema44.properties.host_port.type,parentSchema:schema44.properties.host_port,data:data104}];
+return false;
+}
+if(errors === _errs264){
+if((typeof data104 == "number") && (isFinite(data104))){
+if(data104 > 65535 || isNaN(data104)){
+validate10.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema44.properties.host_port,data:data104}];
+return false;
+}
+else {
+if(data104 < 1 || isNaN(data104)){
+validate10.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema44.properties.host_port,data:data104}];
+return false;
+}
+}
+}
+}
+var valid40 = _errs264 === errors;
+}
+else {
+var valid40 = true;
+}
+if(valid40){
+if(data101.by !== undefined){
+let data105 = data101.by;
+const _errs266 = errors;
+if(typeof data105 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.by.type,parentSchema:schema44.properties.by,data:data105}];
+return false;
+}
+if(!((data105 === "policy") || (data105 === "operator"))){
+validate10.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/enum",keyword:"enum",params:{allowedValues: schema44.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema44.properties.by.enum,parentSchema:schema44.properties.by,data:data105}];
+return false;
+}
+var valid40 = _errs266 === errors;
+}
+else {
+var valid40 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema44.type,parentSchema:schema44,data:data101}];
+return false;
+}
+}
+var valid0 = _errs256 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.overlay !== undefined){
+let data106 = data.overlay;
+const _errs268 = errors;
+const _errs269 = errors;
+if(errors === _errs269){
+if(data106 && typeof data106 == "object" && !Array.isArray(data106)){
+let missing10;
+if((((data106.project === undefined) && (missing10 = "project")) || ((data106.identity === undefined) && (missing10 = "identity"))) || ((data106.mounted_at === undefined) && (missing10 = "mounted_at"))){
+validate10.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/required",keyword:"required",params:{missingProperty: missing10},message:"must have required property '"+missing10+"'",schema:schema45.required,parentSchema:schema45,data:data106}];
+return false;
+}
+else {
+const _errs271 = errors;
+for(const key10 in data106){
+if(!(((key10 === "project") || (key10 === "identity")) || (key10 === "mounted_at"))){
+validate10.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema45,data:data106}];
+return false;
+break;
+}
+}
+if(_errs271 === errors){
+if(data106.project !== undefined){
+let data107 = data106.project;
+const _errs272 = errors;
+if(typeof data107 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/overlay/project",schemaPath:"#/definitions/overlay/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.project.type,parentSchema:schema45.properties.project,data:data107}];
+return false;
+}
+var valid42 = _errs272 === errors;
+}
+else {
+var valid42 = true;
+}
+if(valid42){
+if(data106.identity !== undefined){
+let data108 = data106.identity;
+const _errs274 = errors;
+if(typeof data108 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/overlay/identity",schemaPath:"#/definitions/overlay/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.identity.type,parentSchema:schema45.properties.identity,data:data108}];
+return false;
+}
+var valid42 = _errs274 === errors;
+}
+else {
+var valid42 = true;
+}
+if(valid42){
+if(data106.mounted_at !== undefined){
+let data109 = data106.mounted_at;
+const _errs276 = errors;
+if(errors === _errs276){
+if(typeof data109 === "string"){
+if(!pattern13.test(data109)){
+validate10.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/pattern",keyword:"pattern",params:{pattern: "^[0-9]+$"},message:"must match pattern \""+"^[0-9]+$"+"\"",schema:"^[0-9]+$",parentSchema:schema45.properties.mounted_at,data:data109}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.mounted_at.type,parentSchema:schema45.properties.mounted_at,data:data109}];
+return false;
+}
+}
+var valid42 = _errs276 === errors;
+}
+else {
+var valid42 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema45.type,parentSchema:schema45,data:data106}];
+return false;
+}
 }
 var valid0 = _errs268 === errors;
 }
@@ -22699,279 +22797,198 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.left_out !== undefined){
-let data106 = data.left_out;
-const _errs269 = errors;
-if(!(((typeof data106 == "number") && (!(data106 % 1) && !isNaN(data106))) && (isFinite(data106)))){
-validate10.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.left_out.type,parentSchema:schema11.properties.left_out,data:data106}];
-return false;
-}
-if(errors === _errs269){
-if((typeof data106 == "number") && (isFinite(data106))){
-if(data106 < 1 || isNaN(data106)){
-validate10.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.properties.left_out,data:data106}];
-return false;
-}
-}
-}
-var valid0 = _errs269 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.budget_reset !== undefined){
-let data107 = data.budget_reset;
-const _errs271 = errors;
-if(typeof data107 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/budget_reset",schemaPath:"#/properties/budget_reset/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.budget_reset.type,parentSchema:schema11.properties.budget_reset,data:data107}];
-return false;
-}
-var valid0 = _errs271 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.published !== undefined){
-let data108 = data.published;
-const _errs273 = errors;
-const _errs274 = errors;
-if(errors === _errs274){
-if(data108 && typeof data108 == "object" && !Array.isArray(data108)){
-let missing10;
-if(((((data108.event === undefined) && (missing10 = "event")) || ((data108.port === undefined) && (missing10 = "port"))) || ((data108.host_port === undefined) && (missing10 = "host_port"))) || ((data108.by === undefined) && (missing10 = "by"))){
-validate10.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/required",keyword:"required",params:{missingProperty: missing10},message:"must have required property '"+missing10+"'",schema:schema43.required,parentSchema:schema43,data:data108}];
-return false;
-}
-else {
-const _errs276 = errors;
-for(const key10 in data108){
-if(!((((key10 === "event") || (key10 === "port")) || (key10 === "host_port")) || (key10 === "by"))){
-validate10.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema43,data:data108}];
-return false;
-break;
-}
-}
-if(_errs276 === errors){
-if(data108.event !== undefined){
-let data109 = data108.event;
-const _errs277 = errors;
-if(typeof data109 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema43.properties.event.type,parentSchema:schema43.properties.event,data:data109}];
-return false;
-}
-if(!(((data109 === "opened") || (data109 === "closed")) || (data109 === "failed"))){
-validate10.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/enum",keyword:"enum",params:{allowedValues: schema43.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema43.properties.event.enum,parentSchema:schema43.properties.event,data:data109}];
-return false;
-}
-var valid43 = _errs277 === errors;
-}
-else {
-var valid43 = true;
-}
-if(valid43){
-if(data108.port !== undefined){
-let data110 = data108.port;
-const _errs279 = errors;
-if(!(((typeof data110 == "number") && (!(data110 % 1) && !isNaN(data110))) && (isFinite(data110)))){
-validate10.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema43.properties.port.type,parentSchema:schema43.properties.port,data:data110}];
-return false;
-}
-if(errors === _errs279){
-if((typeof data110 == "number") && (isFinite(data110))){
-if(data110 > 65535 || isNaN(data110)){
-validate10.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema43.properties.port,data:data110}];
-return false;
-}
-else {
-if(data110 < 1 || isNaN(data110)){
-validate10.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema43.properties.port,data:data110}];
-return false;
-}
-}
-}
-}
-var valid43 = _errs279 === errors;
-}
-else {
-var valid43 = true;
-}
-if(valid43){
-if(data108.host_port !== undefined){
-let data111 = data108.host_port;
-const _errs281 = errors;
-if(!(((typeof data111 == "number") && (!(data111 % 1) && !isNaN(data111))) && (isFinite(data111)))){
-validate10.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema43.properties.host_port.type,parentSchema:schema43.properties.host_port,data:data111}];
-return false;
-}
-if(errors === _errs281){
-if((typeof data111 == "number") && (isFinite(data111))){
-if(data111 > 65535 || isNaN(data111)){
-validate10.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema43.properties.host_port,data:data111}];
-return false;
-}
-else {
-if(data111 < 1 || isNaN(data111)){
-validate10.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema43.properties.host_port,data:data111}];
-return false;
-}
-}
-}
-}
-var valid43 = _errs281 === errors;
-}
-else {
-var valid43 = true;
-}
-if(valid43){
-if(data108.by !== undefined){
-let data112 = data108.by;
-const _errs283 = errors;
-if(typeof data112 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema43.properties.by.type,parentSchema:schema43.properties.by,data:data112}];
-return false;
-}
-if(!((data112 === "policy") || (data112 === "operator"))){
-validate10.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/enum",keyword:"enum",params:{allowedValues: schema43.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema43.properties.by.enum,parentSchema:schema43.properties.by,data:data112}];
-return false;
-}
-var valid43 = _errs283 === errors;
-}
-else {
-var valid43 = true;
-}
-}
-}
-}
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema43.type,parentSchema:schema43,data:data108}];
-return false;
-}
-}
-var valid0 = _errs273 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.overlay !== undefined){
-let data113 = data.overlay;
-const _errs285 = errors;
-const _errs286 = errors;
-if(errors === _errs286){
-if(data113 && typeof data113 == "object" && !Array.isArray(data113)){
-let missing11;
-if((((data113.project === undefined) && (missing11 = "project")) || ((data113.identity === undefined) && (missing11 = "identity"))) || ((data113.mounted_at === undefined) && (missing11 = "mounted_at"))){
-validate10.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/required",keyword:"required",params:{missingProperty: missing11},message:"must have required property '"+missing11+"'",schema:schema44.required,parentSchema:schema44,data:data113}];
-return false;
-}
-else {
-const _errs288 = errors;
-for(const key11 in data113){
-if(!(((key11 === "project") || (key11 === "identity")) || (key11 === "mounted_at"))){
-validate10.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema44,data:data113}];
-return false;
-break;
-}
-}
-if(_errs288 === errors){
-if(data113.project !== undefined){
-let data114 = data113.project;
-const _errs289 = errors;
-if(typeof data114 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/overlay/project",schemaPath:"#/definitions/overlay/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.project.type,parentSchema:schema44.properties.project,data:data114}];
-return false;
-}
-var valid45 = _errs289 === errors;
-}
-else {
-var valid45 = true;
-}
-if(valid45){
-if(data113.identity !== undefined){
-let data115 = data113.identity;
-const _errs291 = errors;
-if(typeof data115 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/overlay/identity",schemaPath:"#/definitions/overlay/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.identity.type,parentSchema:schema44.properties.identity,data:data115}];
-return false;
-}
-var valid45 = _errs291 === errors;
-}
-else {
-var valid45 = true;
-}
-if(valid45){
-if(data113.mounted_at !== undefined){
-let data116 = data113.mounted_at;
-const _errs293 = errors;
-if(errors === _errs293){
-if(typeof data116 === "string"){
-if(!pattern11.test(data116)){
-validate10.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/pattern",keyword:"pattern",params:{pattern: "^[0-9]+$"},message:"must match pattern \""+"^[0-9]+$"+"\"",schema:"^[0-9]+$",parentSchema:schema44.properties.mounted_at,data:data116}];
-return false;
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.mounted_at.type,parentSchema:schema44.properties.mounted_at,data:data116}];
-return false;
-}
-}
-var valid45 = _errs293 === errors;
-}
-else {
-var valid45 = true;
-}
-}
-}
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema44.type,parentSchema:schema44,data:data113}];
-return false;
-}
-}
-var valid0 = _errs285 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
 if(data.held_changes !== undefined){
-let data117 = data.held_changes;
+let data110 = data.held_changes;
+const _errs278 = errors;
+const _errs279 = errors;
+if(errors === _errs279){
+if(data110 && typeof data110 == "object" && !Array.isArray(data110)){
+let missing11;
+if((((((data110.action === undefined) && (missing11 = "action")) || ((data110.by === undefined) && (missing11 = "by"))) || ((data110.paths === undefined) && (missing11 = "paths"))) || ((data110.done === undefined) && (missing11 = "done"))) || ((data110.left === undefined) && (missing11 = "left"))){
+validate10.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/required",keyword:"required",params:{missingProperty: missing11},message:"must have required property '"+missing11+"'",schema:schema46.required,parentSchema:schema46,data:data110}];
+return false;
+}
+else {
+const _errs281 = errors;
+for(const key11 in data110){
+if(!(((((key11 === "action") || (key11 === "by")) || (key11 === "paths")) || (key11 === "done")) || (key11 === "left"))){
+validate10.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema46,data:data110}];
+return false;
+break;
+}
+}
+if(_errs281 === errors){
+if(data110.action !== undefined){
+let data111 = data110.action;
+const _errs282 = errors;
+if(typeof data111 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.action.type,parentSchema:schema46.properties.action,data:data111}];
+return false;
+}
+if(!(((data111 === "apply") || (data111 === "discard")) || (data111 === "undo"))){
+validate10.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/enum",keyword:"enum",params:{allowedValues: schema46.properties.action.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.action.enum,parentSchema:schema46.properties.action,data:data111}];
+return false;
+}
+var valid44 = _errs282 === errors;
+}
+else {
+var valid44 = true;
+}
+if(valid44){
+if(data110.by !== undefined){
+let data112 = data110.by;
+const _errs284 = errors;
+if(typeof data112 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.by.type,parentSchema:schema46.properties.by,data:data112}];
+return false;
+}
+if(!(((data112 === "operator") || (data112 === "agent")) || (data112 === "policy"))){
+validate10.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/enum",keyword:"enum",params:{allowedValues: schema46.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.by.enum,parentSchema:schema46.properties.by,data:data112}];
+return false;
+}
+var valid44 = _errs284 === errors;
+}
+else {
+var valid44 = true;
+}
+if(valid44){
+if(data110.paths !== undefined){
+let data113 = data110.paths;
+const _errs286 = errors;
+if((!(Array.isArray(data113))) && (data113 !== null)){
+validate10.errors = [{instancePath:instancePath+"/held_changes/paths",schemaPath:"#/definitions/held_changes/properties/paths/type",keyword:"type",params:{type: schema46.properties.paths.type},message:"must be array,null",schema:schema46.properties.paths.type,parentSchema:schema46.properties.paths,data:data113}];
+return false;
+}
+if(errors === _errs286){
+if(Array.isArray(data113)){
+var valid45 = true;
+const len9 = data113.length;
+for(let i9=0; i9<len9; i9++){
+let data114 = data113[i9];
+const _errs288 = errors;
+if(typeof data114 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/held_changes/paths/" + i9,schemaPath:"#/definitions/held_changes/properties/paths/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.paths.items.type,parentSchema:schema46.properties.paths.items,data:data114}];
+return false;
+}
+var valid45 = _errs288 === errors;
+if(!valid45){
+break;
+}
+}
+}
+}
+var valid44 = _errs286 === errors;
+}
+else {
+var valid44 = true;
+}
+if(valid44){
+if(data110.done !== undefined){
+let data115 = data110.done;
+const _errs290 = errors;
+if((!(((typeof data115 == "number") && (!(data115 % 1) && !isNaN(data115))) && (isFinite(data115)))) && (data115 !== null)){
+validate10.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/type",keyword:"type",params:{type: schema46.properties.done.type},message:"must be integer,null",schema:schema46.properties.done.type,parentSchema:schema46.properties.done,data:data115}];
+return false;
+}
+if(errors === _errs290){
+if((typeof data115 == "number") && (isFinite(data115))){
+if(data115 < 0 || isNaN(data115)){
+validate10.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.done,data:data115}];
+return false;
+}
+}
+}
+var valid44 = _errs290 === errors;
+}
+else {
+var valid44 = true;
+}
+if(valid44){
+if(data110.left !== undefined){
+let data116 = data110.left;
+const _errs292 = errors;
+if((!(((typeof data116 == "number") && (!(data116 % 1) && !isNaN(data116))) && (isFinite(data116)))) && (data116 !== null)){
+validate10.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/type",keyword:"type",params:{type: schema46.properties.left.type},message:"must be integer,null",schema:schema46.properties.left.type,parentSchema:schema46.properties.left,data:data116}];
+return false;
+}
+if(errors === _errs292){
+if((typeof data116 == "number") && (isFinite(data116))){
+if(data116 < 0 || isNaN(data116)){
+validate10.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.left,data:data116}];
+return false;
+}
+}
+}
+var valid44 = _errs292 === errors;
+}
+else {
+var valid44 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema46.type,parentSchema:schema46,data:data110}];
+return false;
+}
+}
+var valid0 = _errs278 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.dropped !== undefined){
+const _errs294 = errors;
+if(!(validate26(data.dropped, {instancePath:instancePath+"/dropped",parentData:data,parentDataProperty:"dropped",rootData}))){
+vErrors = vErrors === null ? validate26.errors : vErrors.concat(validate26.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs294 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.idempotency !== undefined){
+let data118 = data.idempotency;
 const _errs295 = errors;
 const _errs296 = errors;
 if(errors === _errs296){
-if(data117 && typeof data117 == "object" && !Array.isArray(data117)){
+if(data118 && typeof data118 == "object" && !Array.isArray(data118)){
 let missing12;
-if((((((data117.action === undefined) && (missing12 = "action")) || ((data117.by === undefined) && (missing12 = "by"))) || ((data117.paths === undefined) && (missing12 = "paths"))) || ((data117.done === undefined) && (missing12 = "done"))) || ((data117.left === undefined) && (missing12 = "left"))){
-validate10.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/required",keyword:"required",params:{missingProperty: missing12},message:"must have required property '"+missing12+"'",schema:schema45.required,parentSchema:schema45,data:data117}];
+if(((data118.key === undefined) && (missing12 = "key")) || ((data118.body === undefined) && (missing12 = "body"))){
+validate10.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/required",keyword:"required",params:{missingProperty: missing12},message:"must have required property '"+missing12+"'",schema:schema49.required,parentSchema:schema49,data:data118}];
 return false;
 }
 else {
 const _errs298 = errors;
-for(const key12 in data117){
-if(!(((((key12 === "action") || (key12 === "by")) || (key12 === "paths")) || (key12 === "done")) || (key12 === "left"))){
-validate10.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema45,data:data117}];
+for(const key12 in data118){
+if(!((key12 === "key") || (key12 === "body"))){
+validate10.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema49,data:data118}];
 return false;
 break;
 }
 }
 if(_errs298 === errors){
-if(data117.action !== undefined){
-let data118 = data117.action;
+if(data118.key !== undefined){
+let data119 = data118.key;
 const _errs299 = errors;
-if(typeof data118 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.action.type,parentSchema:schema45.properties.action,data:data118}];
+if(errors === _errs299){
+if(typeof data119 === "string"){
+if(!pattern7.test(data119)){
+validate10.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema49.properties.key,data:data119}];
 return false;
 }
-if(!(((data118 === "apply") || (data118 === "discard")) || (data118 === "undo"))){
-validate10.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/enum",keyword:"enum",params:{allowedValues: schema45.properties.action.enum},message:"must be equal to one of the allowed values",schema:schema45.properties.action.enum,parentSchema:schema45.properties.action,data:data118}];
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.key.type,parentSchema:schema49.properties.key,data:data119}];
 return false;
+}
 }
 var valid47 = _errs299 === errors;
 }
@@ -22979,104 +22996,32 @@ else {
 var valid47 = true;
 }
 if(valid47){
-if(data117.by !== undefined){
-let data119 = data117.by;
+if(data118.body !== undefined){
+let data120 = data118.body;
 const _errs301 = errors;
-if(typeof data119 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.by.type,parentSchema:schema45.properties.by,data:data119}];
+if(errors === _errs301){
+if(typeof data120 === "string"){
+if(!pattern7.test(data120)){
+validate10.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema49.properties.body,data:data120}];
 return false;
 }
-if(!(((data119 === "operator") || (data119 === "agent")) || (data119 === "policy"))){
-validate10.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/enum",keyword:"enum",params:{allowedValues: schema45.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema45.properties.by.enum,parentSchema:schema45.properties.by,data:data119}];
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.body.type,parentSchema:schema49.properties.body,data:data120}];
 return false;
+}
 }
 var valid47 = _errs301 === errors;
 }
 else {
 var valid47 = true;
 }
-if(valid47){
-if(data117.paths !== undefined){
-let data120 = data117.paths;
-const _errs303 = errors;
-if((!(Array.isArray(data120))) && (data120 !== null)){
-validate10.errors = [{instancePath:instancePath+"/held_changes/paths",schemaPath:"#/definitions/held_changes/properties/paths/type",keyword:"type",params:{type: schema45.properties.paths.type},message:"must be array,null",schema:schema45.properties.paths.type,parentSchema:schema45.properties.paths,data:data120}];
-return false;
-}
-if(errors === _errs303){
-if(Array.isArray(data120)){
-var valid48 = true;
-const len10 = data120.length;
-for(let i10=0; i10<len10; i10++){
-let data121 = data120[i10];
-const _errs305 = errors;
-if(typeof data121 !== "string"){
-validate10.errors = [{instancePath:instancePath+"/held_changes/paths/" + i10,schemaPath:"#/definitions/held_changes/properties/paths/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.paths.items.type,parentSchema:schema45.properties.paths.items,data:data121}];
-return false;
-}
-var valid48 = _errs305 === errors;
-if(!valid48){
-break;
-}
-}
-}
-}
-var valid47 = _errs303 === errors;
-}
-else {
-var valid47 = true;
-}
-if(valid47){
-if(data117.done !== undefined){
-let data122 = data117.done;
-const _errs307 = errors;
-if((!(((typeof data122 == "number") && (!(data122 % 1) && !isNaN(data122))) && (isFinite(data122)))) && (data122 !== null)){
-validate10.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/type",keyword:"type",params:{type: schema45.properties.done.type},message:"must be integer,null",schema:schema45.properties.done.type,parentSchema:schema45.properties.done,data:data122}];
-return false;
-}
-if(errors === _errs307){
-if((typeof data122 == "number") && (isFinite(data122))){
-if(data122 < 0 || isNaN(data122)){
-validate10.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema45.properties.done,data:data122}];
-return false;
-}
-}
-}
-var valid47 = _errs307 === errors;
-}
-else {
-var valid47 = true;
-}
-if(valid47){
-if(data117.left !== undefined){
-let data123 = data117.left;
-const _errs309 = errors;
-if((!(((typeof data123 == "number") && (!(data123 % 1) && !isNaN(data123))) && (isFinite(data123)))) && (data123 !== null)){
-validate10.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/type",keyword:"type",params:{type: schema45.properties.left.type},message:"must be integer,null",schema:schema45.properties.left.type,parentSchema:schema45.properties.left,data:data123}];
-return false;
-}
-if(errors === _errs309){
-if((typeof data123 == "number") && (isFinite(data123))){
-if(data123 < 0 || isNaN(data123)){
-validate10.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema45.properties.left,data:data123}];
-return false;
-}
-}
-}
-var valid47 = _errs309 === errors;
-}
-else {
-var valid47 = true;
-}
-}
-}
-}
 }
 }
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema45.type,parentSchema:schema45,data:data117}];
+validate10.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema49.type,parentSchema:schema49,data:data118}];
 return false;
 }
 }
@@ -23086,145 +23031,56 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.dropped !== undefined){
-const _errs311 = errors;
-if(!(validate24(data.dropped, {instancePath:instancePath+"/dropped",parentData:data,parentDataProperty:"dropped",rootData}))){
-vErrors = vErrors === null ? validate24.errors : vErrors.concat(validate24.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs311 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.idempotency !== undefined){
-let data125 = data.idempotency;
-const _errs312 = errors;
-const _errs313 = errors;
-if(errors === _errs313){
-if(data125 && typeof data125 == "object" && !Array.isArray(data125)){
-let missing13;
-if(((data125.key === undefined) && (missing13 = "key")) || ((data125.body === undefined) && (missing13 = "body"))){
-validate10.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/required",keyword:"required",params:{missingProperty: missing13},message:"must have required property '"+missing13+"'",schema:schema48.required,parentSchema:schema48,data:data125}];
-return false;
-}
-else {
-const _errs315 = errors;
-for(const key13 in data125){
-if(!((key13 === "key") || (key13 === "body"))){
-validate10.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties",schema:false,parentSchema:schema48,data:data125}];
-return false;
-break;
-}
-}
-if(_errs315 === errors){
-if(data125.key !== undefined){
-let data126 = data125.key;
-const _errs316 = errors;
-if(errors === _errs316){
-if(typeof data126 === "string"){
-if(!pattern7.test(data126)){
-validate10.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema48.properties.key,data:data126}];
-return false;
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema48.properties.key.type,parentSchema:schema48.properties.key,data:data126}];
-return false;
-}
-}
-var valid50 = _errs316 === errors;
-}
-else {
-var valid50 = true;
-}
-if(valid50){
-if(data125.body !== undefined){
-let data127 = data125.body;
-const _errs318 = errors;
-if(errors === _errs318){
-if(typeof data127 === "string"){
-if(!pattern7.test(data127)){
-validate10.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema48.properties.body,data:data127}];
-return false;
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema48.properties.body.type,parentSchema:schema48.properties.body,data:data127}];
-return false;
-}
-}
-var valid50 = _errs318 === errors;
-}
-else {
-var valid50 = true;
-}
-}
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema48.type,parentSchema:schema48,data:data125}];
-return false;
-}
-}
-var valid0 = _errs312 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
 if(data.seq !== undefined){
-let data128 = data.seq;
-const _errs320 = errors;
-if(!(((typeof data128 == "number") && (!(data128 % 1) && !isNaN(data128))) && (isFinite(data128)))){
-validate10.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.seq.type,parentSchema:schema11.properties.seq,data:data128}];
+let data121 = data.seq;
+const _errs303 = errors;
+if(!(((typeof data121 == "number") && (!(data121 % 1) && !isNaN(data121))) && (isFinite(data121)))){
+validate10.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.seq.type,parentSchema:schema11.properties.seq,data:data121}];
 return false;
 }
-if(errors === _errs320){
-if((typeof data128 == "number") && (isFinite(data128))){
-if(data128 < 0 || isNaN(data128)){
-validate10.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.properties.seq,data:data128}];
+if(errors === _errs303){
+if((typeof data121 == "number") && (isFinite(data121))){
+if(data121 < 0 || isNaN(data121)){
+validate10.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.properties.seq,data:data121}];
 return false;
 }
 }
 }
-var valid0 = _errs320 === errors;
+var valid0 = _errs303 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.prev !== undefined){
-let data129 = data.prev;
-const _errs322 = errors;
-if((typeof data129 !== "string") && (data129 !== null)){
-validate10.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema11.properties.prev.type},message:"must be string,null",schema:schema11.properties.prev.type,parentSchema:schema11.properties.prev,data:data129}];
+let data122 = data.prev;
+const _errs305 = errors;
+if((typeof data122 !== "string") && (data122 !== null)){
+validate10.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema11.properties.prev.type},message:"must be string,null",schema:schema11.properties.prev.type,parentSchema:schema11.properties.prev,data:data122}];
 return false;
 }
-var valid0 = _errs322 === errors;
+var valid0 = _errs305 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.hash !== undefined){
-let data130 = data.hash;
-const _errs324 = errors;
-if(errors === _errs324){
-if(typeof data130 === "string"){
-if(func4(data130) < 1){
-validate10.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.properties.hash,data:data130}];
+let data123 = data.hash;
+const _errs307 = errors;
+if(errors === _errs307){
+if(typeof data123 === "string"){
+if(func4(data123) < 1){
+validate10.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.properties.hash,data:data123}];
 return false;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.hash.type,parentSchema:schema11.properties.hash,data:data130}];
+validate10.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.hash.type,parentSchema:schema11.properties.hash,data:data123}];
 return false;
 }
 }
-var valid0 = _errs324 === errors;
+var valid0 = _errs307 === errors;
 }
 else {
 var valid0 = true;
@@ -23298,8 +23154,8 @@ return validate10;
 export const validateSpansReply = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"spans-reply.schema.json","title":"SpansReply","type":"object","additionalProperties":false,"required":["spans","next_cursor"],"properties":{"spans":{"type":"array","items":{"$ref":"span.schema.json"}},"next_cursor":{"type":["string","null"]},"indexing":{"$ref":"#/definitions/indexing"}},"definitions":{"indexing":{"title":"TraceIndexing","type":"object","additionalProperties":false,"required":["read","all"],"properties":{"read":{"type":"integer","minimum":0},"all":{"type":"integer","minimum":0}}}}};
-const schema50 = {"title":"TraceIndexing","type":"object","additionalProperties":false,"required":["read","all"],"properties":{"read":{"type":"integer","minimum":0},"all":{"type":"integer","minimum":0}}};
-const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"connection":{"anyOf":[{"$ref":"#/definitions/connection"},{"type":"null"}]},"program":{"$ref":"#/definitions/program"},"programs":{"$ref":"#/definitions/programs"},"telemetry":{"$ref":"#/definitions/telemetry"},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"given":{"$ref":"#/definitions/given"},"timeout_ms":{"type":"integer","minimum":1},"charged_ms":{"type":"number","minimum":0},"budget":{"$ref":"#/definitions/budget_terms"},"spent":{"$ref":"shared.schema.json#/definitions/spent_budget"},"left_out":{"type":"integer","minimum":1},"budget_reset":{"type":"string"},"published":{"$ref":"#/definitions/published_event"},"overlay":{"$ref":"#/definitions/overlay"},"held_changes":{"$ref":"#/definitions/held_changes"},"dropped":{"$ref":"#/definitions/dropped"},"idempotency":{"$ref":"#/definitions/idempotency"},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit","name","connection","program","write"]},"subject":{"type":"string"}}},"connection":{"title":"SpanConnection","type":"object","additionalProperties":false,"required":["host","port","address","program","pid","ended","reason"],"properties":{"host":{"type":"string"},"port":{"type":"integer"},"address":{"type":["string","null"]},"program":{"type":["string","null"]},"pid":{"type":["integer","null"]},"ended":{"type":"string","enum":["closed","reset","cut","failed"]},"reason":{"type":["string","null"]}}},"program":{"title":"SpanProgram","type":"object","additionalProperties":false,"required":["path","pid","started_at","cut","replaced"],"properties":{"path":{"type":"string"},"pid":{"type":"integer"},"started_at":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000000Z"},"cut":{"type":"boolean"},"replaced":{"type":"boolean"}}},"programs":{"title":"ProgramCounts","type":"object","additionalProperties":false,"required":["recorded","left_out"],"properties":{"recorded":{"type":"integer","minimum":0},"left_out":{"type":"integer","minimum":0}}},"telemetry":{"title":"SpanTelemetry","type":"object","additionalProperties":false,"required":["state","reason"],"properties":{"state":{"type":"string","enum":["on","off"]},"reason":{"type":["string","null"]},"counts":{"title":"TelemetryCounts","type":"object","additionalProperties":false,"required":["exec","write","connect","unlink","rename"],"properties":{"exec":{"type":"integer","minimum":0},"write":{"type":"integer","minimum":0},"connect":{"type":"integer","minimum":0},"unlink":{"type":"integer","minimum":0},"rename":{"type":"integer","minimum":0}}},"programs":{"$ref":"#/definitions/telemetry_list"},"written":{"$ref":"#/definitions/telemetry_list"},"connected":{"$ref":"#/definitions/telemetry_list"},"unlinked":{"$ref":"#/definitions/telemetry_list"},"renamed":{"$ref":"#/definitions/telemetry_list"},"unlisted":{"type":"integer","minimum":0},"dropped":{"type":"integer","minimum":0}}},"telemetry_list":{"title":"TelemetryList","type":"array","maxItems":50,"items":{"type":"string"}},"published_event":{"title":"PublishedEvent","type":"object","additionalProperties":false,"required":["event","port","host_port","by"],"properties":{"event":{"type":"string","enum":["opened","closed","failed"]},"port":{"type":"integer","minimum":1,"maximum":65535},"host_port":{"type":"integer","minimum":1,"maximum":65535},"by":{"type":"string","enum":["policy","operator"]}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped","issued"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"overlay":{"title":"SpanOverlay","type":"object","additionalProperties":false,"required":["project","identity","mounted_at"],"properties":{"project":{"type":"string"},"identity":{"type":"string"},"mounted_at":{"type":"string","pattern":"^[0-9]+$","x-wanted":"a whole number"}}},"held_changes":{"title":"HeldChangesEvent","type":"object","additionalProperties":false,"required":["action","by","paths","done","left"],"properties":{"action":{"type":"string","enum":["apply","discard","undo"]},"by":{"type":"string","enum":["operator","agent","policy"]},"paths":{"type":["array","null"],"items":{"type":"string"}},"done":{"type":["integer","null"],"minimum":0},"left":{"type":["integer","null"],"minimum":0}}},"budget_terms":{"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}},"idempotency":{"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}},"dropped":{"title":"TraceDropped","type":"object","additionalProperties":false,"required":["reason","first_seq","last_seq","lines","bytes","prev","last_hash","files"],"properties":{"reason":{"type":"string","enum":["age","size"]},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"lines":{"type":"integer","minimum":1},"bytes":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"last_hash":{"type":"string"},"files":{"type":"array","minItems":1,"items":{"$ref":"#/definitions/dropped_file"}}}},"dropped_file":{"title":"DroppedFile","type":"object","additionalProperties":false,"required":["file","first_seq","last_seq","last_hash","bytes"],"properties":{"file":{"type":"string"},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"last_hash":{"type":"string"},"bytes":{"type":"integer","minimum":0}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"given":{"title":"GivenCommand","type":"object","additionalProperties":false,"required":["form"],"properties":{"form":{"type":"string","enum":["sh","bash","argv"]},"profile":{"type":"string"},"not_kept":{"type":"array","items":{"type":"string","enum":["env","stdin","scope_token"]}},"keeps_background":{"type":"boolean"},"replays":{"type":"string","pattern":"^spn_"},"under":{"type":"string"}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
+const schema51 = {"title":"TraceIndexing","type":"object","additionalProperties":false,"required":["read","all"],"properties":{"read":{"type":"integer","minimum":0},"all":{"type":"integer","minimum":0}}};
+const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"connection":{"anyOf":[{"$ref":"#/definitions/connection"},{"type":"null"}]},"program":{"$ref":"#/definitions/program"},"programs":{"$ref":"#/definitions/programs"},"telemetry":{"$ref":"#/definitions/telemetry"},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"given":{"$ref":"#/definitions/given"},"timeout_ms":{"type":"integer","minimum":1},"charged_ms":{"type":"number","minimum":0},"budget":{"$ref":"#/definitions/budget_terms"},"spent":{"$ref":"shared.schema.json#/definitions/spent_budget"},"left_out":{"type":"integer","minimum":1},"budget_reset":{"type":"string"},"published":{"$ref":"#/definitions/published_event"},"overlay":{"$ref":"#/definitions/overlay"},"held_changes":{"$ref":"#/definitions/held_changes"},"dropped":{"$ref":"#/definitions/dropped"},"idempotency":{"$ref":"#/definitions/idempotency"},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit","name","connection","program","write"]},"subject":{"type":"string"}}},"connection":{"title":"SpanConnection","type":"object","additionalProperties":false,"required":["host","port","address","program","pid","ended","reason"],"properties":{"host":{"type":"string"},"port":{"type":"integer"},"address":{"type":["string","null"]},"program":{"type":["string","null"]},"pid":{"type":["integer","null"]},"ended":{"type":"string","enum":["closed","reset","cut","failed"]},"reason":{"type":["string","null"]}}},"program":{"title":"SpanProgram","type":"object","additionalProperties":false,"required":["path","pid","started_at","cut","replaced"],"properties":{"path":{"type":"string"},"pid":{"type":"integer"},"started_at":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000000Z"},"cut":{"type":"boolean"},"replaced":{"type":"boolean"}}},"programs":{"title":"ProgramCounts","type":"object","additionalProperties":false,"required":["recorded","left_out"],"properties":{"recorded":{"type":"integer","minimum":0},"left_out":{"type":"integer","minimum":0}}},"telemetry":{"title":"SpanTelemetry","type":"object","additionalProperties":false,"required":["state","reason"],"properties":{"state":{"type":"string","enum":["on","off"]},"reason":{"type":["string","null"]},"counts":{"title":"TelemetryCounts","type":"object","additionalProperties":false,"required":["exec","write","connect","unlink","rename"],"properties":{"exec":{"type":"integer","minimum":0},"write":{"type":"integer","minimum":0},"connect":{"type":"integer","minimum":0},"unlink":{"type":"integer","minimum":0},"rename":{"type":"integer","minimum":0}}},"programs":{"$ref":"#/definitions/telemetry_list"},"written":{"$ref":"#/definitions/telemetry_list"},"connected":{"$ref":"#/definitions/telemetry_list"},"unlinked":{"$ref":"#/definitions/telemetry_list"},"renamed":{"$ref":"#/definitions/telemetry_list"},"unlisted":{"type":"integer","minimum":0},"dropped":{"type":"integer","minimum":0}}},"telemetry_list":{"title":"TelemetryList","type":"array","maxItems":50,"items":{"type":"string"}},"published_event":{"title":"PublishedEvent","type":"object","additionalProperties":false,"required":["event","port","host_port","by"],"properties":{"event":{"type":"string","enum":["opened","closed","failed"]},"port":{"type":"integer","minimum":1,"maximum":65535},"host_port":{"type":"integer","minimum":1,"maximum":65535},"by":{"type":"string","enum":["policy","operator"]}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped","issued"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"overlay":{"title":"SpanOverlay","type":"object","additionalProperties":false,"required":["project","identity","mounted_at"],"properties":{"project":{"type":"string"},"identity":{"type":"string"},"mounted_at":{"type":"string","pattern":"^[0-9]+$","x-wanted":"a whole number"}}},"held_changes":{"title":"HeldChangesEvent","type":"object","additionalProperties":false,"required":["action","by","paths","done","left"],"properties":{"action":{"type":"string","enum":["apply","discard","undo"]},"by":{"type":"string","enum":["operator","agent","policy"]},"paths":{"type":["array","null"],"items":{"type":"string"}},"done":{"type":["integer","null"],"minimum":0},"left":{"type":["integer","null"],"minimum":0}}},"budget_terms":{"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}},"idempotency":{"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}},"dropped":{"title":"TraceDropped","type":"object","additionalProperties":false,"required":["reason","first_seq","last_seq","lines","bytes","prev","last_hash","files"],"properties":{"reason":{"type":"string","enum":["age","size"]},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"lines":{"type":"integer","minimum":1},"bytes":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"last_hash":{"type":"string"},"files":{"type":"array","minItems":1,"items":{"$ref":"#/definitions/dropped_file"}}}},"dropped_file":{"title":"DroppedFile","type":"object","additionalProperties":false,"required":["file","first_seq","last_seq","last_hash","bytes"],"properties":{"file":{"type":"string"},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"last_hash":{"type":"string"},"bytes":{"type":"integer","minimum":0}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"given":{"title":"GivenCommand","type":"object","additionalProperties":false,"required":["form"],"properties":{"form":{"type":"string","enum":["sh","bash","argv"]},"profile":{"type":"string"},"caller_env":{"$ref":"shared.schema.json#/definitions/environment"},"not_kept":{"type":"array","items":{"type":"string","enum":["env","stdin","scope_token"]}},"keeps_background":{"type":"boolean"},"replays":{"type":"string","pattern":"^spn_"},"under":{"type":"string"}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
 const schema13 = {"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]};
 const schema15 = {"title":"ErrorCode","type":"string","enum":["invalid_request","agent_id_required","cwd_required","unknown_profile","policy_denied","approval_required","approval_denied","scope_denied","project_not_allowed","not_found","policy_changed","idempotency_conflict","apply_conflict","not_replayable","too_large","budget_exceeded","isolation_unavailable","busy","internal"]};
 const schema16 = {"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit","name","connection","program","write"]},"subject":{"type":"string"}}};
@@ -23311,11 +23167,10 @@ const schema29 = {"title":"FsDiff","type":"object","additionalProperties":false,
 const schema30 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
 const schema31 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
 const schema36 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
-const schema39 = {"title":"GivenCommand","type":"object","additionalProperties":false,"required":["form"],"properties":{"form":{"type":"string","enum":["sh","bash","argv"]},"profile":{"type":"string"},"not_kept":{"type":"array","items":{"type":"string","enum":["env","stdin","scope_token"]}},"keeps_background":{"type":"boolean"},"replays":{"type":"string","pattern":"^spn_"},"under":{"type":"string"}}};
-const schema44 = {"title":"PublishedEvent","type":"object","additionalProperties":false,"required":["event","port","host_port","by"],"properties":{"event":{"type":"string","enum":["opened","closed","failed"]},"port":{"type":"integer","minimum":1,"maximum":65535},"host_port":{"type":"integer","minimum":1,"maximum":65535},"by":{"type":"string","enum":["policy","operator"]}}};
-const schema45 = {"title":"SpanOverlay","type":"object","additionalProperties":false,"required":["project","identity","mounted_at"],"properties":{"project":{"type":"string"},"identity":{"type":"string"},"mounted_at":{"type":"string","pattern":"^[0-9]+$","x-wanted":"a whole number"}}};
-const schema46 = {"title":"HeldChangesEvent","type":"object","additionalProperties":false,"required":["action","by","paths","done","left"],"properties":{"action":{"type":"string","enum":["apply","discard","undo"]},"by":{"type":"string","enum":["operator","agent","policy"]},"paths":{"type":["array","null"],"items":{"type":"string"}},"done":{"type":["integer","null"],"minimum":0},"left":{"type":["integer","null"],"minimum":0}}};
-const schema49 = {"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}};
+const schema45 = {"title":"PublishedEvent","type":"object","additionalProperties":false,"required":["event","port","host_port","by"],"properties":{"event":{"type":"string","enum":["opened","closed","failed"]},"port":{"type":"integer","minimum":1,"maximum":65535},"host_port":{"type":"integer","minimum":1,"maximum":65535},"by":{"type":"string","enum":["policy","operator"]}}};
+const schema46 = {"title":"SpanOverlay","type":"object","additionalProperties":false,"required":["project","identity","mounted_at"],"properties":{"project":{"type":"string"},"identity":{"type":"string"},"mounted_at":{"type":"string","pattern":"^[0-9]+$","x-wanted":"a whole number"}}};
+const schema47 = {"title":"HeldChangesEvent","type":"object","additionalProperties":false,"required":["action","by","paths","done","left"],"properties":{"action":{"type":"string","enum":["apply","discard","undo"]},"by":{"type":"string","enum":["operator","agent","policy"]},"paths":{"type":["array","null"],"items":{"type":"string"}},"done":{"type":["integer","null"],"minimum":0},"left":{"type":["integer","null"],"minimum":0}}};
+const schema50 = {"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}};
 const func2 = Object.prototype.hasOwnProperty;
 const func4 = codePointLength;
 const pattern0 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$", "u");
@@ -23325,7 +23180,7 @@ const pattern3 = new RegExp("^wld_", "u");
 const pattern4 = new RegExp("^sha256:", "u");
 const pattern6 = new RegExp("^apr_", "u");
 const pattern7 = new RegExp("^[0-9a-f]{64}$", "u");
-const pattern11 = new RegExp("^[0-9]+$", "u");
+const pattern13 = new RegExp("^[0-9]+$", "u");
 const schema20 = {"title":"SpanTelemetry","type":"object","additionalProperties":false,"required":["state","reason"],"properties":{"state":{"type":"string","enum":["on","off"]},"reason":{"type":["string","null"]},"counts":{"title":"TelemetryCounts","type":"object","additionalProperties":false,"required":["exec","write","connect","unlink","rename"],"properties":{"exec":{"type":"integer","minimum":0},"write":{"type":"integer","minimum":0},"connect":{"type":"integer","minimum":0},"unlink":{"type":"integer","minimum":0},"rename":{"type":"integer","minimum":0}}},"programs":{"$ref":"#/definitions/telemetry_list"},"written":{"$ref":"#/definitions/telemetry_list"},"connected":{"$ref":"#/definitions/telemetry_list"},"unlinked":{"$ref":"#/definitions/telemetry_list"},"renamed":{"$ref":"#/definitions/telemetry_list"},"unlisted":{"type":"integer","minimum":0},"dropped":{"type":"integer","minimum":0}}};
 const schema21 = {"title":"TelemetryList","type":"array","maxItems":50,"items":{"type":"string"}};
 
@@ -24791,10 +24646,257 @@ validate19.errors = vErrors;
 return errors === 0;
 }
 
-const schema40 = {"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}};
-const schema41 = {"title":"BudgetLimits","type":"object","additionalProperties":false,"properties":{"max_execs":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_runtime_ms":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_egress_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}};
+const schema39 = {"title":"GivenCommand","type":"object","additionalProperties":false,"required":["form"],"properties":{"form":{"type":"string","enum":["sh","bash","argv"]},"profile":{"type":"string"},"caller_env":{"$ref":"shared.schema.json#/definitions/environment"},"not_kept":{"type":"array","items":{"type":"string","enum":["env","stdin","scope_token"]}},"keeps_background":{"type":"boolean"},"replays":{"type":"string","pattern":"^spn_"},"under":{"type":"string"}}};
+const schema40 = {"title":"Environment","type":"object","maxProperties":4096,"propertyNames":{"maxLength":1024,"pattern":"^[^=\\u0000]+$","x-wanted":"a name that is not empty and holds neither '=' nor NUL"},"additionalProperties":{"type":"string","maxLength":131071,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"}};
+const pattern10 = new RegExp("^[^=\\u0000]+$", "u");
+const pattern11 = new RegExp("^[^\\u0000]*$", "u");
 
 function validate21(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.form === undefined) && (missing0 = "form")){
+validate21.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema39.required,parentSchema:schema39,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((((key0 === "form") || (key0 === "profile")) || (key0 === "caller_env")) || (key0 === "not_kept")) || (key0 === "keeps_background")) || (key0 === "replays")) || (key0 === "under"))){
+validate21.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema39,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.form !== undefined){
+let data0 = data.form;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate21.errors = [{instancePath:instancePath+"/form",schemaPath:"#/properties/form/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.form.type,parentSchema:schema39.properties.form,data:data0}];
+return false;
+}
+if(!(((data0 === "sh") || (data0 === "bash")) || (data0 === "argv"))){
+validate21.errors = [{instancePath:instancePath+"/form",schemaPath:"#/properties/form/enum",keyword:"enum",params:{allowedValues: schema39.properties.form.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.form.enum,parentSchema:schema39.properties.form,data:data0}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.profile !== undefined){
+let data1 = data.profile;
+const _errs4 = errors;
+if(typeof data1 !== "string"){
+validate21.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.profile.type,parentSchema:schema39.properties.profile,data:data1}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.caller_env !== undefined){
+let data2 = data.caller_env;
+const _errs6 = errors;
+const _errs7 = errors;
+if(errors === _errs7){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+if(Object.keys(data2).length > 4096){
+validate21.errors = [{instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/maxProperties",keyword:"maxProperties",params:{limit: 4096},message:"must NOT have more than 4096 properties",schema:4096,parentSchema:schema40,data:data2}];
+return false;
+}
+else {
+for(const key1 in data2){
+const _errs9 = errors;
+if(typeof key1 === "string"){
+if(func4(key1) > 1024){
+const err0 = {instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema40.propertyNames,data:key1,propertyName:key1};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+else {
+if(!pattern10.test(key1)){
+const err1 = {instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[^=\\u0000]+$"},message:"must match pattern \""+"^[^=\\u0000]+$"+"\"",schema:"^[^=\\u0000]+$",parentSchema:schema40.propertyNames,data:key1,propertyName:key1};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+}
+var valid2 = _errs9 === errors;
+if(!valid2){
+const err2 = {instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames",keyword:"propertyNames",params:{propertyName: key1},message:"property name must be valid",schema:schema40.propertyNames,parentSchema:schema40,data:data2};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+validate21.errors = vErrors;
+return false;
+break;
+}
+}
+if(valid2){
+for(const key2 in data2){
+let data3 = data2[key2];
+const _errs11 = errors;
+if(errors === _errs11){
+if(typeof data3 === "string"){
+if(func4(data3) > 131071){
+validate21.errors = [{instancePath:instancePath+"/caller_env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 131071},message:"must NOT have more than 131071 characters",schema:131071,parentSchema:schema40.additionalProperties,data:data3}];
+return false;
+}
+else {
+if(!pattern11.test(data3)){
+validate21.errors = [{instancePath:instancePath+"/caller_env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema40.additionalProperties,data:data3}];
+return false;
+}
+}
+}
+else {
+validate21.errors = [{instancePath:instancePath+"/caller_env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema40.additionalProperties.type,parentSchema:schema40.additionalProperties,data:data3}];
+return false;
+}
+}
+var valid3 = _errs11 === errors;
+if(!valid3){
+break;
+}
+}
+}
+}
+}
+else {
+validate21.errors = [{instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema40.type,parentSchema:schema40,data:data2}];
+return false;
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.not_kept !== undefined){
+let data4 = data.not_kept;
+const _errs13 = errors;
+if(errors === _errs13){
+if(Array.isArray(data4)){
+var valid4 = true;
+const len0 = data4.length;
+for(let i0=0; i0<len0; i0++){
+let data5 = data4[i0];
+const _errs15 = errors;
+if(typeof data5 !== "string"){
+validate21.errors = [{instancePath:instancePath+"/not_kept/" + i0,schemaPath:"#/properties/not_kept/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.not_kept.items.type,parentSchema:schema39.properties.not_kept.items,data:data5}];
+return false;
+}
+if(!(((data5 === "env") || (data5 === "stdin")) || (data5 === "scope_token"))){
+validate21.errors = [{instancePath:instancePath+"/not_kept/" + i0,schemaPath:"#/properties/not_kept/items/enum",keyword:"enum",params:{allowedValues: schema39.properties.not_kept.items.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.not_kept.items.enum,parentSchema:schema39.properties.not_kept.items,data:data5}];
+return false;
+}
+var valid4 = _errs15 === errors;
+if(!valid4){
+break;
+}
+}
+}
+else {
+validate21.errors = [{instancePath:instancePath+"/not_kept",schemaPath:"#/properties/not_kept/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema39.properties.not_kept.type,parentSchema:schema39.properties.not_kept,data:data4}];
+return false;
+}
+}
+var valid0 = _errs13 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.keeps_background !== undefined){
+let data6 = data.keeps_background;
+const _errs17 = errors;
+if(typeof data6 !== "boolean"){
+validate21.errors = [{instancePath:instancePath+"/keeps_background",schemaPath:"#/properties/keeps_background/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema39.properties.keeps_background.type,parentSchema:schema39.properties.keeps_background,data:data6}];
+return false;
+}
+var valid0 = _errs17 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replays !== undefined){
+let data7 = data.replays;
+const _errs19 = errors;
+if(errors === _errs19){
+if(typeof data7 === "string"){
+if(!pattern2.test(data7)){
+validate21.errors = [{instancePath:instancePath+"/replays",schemaPath:"#/properties/replays/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema39.properties.replays,data:data7}];
+return false;
+}
+}
+else {
+validate21.errors = [{instancePath:instancePath+"/replays",schemaPath:"#/properties/replays/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.replays.type,parentSchema:schema39.properties.replays,data:data7}];
+return false;
+}
+}
+var valid0 = _errs19 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.under !== undefined){
+let data8 = data.under;
+const _errs21 = errors;
+if(typeof data8 !== "string"){
+validate21.errors = [{instancePath:instancePath+"/under",schemaPath:"#/properties/under/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.under.type,parentSchema:schema39.properties.under,data:data8}];
+return false;
+}
+var valid0 = _errs21 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate21.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema39.type,parentSchema:schema39,data}];
+return false;
+}
+}
+validate21.errors = vErrors;
+return errors === 0;
+}
+
+const schema41 = {"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}};
+const schema42 = {"title":"BudgetLimits","type":"object","additionalProperties":false,"properties":{"max_execs":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_runtime_ms":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_egress_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}};
+
+function validate23(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(errors === 0){
@@ -24802,7 +24904,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "windows_ms") || (key0 === "named"))){
-validate21.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema40,data}];
+validate23.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema41,data}];
 return false;
 break;
 }
@@ -24819,13 +24921,13 @@ for(let i0=0; i0<len0; i0++){
 let data1 = data0[i0];
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate21.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema40.properties.windows_ms.items.type,parentSchema:schema40.properties.windows_ms.items,data:data1}];
+validate23.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema41.properties.windows_ms.items.type,parentSchema:schema41.properties.windows_ms.items,data:data1}];
 return false;
 }
 if(errors === _errs4){
 if((typeof data1 == "number") && (isFinite(data1))){
 if(data1 < 1 || isNaN(data1)){
-validate21.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema40.properties.windows_ms.items,data:data1}];
+validate23.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema41.properties.windows_ms.items,data:data1}];
 return false;
 }
 }
@@ -24837,7 +24939,7 @@ break;
 }
 }
 else {
-validate21.errors = [{instancePath:instancePath+"/windows_ms",schemaPath:"#/properties/windows_ms/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema40.properties.windows_ms.type,parentSchema:schema40.properties.windows_ms,data:data0}];
+validate23.errors = [{instancePath:instancePath+"/windows_ms",schemaPath:"#/properties/windows_ms/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema41.properties.windows_ms.type,parentSchema:schema41.properties.windows_ms,data:data0}];
 return false;
 }
 }
@@ -24856,7 +24958,7 @@ if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 const _errs9 = errors;
 for(const key1 in data2){
 if(!(((key1 === "max_execs") || (key1 === "max_runtime_ms")) || (key1 === "max_egress_bytes"))){
-validate21.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema41,data:data2}];
+validate23.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema42,data:data2}];
 return false;
 break;
 }
@@ -24866,18 +24968,18 @@ if(data2.max_execs !== undefined){
 let data3 = data2.max_execs;
 const _errs10 = errors;
 if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
-validate21.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema41.properties.max_execs.type,parentSchema:schema41.properties.max_execs,data:data3}];
+validate23.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema42.properties.max_execs.type,parentSchema:schema42.properties.max_execs,data:data3}];
 return false;
 }
 if(errors === _errs10){
 if((typeof data3 == "number") && (isFinite(data3))){
 if(data3 > 9007199254740991 || isNaN(data3)){
-validate21.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema41.properties.max_execs,data:data3}];
+validate23.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema42.properties.max_execs,data:data3}];
 return false;
 }
 else {
 if(data3 < 0 || isNaN(data3)){
-validate21.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema41.properties.max_execs,data:data3}];
+validate23.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema42.properties.max_execs,data:data3}];
 return false;
 }
 }
@@ -24893,18 +24995,18 @@ if(data2.max_runtime_ms !== undefined){
 let data4 = data2.max_runtime_ms;
 const _errs12 = errors;
 if(!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))){
-validate21.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema41.properties.max_runtime_ms.type,parentSchema:schema41.properties.max_runtime_ms,data:data4}];
+validate23.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema42.properties.max_runtime_ms.type,parentSchema:schema42.properties.max_runtime_ms,data:data4}];
 return false;
 }
 if(errors === _errs12){
 if((typeof data4 == "number") && (isFinite(data4))){
 if(data4 > 9007199254740991 || isNaN(data4)){
-validate21.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema41.properties.max_runtime_ms,data:data4}];
+validate23.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema42.properties.max_runtime_ms,data:data4}];
 return false;
 }
 else {
 if(data4 < 0 || isNaN(data4)){
-validate21.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema41.properties.max_runtime_ms,data:data4}];
+validate23.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema42.properties.max_runtime_ms,data:data4}];
 return false;
 }
 }
@@ -24920,18 +25022,18 @@ if(data2.max_egress_bytes !== undefined){
 let data5 = data2.max_egress_bytes;
 const _errs14 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate21.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema41.properties.max_egress_bytes.type,parentSchema:schema41.properties.max_egress_bytes,data:data5}];
+validate23.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema42.properties.max_egress_bytes.type,parentSchema:schema42.properties.max_egress_bytes,data:data5}];
 return false;
 }
 if(errors === _errs14){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 > 9007199254740991 || isNaN(data5)){
-validate21.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema41.properties.max_egress_bytes,data:data5}];
+validate23.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema42.properties.max_egress_bytes,data:data5}];
 return false;
 }
 else {
 if(data5 < 0 || isNaN(data5)){
-validate21.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema41.properties.max_egress_bytes,data:data5}];
+validate23.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema42.properties.max_egress_bytes,data:data5}];
 return false;
 }
 }
@@ -24947,7 +25049,7 @@ var valid3 = true;
 }
 }
 else {
-validate21.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema41.type,parentSchema:schema41,data:data2}];
+validate23.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema42.type,parentSchema:schema42,data:data2}];
 return false;
 }
 }
@@ -24960,32 +25062,32 @@ var valid0 = true;
 }
 }
 else {
-validate21.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema40.type,parentSchema:schema40,data}];
+validate23.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema41.type,parentSchema:schema41,data}];
 return false;
 }
 }
-validate21.errors = vErrors;
+validate23.errors = vErrors;
 return errors === 0;
 }
 
-const schema42 = {"title":"SpentBudget","type":"object","additionalProperties":false,"required":["name","limit","used"],"properties":{"name":{"$ref":"#/definitions/budget_name"},"limit":{"type":"integer","minimum":0},"used":{"type":"integer","minimum":0},"shared":{"type":"boolean"},"resets_at":{"type":"string"}}};
-const schema43 = {"title":"BudgetName","type":"string","enum":["max_execs","max_runtime_ms","max_egress_bytes"]};
+const schema43 = {"title":"SpentBudget","type":"object","additionalProperties":false,"required":["name","limit","used"],"properties":{"name":{"$ref":"#/definitions/budget_name"},"limit":{"type":"integer","minimum":0},"used":{"type":"integer","minimum":0},"shared":{"type":"boolean"},"resets_at":{"type":"string"}}};
+const schema44 = {"title":"BudgetName","type":"string","enum":["max_execs","max_runtime_ms","max_egress_bytes"]};
 
-function validate23(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate25(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.name === undefined) && (missing0 = "name")) || ((data.limit === undefined) && (missing0 = "limit"))) || ((data.used === undefined) && (missing0 = "used"))){
-validate23.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema42.required,parentSchema:schema42,data}];
+validate25.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema43.required,parentSchema:schema43,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((key0 === "name") || (key0 === "limit")) || (key0 === "used")) || (key0 === "shared")) || (key0 === "resets_at"))){
-validate23.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema42,data}];
+validate25.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema43,data}];
 return false;
 break;
 }
@@ -24995,11 +25097,11 @@ if(data.name !== undefined){
 let data0 = data.name;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate23.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema43.type,parentSchema:schema43,data:data0}];
+validate25.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.type,parentSchema:schema44,data:data0}];
 return false;
 }
 if(!(((data0 === "max_execs") || (data0 === "max_runtime_ms")) || (data0 === "max_egress_bytes"))){
-validate23.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/enum",keyword:"enum",params:{allowedValues: schema43.enum},message:"must be equal to one of the allowed values",schema:schema43.enum,parentSchema:schema43,data:data0}];
+validate25.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/enum",keyword:"enum",params:{allowedValues: schema44.enum},message:"must be equal to one of the allowed values",schema:schema44.enum,parentSchema:schema44,data:data0}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -25012,13 +25114,13 @@ if(data.limit !== undefined){
 let data1 = data.limit;
 const _errs5 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate23.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema42.properties.limit.type,parentSchema:schema42.properties.limit,data:data1}];
+validate25.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema43.properties.limit.type,parentSchema:schema43.properties.limit,data:data1}];
 return false;
 }
 if(errors === _errs5){
 if((typeof data1 == "number") && (isFinite(data1))){
 if(data1 < 0 || isNaN(data1)){
-validate23.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema42.properties.limit,data:data1}];
+validate25.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema43.properties.limit,data:data1}];
 return false;
 }
 }
@@ -25033,13 +25135,13 @@ if(data.used !== undefined){
 let data2 = data.used;
 const _errs7 = errors;
 if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate23.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema42.properties.used.type,parentSchema:schema42.properties.used,data:data2}];
+validate25.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema43.properties.used.type,parentSchema:schema43.properties.used,data:data2}];
 return false;
 }
 if(errors === _errs7){
 if((typeof data2 == "number") && (isFinite(data2))){
 if(data2 < 0 || isNaN(data2)){
-validate23.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema42.properties.used,data:data2}];
+validate25.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema43.properties.used,data:data2}];
 return false;
 }
 }
@@ -25054,7 +25156,7 @@ if(data.shared !== undefined){
 let data3 = data.shared;
 const _errs9 = errors;
 if(typeof data3 !== "boolean"){
-validate23.errors = [{instancePath:instancePath+"/shared",schemaPath:"#/properties/shared/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema42.properties.shared.type,parentSchema:schema42.properties.shared,data:data3}];
+validate25.errors = [{instancePath:instancePath+"/shared",schemaPath:"#/properties/shared/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema43.properties.shared.type,parentSchema:schema43.properties.shared,data:data3}];
 return false;
 }
 var valid0 = _errs9 === errors;
@@ -25067,7 +25169,7 @@ if(data.resets_at !== undefined){
 let data4 = data.resets_at;
 const _errs11 = errors;
 if(typeof data4 !== "string"){
-validate23.errors = [{instancePath:instancePath+"/resets_at",schemaPath:"#/properties/resets_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema42.properties.resets_at.type,parentSchema:schema42.properties.resets_at,data:data4}];
+validate25.errors = [{instancePath:instancePath+"/resets_at",schemaPath:"#/properties/resets_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema43.properties.resets_at.type,parentSchema:schema43.properties.resets_at,data:data4}];
 return false;
 }
 var valid0 = _errs11 === errors;
@@ -25083,32 +25185,32 @@ var valid0 = true;
 }
 }
 else {
-validate23.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema42.type,parentSchema:schema42,data}];
+validate25.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema43.type,parentSchema:schema43,data}];
 return false;
 }
 }
-validate23.errors = vErrors;
+validate25.errors = vErrors;
 return errors === 0;
 }
 
-const schema47 = {"title":"TraceDropped","type":"object","additionalProperties":false,"required":["reason","first_seq","last_seq","lines","bytes","prev","last_hash","files"],"properties":{"reason":{"type":"string","enum":["age","size"]},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"lines":{"type":"integer","minimum":1},"bytes":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"last_hash":{"type":"string"},"files":{"type":"array","minItems":1,"items":{"$ref":"#/definitions/dropped_file"}}}};
-const schema48 = {"title":"DroppedFile","type":"object","additionalProperties":false,"required":["file","first_seq","last_seq","last_hash","bytes"],"properties":{"file":{"type":"string"},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"last_hash":{"type":"string"},"bytes":{"type":"integer","minimum":0}}};
+const schema48 = {"title":"TraceDropped","type":"object","additionalProperties":false,"required":["reason","first_seq","last_seq","lines","bytes","prev","last_hash","files"],"properties":{"reason":{"type":"string","enum":["age","size"]},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"lines":{"type":"integer","minimum":1},"bytes":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"last_hash":{"type":"string"},"files":{"type":"array","minItems":1,"items":{"$ref":"#/definitions/dropped_file"}}}};
+const schema49 = {"title":"DroppedFile","type":"object","additionalProperties":false,"required":["file","first_seq","last_seq","last_hash","bytes"],"properties":{"file":{"type":"string"},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"last_hash":{"type":"string"},"bytes":{"type":"integer","minimum":0}}};
 
-function validate25(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate27(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((((data.reason === undefined) && (missing0 = "reason")) || ((data.first_seq === undefined) && (missing0 = "first_seq"))) || ((data.last_seq === undefined) && (missing0 = "last_seq"))) || ((data.lines === undefined) && (missing0 = "lines"))) || ((data.bytes === undefined) && (missing0 = "bytes"))) || ((data.prev === undefined) && (missing0 = "prev"))) || ((data.last_hash === undefined) && (missing0 = "last_hash"))) || ((data.files === undefined) && (missing0 = "files"))){
-validate25.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema47.required,parentSchema:schema47,data}];
+validate27.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema48.required,parentSchema:schema48,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((((key0 === "reason") || (key0 === "first_seq")) || (key0 === "last_seq")) || (key0 === "lines")) || (key0 === "bytes")) || (key0 === "prev")) || (key0 === "last_hash")) || (key0 === "files"))){
-validate25.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema47,data}];
+validate27.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema48,data}];
 return false;
 break;
 }
@@ -25118,11 +25220,11 @@ if(data.reason !== undefined){
 let data0 = data.reason;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate25.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema47.properties.reason.type,parentSchema:schema47.properties.reason,data:data0}];
+validate27.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema48.properties.reason.type,parentSchema:schema48.properties.reason,data:data0}];
 return false;
 }
 if(!((data0 === "age") || (data0 === "size"))){
-validate25.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/enum",keyword:"enum",params:{allowedValues: schema47.properties.reason.enum},message:"must be equal to one of the allowed values",schema:schema47.properties.reason.enum,parentSchema:schema47.properties.reason,data:data0}];
+validate27.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/enum",keyword:"enum",params:{allowedValues: schema48.properties.reason.enum},message:"must be equal to one of the allowed values",schema:schema48.properties.reason.enum,parentSchema:schema48.properties.reason,data:data0}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -25135,13 +25237,13 @@ if(data.first_seq !== undefined){
 let data1 = data.first_seq;
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate25.errors = [{instancePath:instancePath+"/first_seq",schemaPath:"#/properties/first_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema47.properties.first_seq.type,parentSchema:schema47.properties.first_seq,data:data1}];
+validate27.errors = [{instancePath:instancePath+"/first_seq",schemaPath:"#/properties/first_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.first_seq.type,parentSchema:schema48.properties.first_seq,data:data1}];
 return false;
 }
 if(errors === _errs4){
 if((typeof data1 == "number") && (isFinite(data1))){
 if(data1 < 0 || isNaN(data1)){
-validate25.errors = [{instancePath:instancePath+"/first_seq",schemaPath:"#/properties/first_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.first_seq,data:data1}];
+validate27.errors = [{instancePath:instancePath+"/first_seq",schemaPath:"#/properties/first_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.first_seq,data:data1}];
 return false;
 }
 }
@@ -25156,13 +25258,13 @@ if(data.last_seq !== undefined){
 let data2 = data.last_seq;
 const _errs6 = errors;
 if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate25.errors = [{instancePath:instancePath+"/last_seq",schemaPath:"#/properties/last_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema47.properties.last_seq.type,parentSchema:schema47.properties.last_seq,data:data2}];
+validate27.errors = [{instancePath:instancePath+"/last_seq",schemaPath:"#/properties/last_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.last_seq.type,parentSchema:schema48.properties.last_seq,data:data2}];
 return false;
 }
 if(errors === _errs6){
 if((typeof data2 == "number") && (isFinite(data2))){
 if(data2 < 0 || isNaN(data2)){
-validate25.errors = [{instancePath:instancePath+"/last_seq",schemaPath:"#/properties/last_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.last_seq,data:data2}];
+validate27.errors = [{instancePath:instancePath+"/last_seq",schemaPath:"#/properties/last_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.last_seq,data:data2}];
 return false;
 }
 }
@@ -25177,13 +25279,13 @@ if(data.lines !== undefined){
 let data3 = data.lines;
 const _errs8 = errors;
 if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
-validate25.errors = [{instancePath:instancePath+"/lines",schemaPath:"#/properties/lines/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema47.properties.lines.type,parentSchema:schema47.properties.lines,data:data3}];
+validate27.errors = [{instancePath:instancePath+"/lines",schemaPath:"#/properties/lines/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.lines.type,parentSchema:schema48.properties.lines,data:data3}];
 return false;
 }
 if(errors === _errs8){
 if((typeof data3 == "number") && (isFinite(data3))){
 if(data3 < 1 || isNaN(data3)){
-validate25.errors = [{instancePath:instancePath+"/lines",schemaPath:"#/properties/lines/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema47.properties.lines,data:data3}];
+validate27.errors = [{instancePath:instancePath+"/lines",schemaPath:"#/properties/lines/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema48.properties.lines,data:data3}];
 return false;
 }
 }
@@ -25198,13 +25300,13 @@ if(data.bytes !== undefined){
 let data4 = data.bytes;
 const _errs10 = errors;
 if(!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))){
-validate25.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema47.properties.bytes.type,parentSchema:schema47.properties.bytes,data:data4}];
+validate27.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.bytes.type,parentSchema:schema48.properties.bytes,data:data4}];
 return false;
 }
 if(errors === _errs10){
 if((typeof data4 == "number") && (isFinite(data4))){
 if(data4 < 0 || isNaN(data4)){
-validate25.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.bytes,data:data4}];
+validate27.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.bytes,data:data4}];
 return false;
 }
 }
@@ -25219,7 +25321,7 @@ if(data.prev !== undefined){
 let data5 = data.prev;
 const _errs12 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate25.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema47.properties.prev.type},message:"must be string,null",schema:schema47.properties.prev.type,parentSchema:schema47.properties.prev,data:data5}];
+validate27.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema48.properties.prev.type},message:"must be string,null",schema:schema48.properties.prev.type,parentSchema:schema48.properties.prev,data:data5}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -25232,7 +25334,7 @@ if(data.last_hash !== undefined){
 let data6 = data.last_hash;
 const _errs14 = errors;
 if(typeof data6 !== "string"){
-validate25.errors = [{instancePath:instancePath+"/last_hash",schemaPath:"#/properties/last_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema47.properties.last_hash.type,parentSchema:schema47.properties.last_hash,data:data6}];
+validate27.errors = [{instancePath:instancePath+"/last_hash",schemaPath:"#/properties/last_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema48.properties.last_hash.type,parentSchema:schema48.properties.last_hash,data:data6}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -25247,7 +25349,7 @@ const _errs16 = errors;
 if(errors === _errs16){
 if(Array.isArray(data7)){
 if(data7.length < 1){
-validate25.errors = [{instancePath:instancePath+"/files",schemaPath:"#/properties/files/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema47.properties.files,data:data7}];
+validate27.errors = [{instancePath:instancePath+"/files",schemaPath:"#/properties/files/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema48.properties.files,data:data7}];
 return false;
 }
 else {
@@ -25261,14 +25363,14 @@ if(errors === _errs19){
 if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
 let missing1;
 if((((((data8.file === undefined) && (missing1 = "file")) || ((data8.first_seq === undefined) && (missing1 = "first_seq"))) || ((data8.last_seq === undefined) && (missing1 = "last_seq"))) || ((data8.last_hash === undefined) && (missing1 = "last_hash"))) || ((data8.bytes === undefined) && (missing1 = "bytes"))){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema48.required,parentSchema:schema48,data:data8}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema49.required,parentSchema:schema49,data:data8}];
 return false;
 }
 else {
 const _errs21 = errors;
 for(const key1 in data8){
 if(!(((((key1 === "file") || (key1 === "first_seq")) || (key1 === "last_seq")) || (key1 === "last_hash")) || (key1 === "bytes"))){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema48,data:data8}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema49,data:data8}];
 return false;
 break;
 }
@@ -25278,7 +25380,7 @@ if(data8.file !== undefined){
 let data9 = data8.file;
 const _errs22 = errors;
 if(typeof data9 !== "string"){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/file",schemaPath:"#/definitions/dropped_file/properties/file/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema48.properties.file.type,parentSchema:schema48.properties.file,data:data9}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/file",schemaPath:"#/definitions/dropped_file/properties/file/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.file.type,parentSchema:schema49.properties.file,data:data9}];
 return false;
 }
 var valid3 = _errs22 === errors;
@@ -25291,13 +25393,13 @@ if(data8.first_seq !== undefined){
 let data10 = data8.first_seq;
 const _errs24 = errors;
 if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/first_seq",schemaPath:"#/definitions/dropped_file/properties/first_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.first_seq.type,parentSchema:schema48.properties.first_seq,data:data10}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/first_seq",schemaPath:"#/definitions/dropped_file/properties/first_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema49.properties.first_seq.type,parentSchema:schema49.properties.first_seq,data:data10}];
 return false;
 }
 if(errors === _errs24){
 if((typeof data10 == "number") && (isFinite(data10))){
 if(data10 < 0 || isNaN(data10)){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/first_seq",schemaPath:"#/definitions/dropped_file/properties/first_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.first_seq,data:data10}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/first_seq",schemaPath:"#/definitions/dropped_file/properties/first_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema49.properties.first_seq,data:data10}];
 return false;
 }
 }
@@ -25312,13 +25414,13 @@ if(data8.last_seq !== undefined){
 let data11 = data8.last_seq;
 const _errs26 = errors;
 if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/last_seq",schemaPath:"#/definitions/dropped_file/properties/last_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.last_seq.type,parentSchema:schema48.properties.last_seq,data:data11}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/last_seq",schemaPath:"#/definitions/dropped_file/properties/last_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema49.properties.last_seq.type,parentSchema:schema49.properties.last_seq,data:data11}];
 return false;
 }
 if(errors === _errs26){
 if((typeof data11 == "number") && (isFinite(data11))){
 if(data11 < 0 || isNaN(data11)){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/last_seq",schemaPath:"#/definitions/dropped_file/properties/last_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.last_seq,data:data11}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/last_seq",schemaPath:"#/definitions/dropped_file/properties/last_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema49.properties.last_seq,data:data11}];
 return false;
 }
 }
@@ -25333,7 +25435,7 @@ if(data8.last_hash !== undefined){
 let data12 = data8.last_hash;
 const _errs28 = errors;
 if(typeof data12 !== "string"){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/last_hash",schemaPath:"#/definitions/dropped_file/properties/last_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema48.properties.last_hash.type,parentSchema:schema48.properties.last_hash,data:data12}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/last_hash",schemaPath:"#/definitions/dropped_file/properties/last_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.last_hash.type,parentSchema:schema49.properties.last_hash,data:data12}];
 return false;
 }
 var valid3 = _errs28 === errors;
@@ -25346,13 +25448,13 @@ if(data8.bytes !== undefined){
 let data13 = data8.bytes;
 const _errs30 = errors;
 if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/bytes",schemaPath:"#/definitions/dropped_file/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.bytes.type,parentSchema:schema48.properties.bytes,data:data13}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/bytes",schemaPath:"#/definitions/dropped_file/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema49.properties.bytes.type,parentSchema:schema49.properties.bytes,data:data13}];
 return false;
 }
 if(errors === _errs30){
 if((typeof data13 == "number") && (isFinite(data13))){
 if(data13 < 0 || isNaN(data13)){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/bytes",schemaPath:"#/definitions/dropped_file/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.bytes,data:data13}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/bytes",schemaPath:"#/definitions/dropped_file/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema49.properties.bytes,data:data13}];
 return false;
 }
 }
@@ -25370,7 +25472,7 @@ var valid3 = true;
 }
 }
 else {
-validate25.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema48.type,parentSchema:schema48,data:data8}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema49.type,parentSchema:schema49,data:data8}];
 return false;
 }
 }
@@ -25382,7 +25484,7 @@ break;
 }
 }
 else {
-validate25.errors = [{instancePath:instancePath+"/files",schemaPath:"#/properties/files/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema47.properties.files.type,parentSchema:schema47.properties.files,data:data7}];
+validate27.errors = [{instancePath:instancePath+"/files",schemaPath:"#/properties/files/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema48.properties.files.type,parentSchema:schema48.properties.files,data:data7}];
 return false;
 }
 }
@@ -25402,11 +25504,11 @@ var valid0 = true;
 }
 }
 else {
-validate25.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema47.type,parentSchema:schema47,data}];
+validate27.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema48.type,parentSchema:schema48,data}];
 return false;
 }
 }
-validate25.errors = vErrors;
+validate27.errors = vErrors;
 return errors === 0;
 }
 
@@ -28131,149 +28233,10 @@ var valid0 = true;
 }
 if(valid0){
 if(data.given !== undefined){
-let data94 = data.given;
 const _errs245 = errors;
-const _errs246 = errors;
-if(errors === _errs246){
-if(data94 && typeof data94 == "object" && !Array.isArray(data94)){
-let missing9;
-if((data94.form === undefined) && (missing9 = "form")){
-validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/required",keyword:"required",params:{missingProperty: missing9},message:"must have required property '"+missing9+"'",schema:schema39.required,parentSchema:schema39,data:data94}];
-return false;
-}
-else {
-const _errs248 = errors;
-for(const key9 in data94){
-if(!((((((key9 === "form") || (key9 === "profile")) || (key9 === "not_kept")) || (key9 === "keeps_background")) || (key9 === "replays")) || (key9 === "under"))){
-validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema39,data:data94}];
-return false;
-break;
-}
-}
-if(_errs248 === errors){
-if(data94.form !== undefined){
-let data95 = data94.form;
-const _errs249 = errors;
-if(typeof data95 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.form.type,parentSchema:schema39.properties.form,data:data95}];
-return false;
-}
-if(!(((data95 === "sh") || (data95 === "bash")) || (data95 === "argv"))){
-validate11.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/enum",keyword:"enum",params:{allowedValues: schema39.properties.form.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.form.enum,parentSchema:schema39.properties.form,data:data95}];
-return false;
-}
-var valid40 = _errs249 === errors;
-}
-else {
-var valid40 = true;
-}
-if(valid40){
-if(data94.profile !== undefined){
-let data96 = data94.profile;
-const _errs251 = errors;
-if(typeof data96 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/profile",schemaPath:"#/definitions/given/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.profile.type,parentSchema:schema39.properties.profile,data:data96}];
-return false;
-}
-var valid40 = _errs251 === errors;
-}
-else {
-var valid40 = true;
-}
-if(valid40){
-if(data94.not_kept !== undefined){
-let data97 = data94.not_kept;
-const _errs253 = errors;
-if(errors === _errs253){
-if(Array.isArray(data97)){
-var valid41 = true;
-const len9 = data97.length;
-for(let i9=0; i9<len9; i9++){
-let data98 = data97[i9];
-const _errs255 = errors;
-if(typeof data98 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/not_kept/" + i9,schemaPath:"#/definitions/given/properties/not_kept/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.not_kept.items.type,parentSchema:schema39.properties.not_kept.items,data:data98}];
-return false;
-}
-if(!(((data98 === "env") || (data98 === "stdin")) || (data98 === "scope_token"))){
-validate11.errors = [{instancePath:instancePath+"/given/not_kept/" + i9,schemaPath:"#/definitions/given/properties/not_kept/items/enum",keyword:"enum",params:{allowedValues: schema39.properties.not_kept.items.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.not_kept.items.enum,parentSchema:schema39.properties.not_kept.items,data:data98}];
-return false;
-}
-var valid41 = _errs255 === errors;
-if(!valid41){
-break;
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/given/not_kept",schemaPath:"#/definitions/given/properties/not_kept/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema39.properties.not_kept.type,parentSchema:schema39.properties.not_kept,data:data97}];
-return false;
-}
-}
-var valid40 = _errs253 === errors;
-}
-else {
-var valid40 = true;
-}
-if(valid40){
-if(data94.keeps_background !== undefined){
-let data99 = data94.keeps_background;
-const _errs257 = errors;
-if(typeof data99 !== "boolean"){
-validate11.errors = [{instancePath:instancePath+"/given/keeps_background",schemaPath:"#/definitions/given/properties/keeps_background/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema39.properties.keeps_background.type,parentSchema:schema39.properties.keeps_background,data:data99}];
-return false;
-}
-var valid40 = _errs257 === errors;
-}
-else {
-var valid40 = true;
-}
-if(valid40){
-if(data94.replays !== undefined){
-let data100 = data94.replays;
-const _errs259 = errors;
-if(errors === _errs259){
-if(typeof data100 === "string"){
-if(!pattern2.test(data100)){
-validate11.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema39.properties.replays,data:data100}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.replays.type,parentSchema:schema39.properties.replays,data:data100}];
-return false;
-}
-}
-var valid40 = _errs259 === errors;
-}
-else {
-var valid40 = true;
-}
-if(valid40){
-if(data94.under !== undefined){
-let data101 = data94.under;
-const _errs261 = errors;
-if(typeof data101 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/under",schemaPath:"#/definitions/given/properties/under/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.under.type,parentSchema:schema39.properties.under,data:data101}];
-return false;
-}
-var valid40 = _errs261 === errors;
-}
-else {
-var valid40 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema39.type,parentSchema:schema39,data:data94}];
-return false;
-}
+if(!(validate21(data.given, {instancePath:instancePath+"/given",parentData:data,parentDataProperty:"given",rootData}))){
+vErrors = vErrors === null ? validate21.errors : vErrors.concat(validate21.errors);
+errors = vErrors.length;
 }
 var valid0 = _errs245 === errors;
 }
@@ -28282,64 +28245,306 @@ var valid0 = true;
 }
 if(valid0){
 if(data.timeout_ms !== undefined){
-let data102 = data.timeout_ms;
-const _errs263 = errors;
-if(!(((typeof data102 == "number") && (!(data102 % 1) && !isNaN(data102))) && (isFinite(data102)))){
-validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.timeout_ms.type,parentSchema:schema12.properties.timeout_ms,data:data102}];
+let data95 = data.timeout_ms;
+const _errs246 = errors;
+if(!(((typeof data95 == "number") && (!(data95 % 1) && !isNaN(data95))) && (isFinite(data95)))){
+validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.timeout_ms.type,parentSchema:schema12.properties.timeout_ms,data:data95}];
 return false;
 }
-if(errors === _errs263){
-if((typeof data102 == "number") && (isFinite(data102))){
-if(data102 < 1 || isNaN(data102)){
-validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.timeout_ms,data:data102}];
+if(errors === _errs246){
+if((typeof data95 == "number") && (isFinite(data95))){
+if(data95 < 1 || isNaN(data95)){
+validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.timeout_ms,data:data95}];
 return false;
 }
 }
 }
-var valid0 = _errs263 === errors;
+var valid0 = _errs246 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.charged_ms !== undefined){
-let data103 = data.charged_ms;
-const _errs265 = errors;
-if(errors === _errs265){
-if((typeof data103 == "number") && (isFinite(data103))){
-if(data103 < 0 || isNaN(data103)){
-validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.charged_ms,data:data103}];
+let data96 = data.charged_ms;
+const _errs248 = errors;
+if(errors === _errs248){
+if((typeof data96 == "number") && (isFinite(data96))){
+if(data96 < 0 || isNaN(data96)){
+validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.charged_ms,data:data96}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema12.properties.charged_ms.type,parentSchema:schema12.properties.charged_ms,data:data103}];
+validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema12.properties.charged_ms.type,parentSchema:schema12.properties.charged_ms,data:data96}];
 return false;
 }
 }
-var valid0 = _errs265 === errors;
+var valid0 = _errs248 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.budget !== undefined){
-const _errs267 = errors;
-if(!(validate21(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
-vErrors = vErrors === null ? validate21.errors : vErrors.concat(validate21.errors);
+const _errs250 = errors;
+if(!(validate23(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
+vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
 errors = vErrors.length;
 }
-var valid0 = _errs267 === errors;
+var valid0 = _errs250 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.spent !== undefined){
-const _errs268 = errors;
-if(!(validate23(data.spent, {instancePath:instancePath+"/spent",parentData:data,parentDataProperty:"spent",rootData}))){
-vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
+const _errs251 = errors;
+if(!(validate25(data.spent, {instancePath:instancePath+"/spent",parentData:data,parentDataProperty:"spent",rootData}))){
+vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
 errors = vErrors.length;
+}
+var valid0 = _errs251 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.left_out !== undefined){
+let data99 = data.left_out;
+const _errs252 = errors;
+if(!(((typeof data99 == "number") && (!(data99 % 1) && !isNaN(data99))) && (isFinite(data99)))){
+validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.left_out.type,parentSchema:schema12.properties.left_out,data:data99}];
+return false;
+}
+if(errors === _errs252){
+if((typeof data99 == "number") && (isFinite(data99))){
+if(data99 < 1 || isNaN(data99)){
+validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.left_out,data:data99}];
+return false;
+}
+}
+}
+var valid0 = _errs252 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.budget_reset !== undefined){
+let data100 = data.budget_reset;
+const _errs254 = errors;
+if(typeof data100 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/budget_reset",schemaPath:"#/properties/budget_reset/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.budget_reset.type,parentSchema:schema12.properties.budget_reset,data:data100}];
+return false;
+}
+var valid0 = _errs254 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.published !== undefined){
+let data101 = data.published;
+const _errs256 = errors;
+const _errs257 = errors;
+if(errors === _errs257){
+if(data101 && typeof data101 == "object" && !Array.isArray(data101)){
+let missing9;
+if(((((data101.event === undefined) && (missing9 = "event")) || ((data101.port === undefined) && (missing9 = "port"))) || ((data101.host_port === undefined) && (missing9 = "host_port"))) || ((data101.by === undefined) && (missing9 = "by"))){
+validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/required",keyword:"required",params:{missingProperty: missing9},message:"must have required property '"+missing9+"'",schema:schema45.required,parentSchema:schema45,data:data101}];
+return false;
+}
+else {
+const _errs259 = errors;
+for(const key9 in data101){
+if(!((((key9 === "event") || (key9 === "port")) || (key9 === "host_port")) || (key9 === "by"))){
+validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema45,data:data101}];
+return false;
+break;
+}
+}
+if(_errs259 === errors){
+if(data101.event !== undefined){
+let data102 = data101.event;
+const _errs260 = errors;
+if(typeof data102 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.event.type,parentSchema:schema45.properties.event,data:data102}];
+return false;
+}
+if(!(((data102 === "opened") || (data102 === "closed")) || (data102 === "failed"))){
+validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/enum",keyword:"enum",params:{allowedValues: schema45.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema45.properties.event.enum,parentSchema:schema45.properties.event,data:data102}];
+return false;
+}
+var valid40 = _errs260 === errors;
+}
+else {
+var valid40 = true;
+}
+if(valid40){
+if(data101.port !== undefined){
+let data103 = data101.port;
+const _errs262 = errors;
+if(!(((typeof data103 == "number") && (!(data103 % 1) && !isNaN(data103))) && (isFinite(data103)))){
+validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema45.properties.port.type,parentSchema:schema45.properties.port,data:data103}];
+return false;
+}
+if(errors === _errs262){
+if((typeof data103 == "number") && (isFinite(data103))){
+if(data103 > 65535 || isNaN(data103)){
+validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema45.properties.port,data:data103}];
+return false;
+}
+else {
+if(data103 < 1 || isNaN(data103)){
+validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema45.properties.port,data:data103}];
+return false;
+}
+}
+}
+}
+var valid40 = _errs262 === errors;
+}
+else {
+var valid40 = true;
+}
+if(valid40){
+if(data101.host_port !== undefined){
+let data104 = data101.host_port;
+const _errs264 = errors;
+if(!(((typeof data104 == "number") && (!(data104 % 1) && !isNaN(data104))) && (isFinite(data104)))){
+validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema45.properties.host_port.type,parentSchema:schema45.properties.host_port,data:data104}];
+return false;
+}
+if(errors === _errs264){
+if((typeof data104 == "number") && (isFinite(data104))){
+if(data104 > 65535 || isNaN(data104)){
+validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema45.properties.host_port,data:data104}];
+return false;
+}
+else {
+if(data104 < 1 || isNaN(data104)){
+validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema45.properties.host_port,data:data104}];
+return false;
+}
+}
+}
+}
+var valid40 = _errs264 === errors;
+}
+else {
+var valid40 = true;
+}
+if(valid40){
+if(data101.by !== undefined){
+let data105 = data101.by;
+const _errs266 = errors;
+if(typeof data105 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.by.type,parentSchema:schema45.properties.by,data:data105}];
+return false;
+}
+if(!((data105 === "policy") || (data105 === "operator"))){
+validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/enum",keyword:"enum",params:{allowedValues: schema45.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema45.properties.by.enum,parentSchema:schema45.properties.by,data:data105}];
+return false;
+}
+var valid40 = _errs266 === errors;
+}
+else {
+var valid40 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema45.type,parentSchema:schema45,data:data101}];
+return false;
+}
+}
+var valid0 = _errs256 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.overlay !== undefined){
+let data106 = data.overlay;
+const _errs268 = errors;
+const _errs269 = errors;
+if(errors === _errs269){
+if(data106 && typeof data106 == "object" && !Array.isArray(data106)){
+let missing10;
+if((((data106.project === undefined) && (missing10 = "project")) || ((data106.identity === undefined) && (missing10 = "identity"))) || ((data106.mounted_at === undefined) && (missing10 = "mounted_at"))){
+validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/required",keyword:"required",params:{missingProperty: missing10},message:"must have required property '"+missing10+"'",schema:schema46.required,parentSchema:schema46,data:data106}];
+return false;
+}
+else {
+const _errs271 = errors;
+for(const key10 in data106){
+if(!(((key10 === "project") || (key10 === "identity")) || (key10 === "mounted_at"))){
+validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema46,data:data106}];
+return false;
+break;
+}
+}
+if(_errs271 === errors){
+if(data106.project !== undefined){
+let data107 = data106.project;
+const _errs272 = errors;
+if(typeof data107 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/overlay/project",schemaPath:"#/definitions/overlay/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.project.type,parentSchema:schema46.properties.project,data:data107}];
+return false;
+}
+var valid42 = _errs272 === errors;
+}
+else {
+var valid42 = true;
+}
+if(valid42){
+if(data106.identity !== undefined){
+let data108 = data106.identity;
+const _errs274 = errors;
+if(typeof data108 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/overlay/identity",schemaPath:"#/definitions/overlay/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.identity.type,parentSchema:schema46.properties.identity,data:data108}];
+return false;
+}
+var valid42 = _errs274 === errors;
+}
+else {
+var valid42 = true;
+}
+if(valid42){
+if(data106.mounted_at !== undefined){
+let data109 = data106.mounted_at;
+const _errs276 = errors;
+if(errors === _errs276){
+if(typeof data109 === "string"){
+if(!pattern13.test(data109)){
+validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/pattern",keyword:"pattern",params:{pattern: "^[0-9]+$"},message:"must match pattern \""+"^[0-9]+$"+"\"",schema:"^[0-9]+$",parentSchema:schema46.properties.mounted_at,data:data109}];
+return false;
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.mounted_at.type,parentSchema:schema46.properties.mounted_at,data:data109}];
+return false;
+}
+}
+var valid42 = _errs276 === errors;
+}
+else {
+var valid42 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema46.type,parentSchema:schema46,data:data106}];
+return false;
+}
 }
 var valid0 = _errs268 === errors;
 }
@@ -28347,279 +28552,198 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.left_out !== undefined){
-let data106 = data.left_out;
-const _errs269 = errors;
-if(!(((typeof data106 == "number") && (!(data106 % 1) && !isNaN(data106))) && (isFinite(data106)))){
-validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.left_out.type,parentSchema:schema12.properties.left_out,data:data106}];
-return false;
-}
-if(errors === _errs269){
-if((typeof data106 == "number") && (isFinite(data106))){
-if(data106 < 1 || isNaN(data106)){
-validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.left_out,data:data106}];
-return false;
-}
-}
-}
-var valid0 = _errs269 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.budget_reset !== undefined){
-let data107 = data.budget_reset;
-const _errs271 = errors;
-if(typeof data107 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/budget_reset",schemaPath:"#/properties/budget_reset/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.budget_reset.type,parentSchema:schema12.properties.budget_reset,data:data107}];
-return false;
-}
-var valid0 = _errs271 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.published !== undefined){
-let data108 = data.published;
-const _errs273 = errors;
-const _errs274 = errors;
-if(errors === _errs274){
-if(data108 && typeof data108 == "object" && !Array.isArray(data108)){
-let missing10;
-if(((((data108.event === undefined) && (missing10 = "event")) || ((data108.port === undefined) && (missing10 = "port"))) || ((data108.host_port === undefined) && (missing10 = "host_port"))) || ((data108.by === undefined) && (missing10 = "by"))){
-validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/required",keyword:"required",params:{missingProperty: missing10},message:"must have required property '"+missing10+"'",schema:schema44.required,parentSchema:schema44,data:data108}];
-return false;
-}
-else {
-const _errs276 = errors;
-for(const key10 in data108){
-if(!((((key10 === "event") || (key10 === "port")) || (key10 === "host_port")) || (key10 === "by"))){
-validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema44,data:data108}];
-return false;
-break;
-}
-}
-if(_errs276 === errors){
-if(data108.event !== undefined){
-let data109 = data108.event;
-const _errs277 = errors;
-if(typeof data109 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.event.type,parentSchema:schema44.properties.event,data:data109}];
-return false;
-}
-if(!(((data109 === "opened") || (data109 === "closed")) || (data109 === "failed"))){
-validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/enum",keyword:"enum",params:{allowedValues: schema44.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema44.properties.event.enum,parentSchema:schema44.properties.event,data:data109}];
-return false;
-}
-var valid43 = _errs277 === errors;
-}
-else {
-var valid43 = true;
-}
-if(valid43){
-if(data108.port !== undefined){
-let data110 = data108.port;
-const _errs279 = errors;
-if(!(((typeof data110 == "number") && (!(data110 % 1) && !isNaN(data110))) && (isFinite(data110)))){
-validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema44.properties.port.type,parentSchema:schema44.properties.port,data:data110}];
-return false;
-}
-if(errors === _errs279){
-if((typeof data110 == "number") && (isFinite(data110))){
-if(data110 > 65535 || isNaN(data110)){
-validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema44.properties.port,data:data110}];
-return false;
-}
-else {
-if(data110 < 1 || isNaN(data110)){
-validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema44.properties.port,data:data110}];
-return false;
-}
-}
-}
-}
-var valid43 = _errs279 === errors;
-}
-else {
-var valid43 = true;
-}
-if(valid43){
-if(data108.host_port !== undefined){
-let data111 = data108.host_port;
-const _errs281 = errors;
-if(!(((typeof data111 == "number") && (!(data111 % 1) && !isNaN(data111))) && (isFinite(data111)))){
-validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema44.properties.host_port.type,parentSchema:schema44.properties.host_port,data:data111}];
-return false;
-}
-if(errors === _errs281){
-if((typeof data111 == "number") && (isFinite(data111))){
-if(data111 > 65535 || isNaN(data111)){
-validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema44.properties.host_port,data:data111}];
-return false;
-}
-else {
-if(data111 < 1 || isNaN(data111)){
-validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema44.properties.host_port,data:data111}];
-return false;
-}
-}
-}
-}
-var valid43 = _errs281 === errors;
-}
-else {
-var valid43 = true;
-}
-if(valid43){
-if(data108.by !== undefined){
-let data112 = data108.by;
-const _errs283 = errors;
-if(typeof data112 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.by.type,parentSchema:schema44.properties.by,data:data112}];
-return false;
-}
-if(!((data112 === "policy") || (data112 === "operator"))){
-validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/enum",keyword:"enum",params:{allowedValues: schema44.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema44.properties.by.enum,parentSchema:schema44.properties.by,data:data112}];
-return false;
-}
-var valid43 = _errs283 === errors;
-}
-else {
-var valid43 = true;
-}
-}
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema44.type,parentSchema:schema44,data:data108}];
-return false;
-}
-}
-var valid0 = _errs273 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.overlay !== undefined){
-let data113 = data.overlay;
-const _errs285 = errors;
-const _errs286 = errors;
-if(errors === _errs286){
-if(data113 && typeof data113 == "object" && !Array.isArray(data113)){
-let missing11;
-if((((data113.project === undefined) && (missing11 = "project")) || ((data113.identity === undefined) && (missing11 = "identity"))) || ((data113.mounted_at === undefined) && (missing11 = "mounted_at"))){
-validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/required",keyword:"required",params:{missingProperty: missing11},message:"must have required property '"+missing11+"'",schema:schema45.required,parentSchema:schema45,data:data113}];
-return false;
-}
-else {
-const _errs288 = errors;
-for(const key11 in data113){
-if(!(((key11 === "project") || (key11 === "identity")) || (key11 === "mounted_at"))){
-validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema45,data:data113}];
-return false;
-break;
-}
-}
-if(_errs288 === errors){
-if(data113.project !== undefined){
-let data114 = data113.project;
-const _errs289 = errors;
-if(typeof data114 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/overlay/project",schemaPath:"#/definitions/overlay/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.project.type,parentSchema:schema45.properties.project,data:data114}];
-return false;
-}
-var valid45 = _errs289 === errors;
-}
-else {
-var valid45 = true;
-}
-if(valid45){
-if(data113.identity !== undefined){
-let data115 = data113.identity;
-const _errs291 = errors;
-if(typeof data115 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/overlay/identity",schemaPath:"#/definitions/overlay/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.identity.type,parentSchema:schema45.properties.identity,data:data115}];
-return false;
-}
-var valid45 = _errs291 === errors;
-}
-else {
-var valid45 = true;
-}
-if(valid45){
-if(data113.mounted_at !== undefined){
-let data116 = data113.mounted_at;
-const _errs293 = errors;
-if(errors === _errs293){
-if(typeof data116 === "string"){
-if(!pattern11.test(data116)){
-validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/pattern",keyword:"pattern",params:{pattern: "^[0-9]+$"},message:"must match pattern \""+"^[0-9]+$"+"\"",schema:"^[0-9]+$",parentSchema:schema45.properties.mounted_at,data:data116}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.mounted_at.type,parentSchema:schema45.properties.mounted_at,data:data116}];
-return false;
-}
-}
-var valid45 = _errs293 === errors;
-}
-else {
-var valid45 = true;
-}
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema45.type,parentSchema:schema45,data:data113}];
-return false;
-}
-}
-var valid0 = _errs285 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
 if(data.held_changes !== undefined){
-let data117 = data.held_changes;
+let data110 = data.held_changes;
+const _errs278 = errors;
+const _errs279 = errors;
+if(errors === _errs279){
+if(data110 && typeof data110 == "object" && !Array.isArray(data110)){
+let missing11;
+if((((((data110.action === undefined) && (missing11 = "action")) || ((data110.by === undefined) && (missing11 = "by"))) || ((data110.paths === undefined) && (missing11 = "paths"))) || ((data110.done === undefined) && (missing11 = "done"))) || ((data110.left === undefined) && (missing11 = "left"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/required",keyword:"required",params:{missingProperty: missing11},message:"must have required property '"+missing11+"'",schema:schema47.required,parentSchema:schema47,data:data110}];
+return false;
+}
+else {
+const _errs281 = errors;
+for(const key11 in data110){
+if(!(((((key11 === "action") || (key11 === "by")) || (key11 === "paths")) || (key11 === "done")) || (key11 === "left"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema47,data:data110}];
+return false;
+break;
+}
+}
+if(_errs281 === errors){
+if(data110.action !== undefined){
+let data111 = data110.action;
+const _errs282 = errors;
+if(typeof data111 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema47.properties.action.type,parentSchema:schema47.properties.action,data:data111}];
+return false;
+}
+if(!(((data111 === "apply") || (data111 === "discard")) || (data111 === "undo"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/enum",keyword:"enum",params:{allowedValues: schema47.properties.action.enum},message:"must be equal to one of the allowed values",schema:schema47.properties.action.enum,parentSchema:schema47.properties.action,data:data111}];
+return false;
+}
+var valid44 = _errs282 === errors;
+}
+else {
+var valid44 = true;
+}
+if(valid44){
+if(data110.by !== undefined){
+let data112 = data110.by;
+const _errs284 = errors;
+if(typeof data112 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema47.properties.by.type,parentSchema:schema47.properties.by,data:data112}];
+return false;
+}
+if(!(((data112 === "operator") || (data112 === "agent")) || (data112 === "policy"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/enum",keyword:"enum",params:{allowedValues: schema47.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema47.properties.by.enum,parentSchema:schema47.properties.by,data:data112}];
+return false;
+}
+var valid44 = _errs284 === errors;
+}
+else {
+var valid44 = true;
+}
+if(valid44){
+if(data110.paths !== undefined){
+let data113 = data110.paths;
+const _errs286 = errors;
+if((!(Array.isArray(data113))) && (data113 !== null)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/paths",schemaPath:"#/definitions/held_changes/properties/paths/type",keyword:"type",params:{type: schema47.properties.paths.type},message:"must be array,null",schema:schema47.properties.paths.type,parentSchema:schema47.properties.paths,data:data113}];
+return false;
+}
+if(errors === _errs286){
+if(Array.isArray(data113)){
+var valid45 = true;
+const len9 = data113.length;
+for(let i9=0; i9<len9; i9++){
+let data114 = data113[i9];
+const _errs288 = errors;
+if(typeof data114 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/held_changes/paths/" + i9,schemaPath:"#/definitions/held_changes/properties/paths/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema47.properties.paths.items.type,parentSchema:schema47.properties.paths.items,data:data114}];
+return false;
+}
+var valid45 = _errs288 === errors;
+if(!valid45){
+break;
+}
+}
+}
+}
+var valid44 = _errs286 === errors;
+}
+else {
+var valid44 = true;
+}
+if(valid44){
+if(data110.done !== undefined){
+let data115 = data110.done;
+const _errs290 = errors;
+if((!(((typeof data115 == "number") && (!(data115 % 1) && !isNaN(data115))) && (isFinite(data115)))) && (data115 !== null)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/type",keyword:"type",params:{type: schema47.properties.done.type},message:"must be integer,null",schema:schema47.properties.done.type,parentSchema:schema47.properties.done,data:data115}];
+return false;
+}
+if(errors === _errs290){
+if((typeof data115 == "number") && (isFinite(data115))){
+if(data115 < 0 || isNaN(data115)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.done,data:data115}];
+return false;
+}
+}
+}
+var valid44 = _errs290 === errors;
+}
+else {
+var valid44 = true;
+}
+if(valid44){
+if(data110.left !== undefined){
+let data116 = data110.left;
+const _errs292 = errors;
+if((!(((typeof data116 == "number") && (!(data116 % 1) && !isNaN(data116))) && (isFinite(data116)))) && (data116 !== null)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/type",keyword:"type",params:{type: schema47.properties.left.type},message:"must be integer,null",schema:schema47.properties.left.type,parentSchema:schema47.properties.left,data:data116}];
+return false;
+}
+if(errors === _errs292){
+if((typeof data116 == "number") && (isFinite(data116))){
+if(data116 < 0 || isNaN(data116)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.left,data:data116}];
+return false;
+}
+}
+}
+var valid44 = _errs292 === errors;
+}
+else {
+var valid44 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema47.type,parentSchema:schema47,data:data110}];
+return false;
+}
+}
+var valid0 = _errs278 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.dropped !== undefined){
+const _errs294 = errors;
+if(!(validate27(data.dropped, {instancePath:instancePath+"/dropped",parentData:data,parentDataProperty:"dropped",rootData}))){
+vErrors = vErrors === null ? validate27.errors : vErrors.concat(validate27.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs294 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.idempotency !== undefined){
+let data118 = data.idempotency;
 const _errs295 = errors;
 const _errs296 = errors;
 if(errors === _errs296){
-if(data117 && typeof data117 == "object" && !Array.isArray(data117)){
+if(data118 && typeof data118 == "object" && !Array.isArray(data118)){
 let missing12;
-if((((((data117.action === undefined) && (missing12 = "action")) || ((data117.by === undefined) && (missing12 = "by"))) || ((data117.paths === undefined) && (missing12 = "paths"))) || ((data117.done === undefined) && (missing12 = "done"))) || ((data117.left === undefined) && (missing12 = "left"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/required",keyword:"required",params:{missingProperty: missing12},message:"must have required property '"+missing12+"'",schema:schema46.required,parentSchema:schema46,data:data117}];
+if(((data118.key === undefined) && (missing12 = "key")) || ((data118.body === undefined) && (missing12 = "body"))){
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/required",keyword:"required",params:{missingProperty: missing12},message:"must have required property '"+missing12+"'",schema:schema50.required,parentSchema:schema50,data:data118}];
 return false;
 }
 else {
 const _errs298 = errors;
-for(const key12 in data117){
-if(!(((((key12 === "action") || (key12 === "by")) || (key12 === "paths")) || (key12 === "done")) || (key12 === "left"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema46,data:data117}];
+for(const key12 in data118){
+if(!((key12 === "key") || (key12 === "body"))){
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema50,data:data118}];
 return false;
 break;
 }
 }
 if(_errs298 === errors){
-if(data117.action !== undefined){
-let data118 = data117.action;
+if(data118.key !== undefined){
+let data119 = data118.key;
 const _errs299 = errors;
-if(typeof data118 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.action.type,parentSchema:schema46.properties.action,data:data118}];
+if(errors === _errs299){
+if(typeof data119 === "string"){
+if(!pattern7.test(data119)){
+validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema50.properties.key,data:data119}];
 return false;
 }
-if(!(((data118 === "apply") || (data118 === "discard")) || (data118 === "undo"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/enum",keyword:"enum",params:{allowedValues: schema46.properties.action.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.action.enum,parentSchema:schema46.properties.action,data:data118}];
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema50.properties.key.type,parentSchema:schema50.properties.key,data:data119}];
 return false;
+}
 }
 var valid47 = _errs299 === errors;
 }
@@ -28627,104 +28751,32 @@ else {
 var valid47 = true;
 }
 if(valid47){
-if(data117.by !== undefined){
-let data119 = data117.by;
+if(data118.body !== undefined){
+let data120 = data118.body;
 const _errs301 = errors;
-if(typeof data119 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.by.type,parentSchema:schema46.properties.by,data:data119}];
+if(errors === _errs301){
+if(typeof data120 === "string"){
+if(!pattern7.test(data120)){
+validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema50.properties.body,data:data120}];
 return false;
 }
-if(!(((data119 === "operator") || (data119 === "agent")) || (data119 === "policy"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/enum",keyword:"enum",params:{allowedValues: schema46.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.by.enum,parentSchema:schema46.properties.by,data:data119}];
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema50.properties.body.type,parentSchema:schema50.properties.body,data:data120}];
 return false;
+}
 }
 var valid47 = _errs301 === errors;
 }
 else {
 var valid47 = true;
 }
-if(valid47){
-if(data117.paths !== undefined){
-let data120 = data117.paths;
-const _errs303 = errors;
-if((!(Array.isArray(data120))) && (data120 !== null)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/paths",schemaPath:"#/definitions/held_changes/properties/paths/type",keyword:"type",params:{type: schema46.properties.paths.type},message:"must be array,null",schema:schema46.properties.paths.type,parentSchema:schema46.properties.paths,data:data120}];
-return false;
-}
-if(errors === _errs303){
-if(Array.isArray(data120)){
-var valid48 = true;
-const len10 = data120.length;
-for(let i10=0; i10<len10; i10++){
-let data121 = data120[i10];
-const _errs305 = errors;
-if(typeof data121 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/held_changes/paths/" + i10,schemaPath:"#/definitions/held_changes/properties/paths/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.paths.items.type,parentSchema:schema46.properties.paths.items,data:data121}];
-return false;
-}
-var valid48 = _errs305 === errors;
-if(!valid48){
-break;
-}
-}
-}
-}
-var valid47 = _errs303 === errors;
-}
-else {
-var valid47 = true;
-}
-if(valid47){
-if(data117.done !== undefined){
-let data122 = data117.done;
-const _errs307 = errors;
-if((!(((typeof data122 == "number") && (!(data122 % 1) && !isNaN(data122))) && (isFinite(data122)))) && (data122 !== null)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/type",keyword:"type",params:{type: schema46.properties.done.type},message:"must be integer,null",schema:schema46.properties.done.type,parentSchema:schema46.properties.done,data:data122}];
-return false;
-}
-if(errors === _errs307){
-if((typeof data122 == "number") && (isFinite(data122))){
-if(data122 < 0 || isNaN(data122)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.done,data:data122}];
-return false;
-}
-}
-}
-var valid47 = _errs307 === errors;
-}
-else {
-var valid47 = true;
-}
-if(valid47){
-if(data117.left !== undefined){
-let data123 = data117.left;
-const _errs309 = errors;
-if((!(((typeof data123 == "number") && (!(data123 % 1) && !isNaN(data123))) && (isFinite(data123)))) && (data123 !== null)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/type",keyword:"type",params:{type: schema46.properties.left.type},message:"must be integer,null",schema:schema46.properties.left.type,parentSchema:schema46.properties.left,data:data123}];
-return false;
-}
-if(errors === _errs309){
-if((typeof data123 == "number") && (isFinite(data123))){
-if(data123 < 0 || isNaN(data123)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.left,data:data123}];
-return false;
-}
-}
-}
-var valid47 = _errs309 === errors;
-}
-else {
-var valid47 = true;
-}
-}
-}
-}
 }
 }
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema46.type,parentSchema:schema46,data:data117}];
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema50.type,parentSchema:schema50,data:data118}];
 return false;
 }
 }
@@ -28734,145 +28786,56 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.dropped !== undefined){
-const _errs311 = errors;
-if(!(validate25(data.dropped, {instancePath:instancePath+"/dropped",parentData:data,parentDataProperty:"dropped",rootData}))){
-vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs311 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.idempotency !== undefined){
-let data125 = data.idempotency;
-const _errs312 = errors;
-const _errs313 = errors;
-if(errors === _errs313){
-if(data125 && typeof data125 == "object" && !Array.isArray(data125)){
-let missing13;
-if(((data125.key === undefined) && (missing13 = "key")) || ((data125.body === undefined) && (missing13 = "body"))){
-validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/required",keyword:"required",params:{missingProperty: missing13},message:"must have required property '"+missing13+"'",schema:schema49.required,parentSchema:schema49,data:data125}];
-return false;
-}
-else {
-const _errs315 = errors;
-for(const key13 in data125){
-if(!((key13 === "key") || (key13 === "body"))){
-validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties",schema:false,parentSchema:schema49,data:data125}];
-return false;
-break;
-}
-}
-if(_errs315 === errors){
-if(data125.key !== undefined){
-let data126 = data125.key;
-const _errs316 = errors;
-if(errors === _errs316){
-if(typeof data126 === "string"){
-if(!pattern7.test(data126)){
-validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema49.properties.key,data:data126}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.key.type,parentSchema:schema49.properties.key,data:data126}];
-return false;
-}
-}
-var valid50 = _errs316 === errors;
-}
-else {
-var valid50 = true;
-}
-if(valid50){
-if(data125.body !== undefined){
-let data127 = data125.body;
-const _errs318 = errors;
-if(errors === _errs318){
-if(typeof data127 === "string"){
-if(!pattern7.test(data127)){
-validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema49.properties.body,data:data127}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.body.type,parentSchema:schema49.properties.body,data:data127}];
-return false;
-}
-}
-var valid50 = _errs318 === errors;
-}
-else {
-var valid50 = true;
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema49.type,parentSchema:schema49,data:data125}];
-return false;
-}
-}
-var valid0 = _errs312 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
 if(data.seq !== undefined){
-let data128 = data.seq;
-const _errs320 = errors;
-if(!(((typeof data128 == "number") && (!(data128 % 1) && !isNaN(data128))) && (isFinite(data128)))){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data128}];
+let data121 = data.seq;
+const _errs303 = errors;
+if(!(((typeof data121 == "number") && (!(data121 % 1) && !isNaN(data121))) && (isFinite(data121)))){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data121}];
 return false;
 }
-if(errors === _errs320){
-if((typeof data128 == "number") && (isFinite(data128))){
-if(data128 < 0 || isNaN(data128)){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data128}];
+if(errors === _errs303){
+if((typeof data121 == "number") && (isFinite(data121))){
+if(data121 < 0 || isNaN(data121)){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data121}];
 return false;
 }
 }
 }
-var valid0 = _errs320 === errors;
+var valid0 = _errs303 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.prev !== undefined){
-let data129 = data.prev;
-const _errs322 = errors;
-if((typeof data129 !== "string") && (data129 !== null)){
-validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data129}];
+let data122 = data.prev;
+const _errs305 = errors;
+if((typeof data122 !== "string") && (data122 !== null)){
+validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data122}];
 return false;
 }
-var valid0 = _errs322 === errors;
+var valid0 = _errs305 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.hash !== undefined){
-let data130 = data.hash;
-const _errs324 = errors;
-if(errors === _errs324){
-if(typeof data130 === "string"){
-if(func4(data130) < 1){
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data130}];
+let data123 = data.hash;
+const _errs307 = errors;
+if(errors === _errs307){
+if(typeof data123 === "string"){
+if(func4(data123) < 1){
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data123}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data130}];
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data123}];
 return false;
 }
 }
-var valid0 = _errs324 === errors;
+var valid0 = _errs307 === errors;
 }
 else {
 var valid0 = true;
@@ -29014,14 +28977,14 @@ if(errors === _errs8){
 if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
 let missing1;
 if(((data3.read === undefined) && (missing1 = "read")) || ((data3.all === undefined) && (missing1 = "all"))){
-validate10.errors = [{instancePath:instancePath+"/indexing",schemaPath:"#/definitions/indexing/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema50.required,parentSchema:schema50,data:data3}];
+validate10.errors = [{instancePath:instancePath+"/indexing",schemaPath:"#/definitions/indexing/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema51.required,parentSchema:schema51,data:data3}];
 return false;
 }
 else {
 const _errs10 = errors;
 for(const key1 in data3){
 if(!((key1 === "read") || (key1 === "all"))){
-validate10.errors = [{instancePath:instancePath+"/indexing",schemaPath:"#/definitions/indexing/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema50,data:data3}];
+validate10.errors = [{instancePath:instancePath+"/indexing",schemaPath:"#/definitions/indexing/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema51,data:data3}];
 return false;
 break;
 }
@@ -29031,13 +28994,13 @@ if(data3.read !== undefined){
 let data4 = data3.read;
 const _errs11 = errors;
 if(!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))){
-validate10.errors = [{instancePath:instancePath+"/indexing/read",schemaPath:"#/definitions/indexing/properties/read/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema50.properties.read.type,parentSchema:schema50.properties.read,data:data4}];
+validate10.errors = [{instancePath:instancePath+"/indexing/read",schemaPath:"#/definitions/indexing/properties/read/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema51.properties.read.type,parentSchema:schema51.properties.read,data:data4}];
 return false;
 }
 if(errors === _errs11){
 if((typeof data4 == "number") && (isFinite(data4))){
 if(data4 < 0 || isNaN(data4)){
-validate10.errors = [{instancePath:instancePath+"/indexing/read",schemaPath:"#/definitions/indexing/properties/read/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema50.properties.read,data:data4}];
+validate10.errors = [{instancePath:instancePath+"/indexing/read",schemaPath:"#/definitions/indexing/properties/read/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema51.properties.read,data:data4}];
 return false;
 }
 }
@@ -29052,13 +29015,13 @@ if(data3.all !== undefined){
 let data5 = data3.all;
 const _errs13 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate10.errors = [{instancePath:instancePath+"/indexing/all",schemaPath:"#/definitions/indexing/properties/all/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema50.properties.all.type,parentSchema:schema50.properties.all,data:data5}];
+validate10.errors = [{instancePath:instancePath+"/indexing/all",schemaPath:"#/definitions/indexing/properties/all/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema51.properties.all.type,parentSchema:schema51.properties.all,data:data5}];
 return false;
 }
 if(errors === _errs13){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 < 0 || isNaN(data5)){
-validate10.errors = [{instancePath:instancePath+"/indexing/all",schemaPath:"#/definitions/indexing/properties/all/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema50.properties.all,data:data5}];
+validate10.errors = [{instancePath:instancePath+"/indexing/all",schemaPath:"#/definitions/indexing/properties/all/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema51.properties.all,data:data5}];
 return false;
 }
 }
@@ -29073,7 +29036,7 @@ var valid3 = true;
 }
 }
 else {
-validate10.errors = [{instancePath:instancePath+"/indexing",schemaPath:"#/definitions/indexing/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema50.type,parentSchema:schema50,data:data3}];
+validate10.errors = [{instancePath:instancePath+"/indexing",schemaPath:"#/definitions/indexing/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema51.type,parentSchema:schema51,data:data3}];
 return false;
 }
 }
@@ -29101,7 +29064,7 @@ return validate10;
 export const validateTraceReply = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"trace-reply.schema.json","title":"TraceReply","type":"object","additionalProperties":false,"required":["span","children"],"properties":{"span":{"$ref":"span.schema.json"},"children":{"type":"array","items":{"$ref":"span.schema.json"}},"next_cursor":{"type":"string"}}};
-const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"connection":{"anyOf":[{"$ref":"#/definitions/connection"},{"type":"null"}]},"program":{"$ref":"#/definitions/program"},"programs":{"$ref":"#/definitions/programs"},"telemetry":{"$ref":"#/definitions/telemetry"},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"given":{"$ref":"#/definitions/given"},"timeout_ms":{"type":"integer","minimum":1},"charged_ms":{"type":"number","minimum":0},"budget":{"$ref":"#/definitions/budget_terms"},"spent":{"$ref":"shared.schema.json#/definitions/spent_budget"},"left_out":{"type":"integer","minimum":1},"budget_reset":{"type":"string"},"published":{"$ref":"#/definitions/published_event"},"overlay":{"$ref":"#/definitions/overlay"},"held_changes":{"$ref":"#/definitions/held_changes"},"dropped":{"$ref":"#/definitions/dropped"},"idempotency":{"$ref":"#/definitions/idempotency"},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit","name","connection","program","write"]},"subject":{"type":"string"}}},"connection":{"title":"SpanConnection","type":"object","additionalProperties":false,"required":["host","port","address","program","pid","ended","reason"],"properties":{"host":{"type":"string"},"port":{"type":"integer"},"address":{"type":["string","null"]},"program":{"type":["string","null"]},"pid":{"type":["integer","null"]},"ended":{"type":"string","enum":["closed","reset","cut","failed"]},"reason":{"type":["string","null"]}}},"program":{"title":"SpanProgram","type":"object","additionalProperties":false,"required":["path","pid","started_at","cut","replaced"],"properties":{"path":{"type":"string"},"pid":{"type":"integer"},"started_at":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000000Z"},"cut":{"type":"boolean"},"replaced":{"type":"boolean"}}},"programs":{"title":"ProgramCounts","type":"object","additionalProperties":false,"required":["recorded","left_out"],"properties":{"recorded":{"type":"integer","minimum":0},"left_out":{"type":"integer","minimum":0}}},"telemetry":{"title":"SpanTelemetry","type":"object","additionalProperties":false,"required":["state","reason"],"properties":{"state":{"type":"string","enum":["on","off"]},"reason":{"type":["string","null"]},"counts":{"title":"TelemetryCounts","type":"object","additionalProperties":false,"required":["exec","write","connect","unlink","rename"],"properties":{"exec":{"type":"integer","minimum":0},"write":{"type":"integer","minimum":0},"connect":{"type":"integer","minimum":0},"unlink":{"type":"integer","minimum":0},"rename":{"type":"integer","minimum":0}}},"programs":{"$ref":"#/definitions/telemetry_list"},"written":{"$ref":"#/definitions/telemetry_list"},"connected":{"$ref":"#/definitions/telemetry_list"},"unlinked":{"$ref":"#/definitions/telemetry_list"},"renamed":{"$ref":"#/definitions/telemetry_list"},"unlisted":{"type":"integer","minimum":0},"dropped":{"type":"integer","minimum":0}}},"telemetry_list":{"title":"TelemetryList","type":"array","maxItems":50,"items":{"type":"string"}},"published_event":{"title":"PublishedEvent","type":"object","additionalProperties":false,"required":["event","port","host_port","by"],"properties":{"event":{"type":"string","enum":["opened","closed","failed"]},"port":{"type":"integer","minimum":1,"maximum":65535},"host_port":{"type":"integer","minimum":1,"maximum":65535},"by":{"type":"string","enum":["policy","operator"]}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped","issued"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"overlay":{"title":"SpanOverlay","type":"object","additionalProperties":false,"required":["project","identity","mounted_at"],"properties":{"project":{"type":"string"},"identity":{"type":"string"},"mounted_at":{"type":"string","pattern":"^[0-9]+$","x-wanted":"a whole number"}}},"held_changes":{"title":"HeldChangesEvent","type":"object","additionalProperties":false,"required":["action","by","paths","done","left"],"properties":{"action":{"type":"string","enum":["apply","discard","undo"]},"by":{"type":"string","enum":["operator","agent","policy"]},"paths":{"type":["array","null"],"items":{"type":"string"}},"done":{"type":["integer","null"],"minimum":0},"left":{"type":["integer","null"],"minimum":0}}},"budget_terms":{"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}},"idempotency":{"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}},"dropped":{"title":"TraceDropped","type":"object","additionalProperties":false,"required":["reason","first_seq","last_seq","lines","bytes","prev","last_hash","files"],"properties":{"reason":{"type":"string","enum":["age","size"]},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"lines":{"type":"integer","minimum":1},"bytes":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"last_hash":{"type":"string"},"files":{"type":"array","minItems":1,"items":{"$ref":"#/definitions/dropped_file"}}}},"dropped_file":{"title":"DroppedFile","type":"object","additionalProperties":false,"required":["file","first_seq","last_seq","last_hash","bytes"],"properties":{"file":{"type":"string"},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"last_hash":{"type":"string"},"bytes":{"type":"integer","minimum":0}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"given":{"title":"GivenCommand","type":"object","additionalProperties":false,"required":["form"],"properties":{"form":{"type":"string","enum":["sh","bash","argv"]},"profile":{"type":"string"},"not_kept":{"type":"array","items":{"type":"string","enum":["env","stdin","scope_token"]}},"keeps_background":{"type":"boolean"},"replays":{"type":"string","pattern":"^spn_"},"under":{"type":"string"}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
+const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"connection":{"anyOf":[{"$ref":"#/definitions/connection"},{"type":"null"}]},"program":{"$ref":"#/definitions/program"},"programs":{"$ref":"#/definitions/programs"},"telemetry":{"$ref":"#/definitions/telemetry"},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"given":{"$ref":"#/definitions/given"},"timeout_ms":{"type":"integer","minimum":1},"charged_ms":{"type":"number","minimum":0},"budget":{"$ref":"#/definitions/budget_terms"},"spent":{"$ref":"shared.schema.json#/definitions/spent_budget"},"left_out":{"type":"integer","minimum":1},"budget_reset":{"type":"string"},"published":{"$ref":"#/definitions/published_event"},"overlay":{"$ref":"#/definitions/overlay"},"held_changes":{"$ref":"#/definitions/held_changes"},"dropped":{"$ref":"#/definitions/dropped"},"idempotency":{"$ref":"#/definitions/idempotency"},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit","name","connection","program","write"]},"subject":{"type":"string"}}},"connection":{"title":"SpanConnection","type":"object","additionalProperties":false,"required":["host","port","address","program","pid","ended","reason"],"properties":{"host":{"type":"string"},"port":{"type":"integer"},"address":{"type":["string","null"]},"program":{"type":["string","null"]},"pid":{"type":["integer","null"]},"ended":{"type":"string","enum":["closed","reset","cut","failed"]},"reason":{"type":["string","null"]}}},"program":{"title":"SpanProgram","type":"object","additionalProperties":false,"required":["path","pid","started_at","cut","replaced"],"properties":{"path":{"type":"string"},"pid":{"type":"integer"},"started_at":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000000Z"},"cut":{"type":"boolean"},"replaced":{"type":"boolean"}}},"programs":{"title":"ProgramCounts","type":"object","additionalProperties":false,"required":["recorded","left_out"],"properties":{"recorded":{"type":"integer","minimum":0},"left_out":{"type":"integer","minimum":0}}},"telemetry":{"title":"SpanTelemetry","type":"object","additionalProperties":false,"required":["state","reason"],"properties":{"state":{"type":"string","enum":["on","off"]},"reason":{"type":["string","null"]},"counts":{"title":"TelemetryCounts","type":"object","additionalProperties":false,"required":["exec","write","connect","unlink","rename"],"properties":{"exec":{"type":"integer","minimum":0},"write":{"type":"integer","minimum":0},"connect":{"type":"integer","minimum":0},"unlink":{"type":"integer","minimum":0},"rename":{"type":"integer","minimum":0}}},"programs":{"$ref":"#/definitions/telemetry_list"},"written":{"$ref":"#/definitions/telemetry_list"},"connected":{"$ref":"#/definitions/telemetry_list"},"unlinked":{"$ref":"#/definitions/telemetry_list"},"renamed":{"$ref":"#/definitions/telemetry_list"},"unlisted":{"type":"integer","minimum":0},"dropped":{"type":"integer","minimum":0}}},"telemetry_list":{"title":"TelemetryList","type":"array","maxItems":50,"items":{"type":"string"}},"published_event":{"title":"PublishedEvent","type":"object","additionalProperties":false,"required":["event","port","host_port","by"],"properties":{"event":{"type":"string","enum":["opened","closed","failed"]},"port":{"type":"integer","minimum":1,"maximum":65535},"host_port":{"type":"integer","minimum":1,"maximum":65535},"by":{"type":"string","enum":["policy","operator"]}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped","issued"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"overlay":{"title":"SpanOverlay","type":"object","additionalProperties":false,"required":["project","identity","mounted_at"],"properties":{"project":{"type":"string"},"identity":{"type":"string"},"mounted_at":{"type":"string","pattern":"^[0-9]+$","x-wanted":"a whole number"}}},"held_changes":{"title":"HeldChangesEvent","type":"object","additionalProperties":false,"required":["action","by","paths","done","left"],"properties":{"action":{"type":"string","enum":["apply","discard","undo"]},"by":{"type":"string","enum":["operator","agent","policy"]},"paths":{"type":["array","null"],"items":{"type":"string"}},"done":{"type":["integer","null"],"minimum":0},"left":{"type":["integer","null"],"minimum":0}}},"budget_terms":{"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}},"idempotency":{"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}},"dropped":{"title":"TraceDropped","type":"object","additionalProperties":false,"required":["reason","first_seq","last_seq","lines","bytes","prev","last_hash","files"],"properties":{"reason":{"type":"string","enum":["age","size"]},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"lines":{"type":"integer","minimum":1},"bytes":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"last_hash":{"type":"string"},"files":{"type":"array","minItems":1,"items":{"$ref":"#/definitions/dropped_file"}}}},"dropped_file":{"title":"DroppedFile","type":"object","additionalProperties":false,"required":["file","first_seq","last_seq","last_hash","bytes"],"properties":{"file":{"type":"string"},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"last_hash":{"type":"string"},"bytes":{"type":"integer","minimum":0}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"given":{"title":"GivenCommand","type":"object","additionalProperties":false,"required":["form"],"properties":{"form":{"type":"string","enum":["sh","bash","argv"]},"profile":{"type":"string"},"caller_env":{"$ref":"shared.schema.json#/definitions/environment"},"not_kept":{"type":"array","items":{"type":"string","enum":["env","stdin","scope_token"]}},"keeps_background":{"type":"boolean"},"replays":{"type":"string","pattern":"^spn_"},"under":{"type":"string"}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
 const schema13 = {"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]};
 const schema15 = {"title":"ErrorCode","type":"string","enum":["invalid_request","agent_id_required","cwd_required","unknown_profile","policy_denied","approval_required","approval_denied","scope_denied","project_not_allowed","not_found","policy_changed","idempotency_conflict","apply_conflict","not_replayable","too_large","budget_exceeded","isolation_unavailable","busy","internal"]};
 const schema16 = {"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit","name","connection","program","write"]},"subject":{"type":"string"}}};
@@ -29113,11 +29076,10 @@ const schema29 = {"title":"FsDiff","type":"object","additionalProperties":false,
 const schema30 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
 const schema31 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
 const schema36 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
-const schema39 = {"title":"GivenCommand","type":"object","additionalProperties":false,"required":["form"],"properties":{"form":{"type":"string","enum":["sh","bash","argv"]},"profile":{"type":"string"},"not_kept":{"type":"array","items":{"type":"string","enum":["env","stdin","scope_token"]}},"keeps_background":{"type":"boolean"},"replays":{"type":"string","pattern":"^spn_"},"under":{"type":"string"}}};
-const schema44 = {"title":"PublishedEvent","type":"object","additionalProperties":false,"required":["event","port","host_port","by"],"properties":{"event":{"type":"string","enum":["opened","closed","failed"]},"port":{"type":"integer","minimum":1,"maximum":65535},"host_port":{"type":"integer","minimum":1,"maximum":65535},"by":{"type":"string","enum":["policy","operator"]}}};
-const schema45 = {"title":"SpanOverlay","type":"object","additionalProperties":false,"required":["project","identity","mounted_at"],"properties":{"project":{"type":"string"},"identity":{"type":"string"},"mounted_at":{"type":"string","pattern":"^[0-9]+$","x-wanted":"a whole number"}}};
-const schema46 = {"title":"HeldChangesEvent","type":"object","additionalProperties":false,"required":["action","by","paths","done","left"],"properties":{"action":{"type":"string","enum":["apply","discard","undo"]},"by":{"type":"string","enum":["operator","agent","policy"]},"paths":{"type":["array","null"],"items":{"type":"string"}},"done":{"type":["integer","null"],"minimum":0},"left":{"type":["integer","null"],"minimum":0}}};
-const schema49 = {"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}};
+const schema45 = {"title":"PublishedEvent","type":"object","additionalProperties":false,"required":["event","port","host_port","by"],"properties":{"event":{"type":"string","enum":["opened","closed","failed"]},"port":{"type":"integer","minimum":1,"maximum":65535},"host_port":{"type":"integer","minimum":1,"maximum":65535},"by":{"type":"string","enum":["policy","operator"]}}};
+const schema46 = {"title":"SpanOverlay","type":"object","additionalProperties":false,"required":["project","identity","mounted_at"],"properties":{"project":{"type":"string"},"identity":{"type":"string"},"mounted_at":{"type":"string","pattern":"^[0-9]+$","x-wanted":"a whole number"}}};
+const schema47 = {"title":"HeldChangesEvent","type":"object","additionalProperties":false,"required":["action","by","paths","done","left"],"properties":{"action":{"type":"string","enum":["apply","discard","undo"]},"by":{"type":"string","enum":["operator","agent","policy"]},"paths":{"type":["array","null"],"items":{"type":"string"}},"done":{"type":["integer","null"],"minimum":0},"left":{"type":["integer","null"],"minimum":0}}};
+const schema50 = {"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}};
 const func2 = Object.prototype.hasOwnProperty;
 const func4 = codePointLength;
 const pattern0 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$", "u");
@@ -29127,7 +29089,7 @@ const pattern3 = new RegExp("^wld_", "u");
 const pattern4 = new RegExp("^sha256:", "u");
 const pattern6 = new RegExp("^apr_", "u");
 const pattern7 = new RegExp("^[0-9a-f]{64}$", "u");
-const pattern11 = new RegExp("^[0-9]+$", "u");
+const pattern13 = new RegExp("^[0-9]+$", "u");
 const schema20 = {"title":"SpanTelemetry","type":"object","additionalProperties":false,"required":["state","reason"],"properties":{"state":{"type":"string","enum":["on","off"]},"reason":{"type":["string","null"]},"counts":{"title":"TelemetryCounts","type":"object","additionalProperties":false,"required":["exec","write","connect","unlink","rename"],"properties":{"exec":{"type":"integer","minimum":0},"write":{"type":"integer","minimum":0},"connect":{"type":"integer","minimum":0},"unlink":{"type":"integer","minimum":0},"rename":{"type":"integer","minimum":0}}},"programs":{"$ref":"#/definitions/telemetry_list"},"written":{"$ref":"#/definitions/telemetry_list"},"connected":{"$ref":"#/definitions/telemetry_list"},"unlinked":{"$ref":"#/definitions/telemetry_list"},"renamed":{"$ref":"#/definitions/telemetry_list"},"unlisted":{"type":"integer","minimum":0},"dropped":{"type":"integer","minimum":0}}};
 const schema21 = {"title":"TelemetryList","type":"array","maxItems":50,"items":{"type":"string"}};
 
@@ -30593,10 +30555,257 @@ validate19.errors = vErrors;
 return errors === 0;
 }
 
-const schema40 = {"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}};
-const schema41 = {"title":"BudgetLimits","type":"object","additionalProperties":false,"properties":{"max_execs":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_runtime_ms":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_egress_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}};
+const schema39 = {"title":"GivenCommand","type":"object","additionalProperties":false,"required":["form"],"properties":{"form":{"type":"string","enum":["sh","bash","argv"]},"profile":{"type":"string"},"caller_env":{"$ref":"shared.schema.json#/definitions/environment"},"not_kept":{"type":"array","items":{"type":"string","enum":["env","stdin","scope_token"]}},"keeps_background":{"type":"boolean"},"replays":{"type":"string","pattern":"^spn_"},"under":{"type":"string"}}};
+const schema40 = {"title":"Environment","type":"object","maxProperties":4096,"propertyNames":{"maxLength":1024,"pattern":"^[^=\\u0000]+$","x-wanted":"a name that is not empty and holds neither '=' nor NUL"},"additionalProperties":{"type":"string","maxLength":131071,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"}};
+const pattern10 = new RegExp("^[^=\\u0000]+$", "u");
+const pattern11 = new RegExp("^[^\\u0000]*$", "u");
 
 function validate21(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.form === undefined) && (missing0 = "form")){
+validate21.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema39.required,parentSchema:schema39,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((((key0 === "form") || (key0 === "profile")) || (key0 === "caller_env")) || (key0 === "not_kept")) || (key0 === "keeps_background")) || (key0 === "replays")) || (key0 === "under"))){
+validate21.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema39,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.form !== undefined){
+let data0 = data.form;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate21.errors = [{instancePath:instancePath+"/form",schemaPath:"#/properties/form/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.form.type,parentSchema:schema39.properties.form,data:data0}];
+return false;
+}
+if(!(((data0 === "sh") || (data0 === "bash")) || (data0 === "argv"))){
+validate21.errors = [{instancePath:instancePath+"/form",schemaPath:"#/properties/form/enum",keyword:"enum",params:{allowedValues: schema39.properties.form.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.form.enum,parentSchema:schema39.properties.form,data:data0}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.profile !== undefined){
+let data1 = data.profile;
+const _errs4 = errors;
+if(typeof data1 !== "string"){
+validate21.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.profile.type,parentSchema:schema39.properties.profile,data:data1}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.caller_env !== undefined){
+let data2 = data.caller_env;
+const _errs6 = errors;
+const _errs7 = errors;
+if(errors === _errs7){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+if(Object.keys(data2).length > 4096){
+validate21.errors = [{instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/maxProperties",keyword:"maxProperties",params:{limit: 4096},message:"must NOT have more than 4096 properties",schema:4096,parentSchema:schema40,data:data2}];
+return false;
+}
+else {
+for(const key1 in data2){
+const _errs9 = errors;
+if(typeof key1 === "string"){
+if(func4(key1) > 1024){
+const err0 = {instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema40.propertyNames,data:key1,propertyName:key1};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+else {
+if(!pattern10.test(key1)){
+const err1 = {instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[^=\\u0000]+$"},message:"must match pattern \""+"^[^=\\u0000]+$"+"\"",schema:"^[^=\\u0000]+$",parentSchema:schema40.propertyNames,data:key1,propertyName:key1};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+}
+var valid2 = _errs9 === errors;
+if(!valid2){
+const err2 = {instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames",keyword:"propertyNames",params:{propertyName: key1},message:"property name must be valid",schema:schema40.propertyNames,parentSchema:schema40,data:data2};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+validate21.errors = vErrors;
+return false;
+break;
+}
+}
+if(valid2){
+for(const key2 in data2){
+let data3 = data2[key2];
+const _errs11 = errors;
+if(errors === _errs11){
+if(typeof data3 === "string"){
+if(func4(data3) > 131071){
+validate21.errors = [{instancePath:instancePath+"/caller_env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 131071},message:"must NOT have more than 131071 characters",schema:131071,parentSchema:schema40.additionalProperties,data:data3}];
+return false;
+}
+else {
+if(!pattern11.test(data3)){
+validate21.errors = [{instancePath:instancePath+"/caller_env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema40.additionalProperties,data:data3}];
+return false;
+}
+}
+}
+else {
+validate21.errors = [{instancePath:instancePath+"/caller_env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema40.additionalProperties.type,parentSchema:schema40.additionalProperties,data:data3}];
+return false;
+}
+}
+var valid3 = _errs11 === errors;
+if(!valid3){
+break;
+}
+}
+}
+}
+}
+else {
+validate21.errors = [{instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema40.type,parentSchema:schema40,data:data2}];
+return false;
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.not_kept !== undefined){
+let data4 = data.not_kept;
+const _errs13 = errors;
+if(errors === _errs13){
+if(Array.isArray(data4)){
+var valid4 = true;
+const len0 = data4.length;
+for(let i0=0; i0<len0; i0++){
+let data5 = data4[i0];
+const _errs15 = errors;
+if(typeof data5 !== "string"){
+validate21.errors = [{instancePath:instancePath+"/not_kept/" + i0,schemaPath:"#/properties/not_kept/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.not_kept.items.type,parentSchema:schema39.properties.not_kept.items,data:data5}];
+return false;
+}
+if(!(((data5 === "env") || (data5 === "stdin")) || (data5 === "scope_token"))){
+validate21.errors = [{instancePath:instancePath+"/not_kept/" + i0,schemaPath:"#/properties/not_kept/items/enum",keyword:"enum",params:{allowedValues: schema39.properties.not_kept.items.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.not_kept.items.enum,parentSchema:schema39.properties.not_kept.items,data:data5}];
+return false;
+}
+var valid4 = _errs15 === errors;
+if(!valid4){
+break;
+}
+}
+}
+else {
+validate21.errors = [{instancePath:instancePath+"/not_kept",schemaPath:"#/properties/not_kept/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema39.properties.not_kept.type,parentSchema:schema39.properties.not_kept,data:data4}];
+return false;
+}
+}
+var valid0 = _errs13 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.keeps_background !== undefined){
+let data6 = data.keeps_background;
+const _errs17 = errors;
+if(typeof data6 !== "boolean"){
+validate21.errors = [{instancePath:instancePath+"/keeps_background",schemaPath:"#/properties/keeps_background/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema39.properties.keeps_background.type,parentSchema:schema39.properties.keeps_background,data:data6}];
+return false;
+}
+var valid0 = _errs17 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replays !== undefined){
+let data7 = data.replays;
+const _errs19 = errors;
+if(errors === _errs19){
+if(typeof data7 === "string"){
+if(!pattern2.test(data7)){
+validate21.errors = [{instancePath:instancePath+"/replays",schemaPath:"#/properties/replays/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema39.properties.replays,data:data7}];
+return false;
+}
+}
+else {
+validate21.errors = [{instancePath:instancePath+"/replays",schemaPath:"#/properties/replays/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.replays.type,parentSchema:schema39.properties.replays,data:data7}];
+return false;
+}
+}
+var valid0 = _errs19 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.under !== undefined){
+let data8 = data.under;
+const _errs21 = errors;
+if(typeof data8 !== "string"){
+validate21.errors = [{instancePath:instancePath+"/under",schemaPath:"#/properties/under/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.under.type,parentSchema:schema39.properties.under,data:data8}];
+return false;
+}
+var valid0 = _errs21 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate21.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema39.type,parentSchema:schema39,data}];
+return false;
+}
+}
+validate21.errors = vErrors;
+return errors === 0;
+}
+
+const schema41 = {"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}};
+const schema42 = {"title":"BudgetLimits","type":"object","additionalProperties":false,"properties":{"max_execs":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_runtime_ms":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_egress_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}};
+
+function validate23(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(errors === 0){
@@ -30604,7 +30813,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "windows_ms") || (key0 === "named"))){
-validate21.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema40,data}];
+validate23.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema41,data}];
 return false;
 break;
 }
@@ -30621,13 +30830,13 @@ for(let i0=0; i0<len0; i0++){
 let data1 = data0[i0];
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate21.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema40.properties.windows_ms.items.type,parentSchema:schema40.properties.windows_ms.items,data:data1}];
+validate23.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema41.properties.windows_ms.items.type,parentSchema:schema41.properties.windows_ms.items,data:data1}];
 return false;
 }
 if(errors === _errs4){
 if((typeof data1 == "number") && (isFinite(data1))){
 if(data1 < 1 || isNaN(data1)){
-validate21.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema40.properties.windows_ms.items,data:data1}];
+validate23.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema41.properties.windows_ms.items,data:data1}];
 return false;
 }
 }
@@ -30639,7 +30848,7 @@ break;
 }
 }
 else {
-validate21.errors = [{instancePath:instancePath+"/windows_ms",schemaPath:"#/properties/windows_ms/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema40.properties.windows_ms.type,parentSchema:schema40.properties.windows_ms,data:data0}];
+validate23.errors = [{instancePath:instancePath+"/windows_ms",schemaPath:"#/properties/windows_ms/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema41.properties.windows_ms.type,parentSchema:schema41.properties.windows_ms,data:data0}];
 return false;
 }
 }
@@ -30658,7 +30867,7 @@ if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 const _errs9 = errors;
 for(const key1 in data2){
 if(!(((key1 === "max_execs") || (key1 === "max_runtime_ms")) || (key1 === "max_egress_bytes"))){
-validate21.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema41,data:data2}];
+validate23.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema42,data:data2}];
 return false;
 break;
 }
@@ -30668,18 +30877,18 @@ if(data2.max_execs !== undefined){
 let data3 = data2.max_execs;
 const _errs10 = errors;
 if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
-validate21.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema41.properties.max_execs.type,parentSchema:schema41.properties.max_execs,data:data3}];
+validate23.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema42.properties.max_execs.type,parentSchema:schema42.properties.max_execs,data:data3}];
 return false;
 }
 if(errors === _errs10){
 if((typeof data3 == "number") && (isFinite(data3))){
 if(data3 > 9007199254740991 || isNaN(data3)){
-validate21.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema41.properties.max_execs,data:data3}];
+validate23.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema42.properties.max_execs,data:data3}];
 return false;
 }
 else {
 if(data3 < 0 || isNaN(data3)){
-validate21.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema41.properties.max_execs,data:data3}];
+validate23.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema42.properties.max_execs,data:data3}];
 return false;
 }
 }
@@ -30695,18 +30904,18 @@ if(data2.max_runtime_ms !== undefined){
 let data4 = data2.max_runtime_ms;
 const _errs12 = errors;
 if(!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))){
-validate21.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema41.properties.max_runtime_ms.type,parentSchema:schema41.properties.max_runtime_ms,data:data4}];
+validate23.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema42.properties.max_runtime_ms.type,parentSchema:schema42.properties.max_runtime_ms,data:data4}];
 return false;
 }
 if(errors === _errs12){
 if((typeof data4 == "number") && (isFinite(data4))){
 if(data4 > 9007199254740991 || isNaN(data4)){
-validate21.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema41.properties.max_runtime_ms,data:data4}];
+validate23.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema42.properties.max_runtime_ms,data:data4}];
 return false;
 }
 else {
 if(data4 < 0 || isNaN(data4)){
-validate21.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema41.properties.max_runtime_ms,data:data4}];
+validate23.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema42.properties.max_runtime_ms,data:data4}];
 return false;
 }
 }
@@ -30722,18 +30931,18 @@ if(data2.max_egress_bytes !== undefined){
 let data5 = data2.max_egress_bytes;
 const _errs14 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate21.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema41.properties.max_egress_bytes.type,parentSchema:schema41.properties.max_egress_bytes,data:data5}];
+validate23.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema42.properties.max_egress_bytes.type,parentSchema:schema42.properties.max_egress_bytes,data:data5}];
 return false;
 }
 if(errors === _errs14){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 > 9007199254740991 || isNaN(data5)){
-validate21.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema41.properties.max_egress_bytes,data:data5}];
+validate23.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema42.properties.max_egress_bytes,data:data5}];
 return false;
 }
 else {
 if(data5 < 0 || isNaN(data5)){
-validate21.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema41.properties.max_egress_bytes,data:data5}];
+validate23.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema42.properties.max_egress_bytes,data:data5}];
 return false;
 }
 }
@@ -30749,7 +30958,7 @@ var valid3 = true;
 }
 }
 else {
-validate21.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema41.type,parentSchema:schema41,data:data2}];
+validate23.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema42.type,parentSchema:schema42,data:data2}];
 return false;
 }
 }
@@ -30762,32 +30971,32 @@ var valid0 = true;
 }
 }
 else {
-validate21.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema40.type,parentSchema:schema40,data}];
+validate23.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema41.type,parentSchema:schema41,data}];
 return false;
 }
 }
-validate21.errors = vErrors;
+validate23.errors = vErrors;
 return errors === 0;
 }
 
-const schema42 = {"title":"SpentBudget","type":"object","additionalProperties":false,"required":["name","limit","used"],"properties":{"name":{"$ref":"#/definitions/budget_name"},"limit":{"type":"integer","minimum":0},"used":{"type":"integer","minimum":0},"shared":{"type":"boolean"},"resets_at":{"type":"string"}}};
-const schema43 = {"title":"BudgetName","type":"string","enum":["max_execs","max_runtime_ms","max_egress_bytes"]};
+const schema43 = {"title":"SpentBudget","type":"object","additionalProperties":false,"required":["name","limit","used"],"properties":{"name":{"$ref":"#/definitions/budget_name"},"limit":{"type":"integer","minimum":0},"used":{"type":"integer","minimum":0},"shared":{"type":"boolean"},"resets_at":{"type":"string"}}};
+const schema44 = {"title":"BudgetName","type":"string","enum":["max_execs","max_runtime_ms","max_egress_bytes"]};
 
-function validate23(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate25(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.name === undefined) && (missing0 = "name")) || ((data.limit === undefined) && (missing0 = "limit"))) || ((data.used === undefined) && (missing0 = "used"))){
-validate23.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema42.required,parentSchema:schema42,data}];
+validate25.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema43.required,parentSchema:schema43,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((key0 === "name") || (key0 === "limit")) || (key0 === "used")) || (key0 === "shared")) || (key0 === "resets_at"))){
-validate23.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema42,data}];
+validate25.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema43,data}];
 return false;
 break;
 }
@@ -30797,11 +31006,11 @@ if(data.name !== undefined){
 let data0 = data.name;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate23.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema43.type,parentSchema:schema43,data:data0}];
+validate25.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.type,parentSchema:schema44,data:data0}];
 return false;
 }
 if(!(((data0 === "max_execs") || (data0 === "max_runtime_ms")) || (data0 === "max_egress_bytes"))){
-validate23.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/enum",keyword:"enum",params:{allowedValues: schema43.enum},message:"must be equal to one of the allowed values",schema:schema43.enum,parentSchema:schema43,data:data0}];
+validate25.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/enum",keyword:"enum",params:{allowedValues: schema44.enum},message:"must be equal to one of the allowed values",schema:schema44.enum,parentSchema:schema44,data:data0}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -30814,13 +31023,13 @@ if(data.limit !== undefined){
 let data1 = data.limit;
 const _errs5 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate23.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema42.properties.limit.type,parentSchema:schema42.properties.limit,data:data1}];
+validate25.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema43.properties.limit.type,parentSchema:schema43.properties.limit,data:data1}];
 return false;
 }
 if(errors === _errs5){
 if((typeof data1 == "number") && (isFinite(data1))){
 if(data1 < 0 || isNaN(data1)){
-validate23.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema42.properties.limit,data:data1}];
+validate25.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema43.properties.limit,data:data1}];
 return false;
 }
 }
@@ -30835,13 +31044,13 @@ if(data.used !== undefined){
 let data2 = data.used;
 const _errs7 = errors;
 if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate23.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema42.properties.used.type,parentSchema:schema42.properties.used,data:data2}];
+validate25.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema43.properties.used.type,parentSchema:schema43.properties.used,data:data2}];
 return false;
 }
 if(errors === _errs7){
 if((typeof data2 == "number") && (isFinite(data2))){
 if(data2 < 0 || isNaN(data2)){
-validate23.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema42.properties.used,data:data2}];
+validate25.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema43.properties.used,data:data2}];
 return false;
 }
 }
@@ -30856,7 +31065,7 @@ if(data.shared !== undefined){
 let data3 = data.shared;
 const _errs9 = errors;
 if(typeof data3 !== "boolean"){
-validate23.errors = [{instancePath:instancePath+"/shared",schemaPath:"#/properties/shared/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema42.properties.shared.type,parentSchema:schema42.properties.shared,data:data3}];
+validate25.errors = [{instancePath:instancePath+"/shared",schemaPath:"#/properties/shared/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema43.properties.shared.type,parentSchema:schema43.properties.shared,data:data3}];
 return false;
 }
 var valid0 = _errs9 === errors;
@@ -30869,7 +31078,7 @@ if(data.resets_at !== undefined){
 let data4 = data.resets_at;
 const _errs11 = errors;
 if(typeof data4 !== "string"){
-validate23.errors = [{instancePath:instancePath+"/resets_at",schemaPath:"#/properties/resets_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema42.properties.resets_at.type,parentSchema:schema42.properties.resets_at,data:data4}];
+validate25.errors = [{instancePath:instancePath+"/resets_at",schemaPath:"#/properties/resets_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema43.properties.resets_at.type,parentSchema:schema43.properties.resets_at,data:data4}];
 return false;
 }
 var valid0 = _errs11 === errors;
@@ -30885,32 +31094,32 @@ var valid0 = true;
 }
 }
 else {
-validate23.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema42.type,parentSchema:schema42,data}];
+validate25.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema43.type,parentSchema:schema43,data}];
 return false;
 }
 }
-validate23.errors = vErrors;
+validate25.errors = vErrors;
 return errors === 0;
 }
 
-const schema47 = {"title":"TraceDropped","type":"object","additionalProperties":false,"required":["reason","first_seq","last_seq","lines","bytes","prev","last_hash","files"],"properties":{"reason":{"type":"string","enum":["age","size"]},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"lines":{"type":"integer","minimum":1},"bytes":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"last_hash":{"type":"string"},"files":{"type":"array","minItems":1,"items":{"$ref":"#/definitions/dropped_file"}}}};
-const schema48 = {"title":"DroppedFile","type":"object","additionalProperties":false,"required":["file","first_seq","last_seq","last_hash","bytes"],"properties":{"file":{"type":"string"},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"last_hash":{"type":"string"},"bytes":{"type":"integer","minimum":0}}};
+const schema48 = {"title":"TraceDropped","type":"object","additionalProperties":false,"required":["reason","first_seq","last_seq","lines","bytes","prev","last_hash","files"],"properties":{"reason":{"type":"string","enum":["age","size"]},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"lines":{"type":"integer","minimum":1},"bytes":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"last_hash":{"type":"string"},"files":{"type":"array","minItems":1,"items":{"$ref":"#/definitions/dropped_file"}}}};
+const schema49 = {"title":"DroppedFile","type":"object","additionalProperties":false,"required":["file","first_seq","last_seq","last_hash","bytes"],"properties":{"file":{"type":"string"},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"last_hash":{"type":"string"},"bytes":{"type":"integer","minimum":0}}};
 
-function validate25(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate27(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((((data.reason === undefined) && (missing0 = "reason")) || ((data.first_seq === undefined) && (missing0 = "first_seq"))) || ((data.last_seq === undefined) && (missing0 = "last_seq"))) || ((data.lines === undefined) && (missing0 = "lines"))) || ((data.bytes === undefined) && (missing0 = "bytes"))) || ((data.prev === undefined) && (missing0 = "prev"))) || ((data.last_hash === undefined) && (missing0 = "last_hash"))) || ((data.files === undefined) && (missing0 = "files"))){
-validate25.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema47.required,parentSchema:schema47,data}];
+validate27.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema48.required,parentSchema:schema48,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((((key0 === "reason") || (key0 === "first_seq")) || (key0 === "last_seq")) || (key0 === "lines")) || (key0 === "bytes")) || (key0 === "prev")) || (key0 === "last_hash")) || (key0 === "files"))){
-validate25.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema47,data}];
+validate27.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema48,data}];
 return false;
 break;
 }
@@ -30920,11 +31129,11 @@ if(data.reason !== undefined){
 let data0 = data.reason;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate25.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema47.properties.reason.type,parentSchema:schema47.properties.reason,data:data0}];
+validate27.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema48.properties.reason.type,parentSchema:schema48.properties.reason,data:data0}];
 return false;
 }
 if(!((data0 === "age") || (data0 === "size"))){
-validate25.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/enum",keyword:"enum",params:{allowedValues: schema47.properties.reason.enum},message:"must be equal to one of the allowed values",schema:schema47.properties.reason.enum,parentSchema:schema47.properties.reason,data:data0}];
+validate27.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/enum",keyword:"enum",params:{allowedValues: schema48.properties.reason.enum},message:"must be equal to one of the allowed values",schema:schema48.properties.reason.enum,parentSchema:schema48.properties.reason,data:data0}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -30937,13 +31146,13 @@ if(data.first_seq !== undefined){
 let data1 = data.first_seq;
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate25.errors = [{instancePath:instancePath+"/first_seq",schemaPath:"#/properties/first_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema47.properties.first_seq.type,parentSchema:schema47.properties.first_seq,data:data1}];
+validate27.errors = [{instancePath:instancePath+"/first_seq",schemaPath:"#/properties/first_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.first_seq.type,parentSchema:schema48.properties.first_seq,data:data1}];
 return false;
 }
 if(errors === _errs4){
 if((typeof data1 == "number") && (isFinite(data1))){
 if(data1 < 0 || isNaN(data1)){
-validate25.errors = [{instancePath:instancePath+"/first_seq",schemaPath:"#/properties/first_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.first_seq,data:data1}];
+validate27.errors = [{instancePath:instancePath+"/first_seq",schemaPath:"#/properties/first_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.first_seq,data:data1}];
 return false;
 }
 }
@@ -30958,13 +31167,13 @@ if(data.last_seq !== undefined){
 let data2 = data.last_seq;
 const _errs6 = errors;
 if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate25.errors = [{instancePath:instancePath+"/last_seq",schemaPath:"#/properties/last_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema47.properties.last_seq.type,parentSchema:schema47.properties.last_seq,data:data2}];
+validate27.errors = [{instancePath:instancePath+"/last_seq",schemaPath:"#/properties/last_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.last_seq.type,parentSchema:schema48.properties.last_seq,data:data2}];
 return false;
 }
 if(errors === _errs6){
 if((typeof data2 == "number") && (isFinite(data2))){
 if(data2 < 0 || isNaN(data2)){
-validate25.errors = [{instancePath:instancePath+"/last_seq",schemaPath:"#/properties/last_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.last_seq,data:data2}];
+validate27.errors = [{instancePath:instancePath+"/last_seq",schemaPath:"#/properties/last_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.last_seq,data:data2}];
 return false;
 }
 }
@@ -30979,13 +31188,13 @@ if(data.lines !== undefined){
 let data3 = data.lines;
 const _errs8 = errors;
 if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
-validate25.errors = [{instancePath:instancePath+"/lines",schemaPath:"#/properties/lines/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema47.properties.lines.type,parentSchema:schema47.properties.lines,data:data3}];
+validate27.errors = [{instancePath:instancePath+"/lines",schemaPath:"#/properties/lines/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.lines.type,parentSchema:schema48.properties.lines,data:data3}];
 return false;
 }
 if(errors === _errs8){
 if((typeof data3 == "number") && (isFinite(data3))){
 if(data3 < 1 || isNaN(data3)){
-validate25.errors = [{instancePath:instancePath+"/lines",schemaPath:"#/properties/lines/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema47.properties.lines,data:data3}];
+validate27.errors = [{instancePath:instancePath+"/lines",schemaPath:"#/properties/lines/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema48.properties.lines,data:data3}];
 return false;
 }
 }
@@ -31000,13 +31209,13 @@ if(data.bytes !== undefined){
 let data4 = data.bytes;
 const _errs10 = errors;
 if(!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))){
-validate25.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema47.properties.bytes.type,parentSchema:schema47.properties.bytes,data:data4}];
+validate27.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.bytes.type,parentSchema:schema48.properties.bytes,data:data4}];
 return false;
 }
 if(errors === _errs10){
 if((typeof data4 == "number") && (isFinite(data4))){
 if(data4 < 0 || isNaN(data4)){
-validate25.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.bytes,data:data4}];
+validate27.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.bytes,data:data4}];
 return false;
 }
 }
@@ -31021,7 +31230,7 @@ if(data.prev !== undefined){
 let data5 = data.prev;
 const _errs12 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate25.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema47.properties.prev.type},message:"must be string,null",schema:schema47.properties.prev.type,parentSchema:schema47.properties.prev,data:data5}];
+validate27.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema48.properties.prev.type},message:"must be string,null",schema:schema48.properties.prev.type,parentSchema:schema48.properties.prev,data:data5}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -31034,7 +31243,7 @@ if(data.last_hash !== undefined){
 let data6 = data.last_hash;
 const _errs14 = errors;
 if(typeof data6 !== "string"){
-validate25.errors = [{instancePath:instancePath+"/last_hash",schemaPath:"#/properties/last_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema47.properties.last_hash.type,parentSchema:schema47.properties.last_hash,data:data6}];
+validate27.errors = [{instancePath:instancePath+"/last_hash",schemaPath:"#/properties/last_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema48.properties.last_hash.type,parentSchema:schema48.properties.last_hash,data:data6}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -31049,7 +31258,7 @@ const _errs16 = errors;
 if(errors === _errs16){
 if(Array.isArray(data7)){
 if(data7.length < 1){
-validate25.errors = [{instancePath:instancePath+"/files",schemaPath:"#/properties/files/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema47.properties.files,data:data7}];
+validate27.errors = [{instancePath:instancePath+"/files",schemaPath:"#/properties/files/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema48.properties.files,data:data7}];
 return false;
 }
 else {
@@ -31063,14 +31272,14 @@ if(errors === _errs19){
 if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
 let missing1;
 if((((((data8.file === undefined) && (missing1 = "file")) || ((data8.first_seq === undefined) && (missing1 = "first_seq"))) || ((data8.last_seq === undefined) && (missing1 = "last_seq"))) || ((data8.last_hash === undefined) && (missing1 = "last_hash"))) || ((data8.bytes === undefined) && (missing1 = "bytes"))){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema48.required,parentSchema:schema48,data:data8}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema49.required,parentSchema:schema49,data:data8}];
 return false;
 }
 else {
 const _errs21 = errors;
 for(const key1 in data8){
 if(!(((((key1 === "file") || (key1 === "first_seq")) || (key1 === "last_seq")) || (key1 === "last_hash")) || (key1 === "bytes"))){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema48,data:data8}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema49,data:data8}];
 return false;
 break;
 }
@@ -31080,7 +31289,7 @@ if(data8.file !== undefined){
 let data9 = data8.file;
 const _errs22 = errors;
 if(typeof data9 !== "string"){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/file",schemaPath:"#/definitions/dropped_file/properties/file/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema48.properties.file.type,parentSchema:schema48.properties.file,data:data9}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/file",schemaPath:"#/definitions/dropped_file/properties/file/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.file.type,parentSchema:schema49.properties.file,data:data9}];
 return false;
 }
 var valid3 = _errs22 === errors;
@@ -31093,13 +31302,13 @@ if(data8.first_seq !== undefined){
 let data10 = data8.first_seq;
 const _errs24 = errors;
 if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/first_seq",schemaPath:"#/definitions/dropped_file/properties/first_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.first_seq.type,parentSchema:schema48.properties.first_seq,data:data10}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/first_seq",schemaPath:"#/definitions/dropped_file/properties/first_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema49.properties.first_seq.type,parentSchema:schema49.properties.first_seq,data:data10}];
 return false;
 }
 if(errors === _errs24){
 if((typeof data10 == "number") && (isFinite(data10))){
 if(data10 < 0 || isNaN(data10)){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/first_seq",schemaPath:"#/definitions/dropped_file/properties/first_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.first_seq,data:data10}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/first_seq",schemaPath:"#/definitions/dropped_file/properties/first_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema49.properties.first_seq,data:data10}];
 return false;
 }
 }
@@ -31114,13 +31323,13 @@ if(data8.last_seq !== undefined){
 let data11 = data8.last_seq;
 const _errs26 = errors;
 if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/last_seq",schemaPath:"#/definitions/dropped_file/properties/last_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.last_seq.type,parentSchema:schema48.properties.last_seq,data:data11}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/last_seq",schemaPath:"#/definitions/dropped_file/properties/last_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema49.properties.last_seq.type,parentSchema:schema49.properties.last_seq,data:data11}];
 return false;
 }
 if(errors === _errs26){
 if((typeof data11 == "number") && (isFinite(data11))){
 if(data11 < 0 || isNaN(data11)){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/last_seq",schemaPath:"#/definitions/dropped_file/properties/last_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.last_seq,data:data11}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/last_seq",schemaPath:"#/definitions/dropped_file/properties/last_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema49.properties.last_seq,data:data11}];
 return false;
 }
 }
@@ -31135,7 +31344,7 @@ if(data8.last_hash !== undefined){
 let data12 = data8.last_hash;
 const _errs28 = errors;
 if(typeof data12 !== "string"){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/last_hash",schemaPath:"#/definitions/dropped_file/properties/last_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema48.properties.last_hash.type,parentSchema:schema48.properties.last_hash,data:data12}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/last_hash",schemaPath:"#/definitions/dropped_file/properties/last_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.last_hash.type,parentSchema:schema49.properties.last_hash,data:data12}];
 return false;
 }
 var valid3 = _errs28 === errors;
@@ -31148,13 +31357,13 @@ if(data8.bytes !== undefined){
 let data13 = data8.bytes;
 const _errs30 = errors;
 if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/bytes",schemaPath:"#/definitions/dropped_file/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.bytes.type,parentSchema:schema48.properties.bytes,data:data13}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/bytes",schemaPath:"#/definitions/dropped_file/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema49.properties.bytes.type,parentSchema:schema49.properties.bytes,data:data13}];
 return false;
 }
 if(errors === _errs30){
 if((typeof data13 == "number") && (isFinite(data13))){
 if(data13 < 0 || isNaN(data13)){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/bytes",schemaPath:"#/definitions/dropped_file/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.bytes,data:data13}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/bytes",schemaPath:"#/definitions/dropped_file/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema49.properties.bytes,data:data13}];
 return false;
 }
 }
@@ -31172,7 +31381,7 @@ var valid3 = true;
 }
 }
 else {
-validate25.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema48.type,parentSchema:schema48,data:data8}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema49.type,parentSchema:schema49,data:data8}];
 return false;
 }
 }
@@ -31184,7 +31393,7 @@ break;
 }
 }
 else {
-validate25.errors = [{instancePath:instancePath+"/files",schemaPath:"#/properties/files/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema47.properties.files.type,parentSchema:schema47.properties.files,data:data7}];
+validate27.errors = [{instancePath:instancePath+"/files",schemaPath:"#/properties/files/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema48.properties.files.type,parentSchema:schema48.properties.files,data:data7}];
 return false;
 }
 }
@@ -31204,11 +31413,11 @@ var valid0 = true;
 }
 }
 else {
-validate25.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema47.type,parentSchema:schema47,data}];
+validate27.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema48.type,parentSchema:schema48,data}];
 return false;
 }
 }
-validate25.errors = vErrors;
+validate27.errors = vErrors;
 return errors === 0;
 }
 
@@ -33933,149 +34142,10 @@ var valid0 = true;
 }
 if(valid0){
 if(data.given !== undefined){
-let data94 = data.given;
 const _errs245 = errors;
-const _errs246 = errors;
-if(errors === _errs246){
-if(data94 && typeof data94 == "object" && !Array.isArray(data94)){
-let missing9;
-if((data94.form === undefined) && (missing9 = "form")){
-validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/required",keyword:"required",params:{missingProperty: missing9},message:"must have required property '"+missing9+"'",schema:schema39.required,parentSchema:schema39,data:data94}];
-return false;
-}
-else {
-const _errs248 = errors;
-for(const key9 in data94){
-if(!((((((key9 === "form") || (key9 === "profile")) || (key9 === "not_kept")) || (key9 === "keeps_background")) || (key9 === "replays")) || (key9 === "under"))){
-validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema39,data:data94}];
-return false;
-break;
-}
-}
-if(_errs248 === errors){
-if(data94.form !== undefined){
-let data95 = data94.form;
-const _errs249 = errors;
-if(typeof data95 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.form.type,parentSchema:schema39.properties.form,data:data95}];
-return false;
-}
-if(!(((data95 === "sh") || (data95 === "bash")) || (data95 === "argv"))){
-validate11.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/enum",keyword:"enum",params:{allowedValues: schema39.properties.form.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.form.enum,parentSchema:schema39.properties.form,data:data95}];
-return false;
-}
-var valid40 = _errs249 === errors;
-}
-else {
-var valid40 = true;
-}
-if(valid40){
-if(data94.profile !== undefined){
-let data96 = data94.profile;
-const _errs251 = errors;
-if(typeof data96 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/profile",schemaPath:"#/definitions/given/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.profile.type,parentSchema:schema39.properties.profile,data:data96}];
-return false;
-}
-var valid40 = _errs251 === errors;
-}
-else {
-var valid40 = true;
-}
-if(valid40){
-if(data94.not_kept !== undefined){
-let data97 = data94.not_kept;
-const _errs253 = errors;
-if(errors === _errs253){
-if(Array.isArray(data97)){
-var valid41 = true;
-const len9 = data97.length;
-for(let i9=0; i9<len9; i9++){
-let data98 = data97[i9];
-const _errs255 = errors;
-if(typeof data98 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/not_kept/" + i9,schemaPath:"#/definitions/given/properties/not_kept/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.not_kept.items.type,parentSchema:schema39.properties.not_kept.items,data:data98}];
-return false;
-}
-if(!(((data98 === "env") || (data98 === "stdin")) || (data98 === "scope_token"))){
-validate11.errors = [{instancePath:instancePath+"/given/not_kept/" + i9,schemaPath:"#/definitions/given/properties/not_kept/items/enum",keyword:"enum",params:{allowedValues: schema39.properties.not_kept.items.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.not_kept.items.enum,parentSchema:schema39.properties.not_kept.items,data:data98}];
-return false;
-}
-var valid41 = _errs255 === errors;
-if(!valid41){
-break;
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/given/not_kept",schemaPath:"#/definitions/given/properties/not_kept/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema39.properties.not_kept.type,parentSchema:schema39.properties.not_kept,data:data97}];
-return false;
-}
-}
-var valid40 = _errs253 === errors;
-}
-else {
-var valid40 = true;
-}
-if(valid40){
-if(data94.keeps_background !== undefined){
-let data99 = data94.keeps_background;
-const _errs257 = errors;
-if(typeof data99 !== "boolean"){
-validate11.errors = [{instancePath:instancePath+"/given/keeps_background",schemaPath:"#/definitions/given/properties/keeps_background/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema39.properties.keeps_background.type,parentSchema:schema39.properties.keeps_background,data:data99}];
-return false;
-}
-var valid40 = _errs257 === errors;
-}
-else {
-var valid40 = true;
-}
-if(valid40){
-if(data94.replays !== undefined){
-let data100 = data94.replays;
-const _errs259 = errors;
-if(errors === _errs259){
-if(typeof data100 === "string"){
-if(!pattern2.test(data100)){
-validate11.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema39.properties.replays,data:data100}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.replays.type,parentSchema:schema39.properties.replays,data:data100}];
-return false;
-}
-}
-var valid40 = _errs259 === errors;
-}
-else {
-var valid40 = true;
-}
-if(valid40){
-if(data94.under !== undefined){
-let data101 = data94.under;
-const _errs261 = errors;
-if(typeof data101 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/under",schemaPath:"#/definitions/given/properties/under/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.under.type,parentSchema:schema39.properties.under,data:data101}];
-return false;
-}
-var valid40 = _errs261 === errors;
-}
-else {
-var valid40 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema39.type,parentSchema:schema39,data:data94}];
-return false;
-}
+if(!(validate21(data.given, {instancePath:instancePath+"/given",parentData:data,parentDataProperty:"given",rootData}))){
+vErrors = vErrors === null ? validate21.errors : vErrors.concat(validate21.errors);
+errors = vErrors.length;
 }
 var valid0 = _errs245 === errors;
 }
@@ -34084,64 +34154,306 @@ var valid0 = true;
 }
 if(valid0){
 if(data.timeout_ms !== undefined){
-let data102 = data.timeout_ms;
-const _errs263 = errors;
-if(!(((typeof data102 == "number") && (!(data102 % 1) && !isNaN(data102))) && (isFinite(data102)))){
-validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.timeout_ms.type,parentSchema:schema12.properties.timeout_ms,data:data102}];
+let data95 = data.timeout_ms;
+const _errs246 = errors;
+if(!(((typeof data95 == "number") && (!(data95 % 1) && !isNaN(data95))) && (isFinite(data95)))){
+validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.timeout_ms.type,parentSchema:schema12.properties.timeout_ms,data:data95}];
 return false;
 }
-if(errors === _errs263){
-if((typeof data102 == "number") && (isFinite(data102))){
-if(data102 < 1 || isNaN(data102)){
-validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.timeout_ms,data:data102}];
+if(errors === _errs246){
+if((typeof data95 == "number") && (isFinite(data95))){
+if(data95 < 1 || isNaN(data95)){
+validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.timeout_ms,data:data95}];
 return false;
 }
 }
 }
-var valid0 = _errs263 === errors;
+var valid0 = _errs246 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.charged_ms !== undefined){
-let data103 = data.charged_ms;
-const _errs265 = errors;
-if(errors === _errs265){
-if((typeof data103 == "number") && (isFinite(data103))){
-if(data103 < 0 || isNaN(data103)){
-validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.charged_ms,data:data103}];
+let data96 = data.charged_ms;
+const _errs248 = errors;
+if(errors === _errs248){
+if((typeof data96 == "number") && (isFinite(data96))){
+if(data96 < 0 || isNaN(data96)){
+validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.charged_ms,data:data96}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema12.properties.charged_ms.type,parentSchema:schema12.properties.charged_ms,data:data103}];
+validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema12.properties.charged_ms.type,parentSchema:schema12.properties.charged_ms,data:data96}];
 return false;
 }
 }
-var valid0 = _errs265 === errors;
+var valid0 = _errs248 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.budget !== undefined){
-const _errs267 = errors;
-if(!(validate21(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
-vErrors = vErrors === null ? validate21.errors : vErrors.concat(validate21.errors);
+const _errs250 = errors;
+if(!(validate23(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
+vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
 errors = vErrors.length;
 }
-var valid0 = _errs267 === errors;
+var valid0 = _errs250 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.spent !== undefined){
-const _errs268 = errors;
-if(!(validate23(data.spent, {instancePath:instancePath+"/spent",parentData:data,parentDataProperty:"spent",rootData}))){
-vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
+const _errs251 = errors;
+if(!(validate25(data.spent, {instancePath:instancePath+"/spent",parentData:data,parentDataProperty:"spent",rootData}))){
+vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
 errors = vErrors.length;
+}
+var valid0 = _errs251 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.left_out !== undefined){
+let data99 = data.left_out;
+const _errs252 = errors;
+if(!(((typeof data99 == "number") && (!(data99 % 1) && !isNaN(data99))) && (isFinite(data99)))){
+validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.left_out.type,parentSchema:schema12.properties.left_out,data:data99}];
+return false;
+}
+if(errors === _errs252){
+if((typeof data99 == "number") && (isFinite(data99))){
+if(data99 < 1 || isNaN(data99)){
+validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.left_out,data:data99}];
+return false;
+}
+}
+}
+var valid0 = _errs252 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.budget_reset !== undefined){
+let data100 = data.budget_reset;
+const _errs254 = errors;
+if(typeof data100 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/budget_reset",schemaPath:"#/properties/budget_reset/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.budget_reset.type,parentSchema:schema12.properties.budget_reset,data:data100}];
+return false;
+}
+var valid0 = _errs254 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.published !== undefined){
+let data101 = data.published;
+const _errs256 = errors;
+const _errs257 = errors;
+if(errors === _errs257){
+if(data101 && typeof data101 == "object" && !Array.isArray(data101)){
+let missing9;
+if(((((data101.event === undefined) && (missing9 = "event")) || ((data101.port === undefined) && (missing9 = "port"))) || ((data101.host_port === undefined) && (missing9 = "host_port"))) || ((data101.by === undefined) && (missing9 = "by"))){
+validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/required",keyword:"required",params:{missingProperty: missing9},message:"must have required property '"+missing9+"'",schema:schema45.required,parentSchema:schema45,data:data101}];
+return false;
+}
+else {
+const _errs259 = errors;
+for(const key9 in data101){
+if(!((((key9 === "event") || (key9 === "port")) || (key9 === "host_port")) || (key9 === "by"))){
+validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema45,data:data101}];
+return false;
+break;
+}
+}
+if(_errs259 === errors){
+if(data101.event !== undefined){
+let data102 = data101.event;
+const _errs260 = errors;
+if(typeof data102 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.event.type,parentSchema:schema45.properties.event,data:data102}];
+return false;
+}
+if(!(((data102 === "opened") || (data102 === "closed")) || (data102 === "failed"))){
+validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/enum",keyword:"enum",params:{allowedValues: schema45.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema45.properties.event.enum,parentSchema:schema45.properties.event,data:data102}];
+return false;
+}
+var valid40 = _errs260 === errors;
+}
+else {
+var valid40 = true;
+}
+if(valid40){
+if(data101.port !== undefined){
+let data103 = data101.port;
+const _errs262 = errors;
+if(!(((typeof data103 == "number") && (!(data103 % 1) && !isNaN(data103))) && (isFinite(data103)))){
+validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema45.properties.port.type,parentSchema:schema45.properties.port,data:data103}];
+return false;
+}
+if(errors === _errs262){
+if((typeof data103 == "number") && (isFinite(data103))){
+if(data103 > 65535 || isNaN(data103)){
+validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema45.properties.port,data:data103}];
+return false;
+}
+else {
+if(data103 < 1 || isNaN(data103)){
+validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema45.properties.port,data:data103}];
+return false;
+}
+}
+}
+}
+var valid40 = _errs262 === errors;
+}
+else {
+var valid40 = true;
+}
+if(valid40){
+if(data101.host_port !== undefined){
+let data104 = data101.host_port;
+const _errs264 = errors;
+if(!(((typeof data104 == "number") && (!(data104 % 1) && !isNaN(data104))) && (isFinite(data104)))){
+validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema45.properties.host_port.type,parentSchema:schema45.properties.host_port,data:data104}];
+return false;
+}
+if(errors === _errs264){
+if((typeof data104 == "number") && (isFinite(data104))){
+if(data104 > 65535 || isNaN(data104)){
+validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema45.properties.host_port,data:data104}];
+return false;
+}
+else {
+if(data104 < 1 || isNaN(data104)){
+validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema45.properties.host_port,data:data104}];
+return false;
+}
+}
+}
+}
+var valid40 = _errs264 === errors;
+}
+else {
+var valid40 = true;
+}
+if(valid40){
+if(data101.by !== undefined){
+let data105 = data101.by;
+const _errs266 = errors;
+if(typeof data105 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.by.type,parentSchema:schema45.properties.by,data:data105}];
+return false;
+}
+if(!((data105 === "policy") || (data105 === "operator"))){
+validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/enum",keyword:"enum",params:{allowedValues: schema45.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema45.properties.by.enum,parentSchema:schema45.properties.by,data:data105}];
+return false;
+}
+var valid40 = _errs266 === errors;
+}
+else {
+var valid40 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema45.type,parentSchema:schema45,data:data101}];
+return false;
+}
+}
+var valid0 = _errs256 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.overlay !== undefined){
+let data106 = data.overlay;
+const _errs268 = errors;
+const _errs269 = errors;
+if(errors === _errs269){
+if(data106 && typeof data106 == "object" && !Array.isArray(data106)){
+let missing10;
+if((((data106.project === undefined) && (missing10 = "project")) || ((data106.identity === undefined) && (missing10 = "identity"))) || ((data106.mounted_at === undefined) && (missing10 = "mounted_at"))){
+validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/required",keyword:"required",params:{missingProperty: missing10},message:"must have required property '"+missing10+"'",schema:schema46.required,parentSchema:schema46,data:data106}];
+return false;
+}
+else {
+const _errs271 = errors;
+for(const key10 in data106){
+if(!(((key10 === "project") || (key10 === "identity")) || (key10 === "mounted_at"))){
+validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema46,data:data106}];
+return false;
+break;
+}
+}
+if(_errs271 === errors){
+if(data106.project !== undefined){
+let data107 = data106.project;
+const _errs272 = errors;
+if(typeof data107 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/overlay/project",schemaPath:"#/definitions/overlay/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.project.type,parentSchema:schema46.properties.project,data:data107}];
+return false;
+}
+var valid42 = _errs272 === errors;
+}
+else {
+var valid42 = true;
+}
+if(valid42){
+if(data106.identity !== undefined){
+let data108 = data106.identity;
+const _errs274 = errors;
+if(typeof data108 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/overlay/identity",schemaPath:"#/definitions/overlay/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.identity.type,parentSchema:schema46.properties.identity,data:data108}];
+return false;
+}
+var valid42 = _errs274 === errors;
+}
+else {
+var valid42 = true;
+}
+if(valid42){
+if(data106.mounted_at !== undefined){
+let data109 = data106.mounted_at;
+const _errs276 = errors;
+if(errors === _errs276){
+if(typeof data109 === "string"){
+if(!pattern13.test(data109)){
+validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/pattern",keyword:"pattern",params:{pattern: "^[0-9]+$"},message:"must match pattern \""+"^[0-9]+$"+"\"",schema:"^[0-9]+$",parentSchema:schema46.properties.mounted_at,data:data109}];
+return false;
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.mounted_at.type,parentSchema:schema46.properties.mounted_at,data:data109}];
+return false;
+}
+}
+var valid42 = _errs276 === errors;
+}
+else {
+var valid42 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema46.type,parentSchema:schema46,data:data106}];
+return false;
+}
 }
 var valid0 = _errs268 === errors;
 }
@@ -34149,279 +34461,198 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.left_out !== undefined){
-let data106 = data.left_out;
-const _errs269 = errors;
-if(!(((typeof data106 == "number") && (!(data106 % 1) && !isNaN(data106))) && (isFinite(data106)))){
-validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.left_out.type,parentSchema:schema12.properties.left_out,data:data106}];
-return false;
-}
-if(errors === _errs269){
-if((typeof data106 == "number") && (isFinite(data106))){
-if(data106 < 1 || isNaN(data106)){
-validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.left_out,data:data106}];
-return false;
-}
-}
-}
-var valid0 = _errs269 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.budget_reset !== undefined){
-let data107 = data.budget_reset;
-const _errs271 = errors;
-if(typeof data107 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/budget_reset",schemaPath:"#/properties/budget_reset/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.budget_reset.type,parentSchema:schema12.properties.budget_reset,data:data107}];
-return false;
-}
-var valid0 = _errs271 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.published !== undefined){
-let data108 = data.published;
-const _errs273 = errors;
-const _errs274 = errors;
-if(errors === _errs274){
-if(data108 && typeof data108 == "object" && !Array.isArray(data108)){
-let missing10;
-if(((((data108.event === undefined) && (missing10 = "event")) || ((data108.port === undefined) && (missing10 = "port"))) || ((data108.host_port === undefined) && (missing10 = "host_port"))) || ((data108.by === undefined) && (missing10 = "by"))){
-validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/required",keyword:"required",params:{missingProperty: missing10},message:"must have required property '"+missing10+"'",schema:schema44.required,parentSchema:schema44,data:data108}];
-return false;
-}
-else {
-const _errs276 = errors;
-for(const key10 in data108){
-if(!((((key10 === "event") || (key10 === "port")) || (key10 === "host_port")) || (key10 === "by"))){
-validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema44,data:data108}];
-return false;
-break;
-}
-}
-if(_errs276 === errors){
-if(data108.event !== undefined){
-let data109 = data108.event;
-const _errs277 = errors;
-if(typeof data109 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.event.type,parentSchema:schema44.properties.event,data:data109}];
-return false;
-}
-if(!(((data109 === "opened") || (data109 === "closed")) || (data109 === "failed"))){
-validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/enum",keyword:"enum",params:{allowedValues: schema44.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema44.properties.event.enum,parentSchema:schema44.properties.event,data:data109}];
-return false;
-}
-var valid43 = _errs277 === errors;
-}
-else {
-var valid43 = true;
-}
-if(valid43){
-if(data108.port !== undefined){
-let data110 = data108.port;
-const _errs279 = errors;
-if(!(((typeof data110 == "number") && (!(data110 % 1) && !isNaN(data110))) && (isFinite(data110)))){
-validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema44.properties.port.type,parentSchema:schema44.properties.port,data:data110}];
-return false;
-}
-if(errors === _errs279){
-if((typeof data110 == "number") && (isFinite(data110))){
-if(data110 > 65535 || isNaN(data110)){
-validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema44.properties.port,data:data110}];
-return false;
-}
-else {
-if(data110 < 1 || isNaN(data110)){
-validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema44.properties.port,data:data110}];
-return false;
-}
-}
-}
-}
-var valid43 = _errs279 === errors;
-}
-else {
-var valid43 = true;
-}
-if(valid43){
-if(data108.host_port !== undefined){
-let data111 = data108.host_port;
-const _errs281 = errors;
-if(!(((typeof data111 == "number") && (!(data111 % 1) && !isNaN(data111))) && (isFinite(data111)))){
-validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema44.properties.host_port.type,parentSchema:schema44.properties.host_port,data:data111}];
-return false;
-}
-if(errors === _errs281){
-if((typeof data111 == "number") && (isFinite(data111))){
-if(data111 > 65535 || isNaN(data111)){
-validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema44.properties.host_port,data:data111}];
-return false;
-}
-else {
-if(data111 < 1 || isNaN(data111)){
-validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema44.properties.host_port,data:data111}];
-return false;
-}
-}
-}
-}
-var valid43 = _errs281 === errors;
-}
-else {
-var valid43 = true;
-}
-if(valid43){
-if(data108.by !== undefined){
-let data112 = data108.by;
-const _errs283 = errors;
-if(typeof data112 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.by.type,parentSchema:schema44.properties.by,data:data112}];
-return false;
-}
-if(!((data112 === "policy") || (data112 === "operator"))){
-validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/enum",keyword:"enum",params:{allowedValues: schema44.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema44.properties.by.enum,parentSchema:schema44.properties.by,data:data112}];
-return false;
-}
-var valid43 = _errs283 === errors;
-}
-else {
-var valid43 = true;
-}
-}
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema44.type,parentSchema:schema44,data:data108}];
-return false;
-}
-}
-var valid0 = _errs273 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.overlay !== undefined){
-let data113 = data.overlay;
-const _errs285 = errors;
-const _errs286 = errors;
-if(errors === _errs286){
-if(data113 && typeof data113 == "object" && !Array.isArray(data113)){
-let missing11;
-if((((data113.project === undefined) && (missing11 = "project")) || ((data113.identity === undefined) && (missing11 = "identity"))) || ((data113.mounted_at === undefined) && (missing11 = "mounted_at"))){
-validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/required",keyword:"required",params:{missingProperty: missing11},message:"must have required property '"+missing11+"'",schema:schema45.required,parentSchema:schema45,data:data113}];
-return false;
-}
-else {
-const _errs288 = errors;
-for(const key11 in data113){
-if(!(((key11 === "project") || (key11 === "identity")) || (key11 === "mounted_at"))){
-validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema45,data:data113}];
-return false;
-break;
-}
-}
-if(_errs288 === errors){
-if(data113.project !== undefined){
-let data114 = data113.project;
-const _errs289 = errors;
-if(typeof data114 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/overlay/project",schemaPath:"#/definitions/overlay/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.project.type,parentSchema:schema45.properties.project,data:data114}];
-return false;
-}
-var valid45 = _errs289 === errors;
-}
-else {
-var valid45 = true;
-}
-if(valid45){
-if(data113.identity !== undefined){
-let data115 = data113.identity;
-const _errs291 = errors;
-if(typeof data115 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/overlay/identity",schemaPath:"#/definitions/overlay/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.identity.type,parentSchema:schema45.properties.identity,data:data115}];
-return false;
-}
-var valid45 = _errs291 === errors;
-}
-else {
-var valid45 = true;
-}
-if(valid45){
-if(data113.mounted_at !== undefined){
-let data116 = data113.mounted_at;
-const _errs293 = errors;
-if(errors === _errs293){
-if(typeof data116 === "string"){
-if(!pattern11.test(data116)){
-validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/pattern",keyword:"pattern",params:{pattern: "^[0-9]+$"},message:"must match pattern \""+"^[0-9]+$"+"\"",schema:"^[0-9]+$",parentSchema:schema45.properties.mounted_at,data:data116}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.mounted_at.type,parentSchema:schema45.properties.mounted_at,data:data116}];
-return false;
-}
-}
-var valid45 = _errs293 === errors;
-}
-else {
-var valid45 = true;
-}
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema45.type,parentSchema:schema45,data:data113}];
-return false;
-}
-}
-var valid0 = _errs285 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
 if(data.held_changes !== undefined){
-let data117 = data.held_changes;
+let data110 = data.held_changes;
+const _errs278 = errors;
+const _errs279 = errors;
+if(errors === _errs279){
+if(data110 && typeof data110 == "object" && !Array.isArray(data110)){
+let missing11;
+if((((((data110.action === undefined) && (missing11 = "action")) || ((data110.by === undefined) && (missing11 = "by"))) || ((data110.paths === undefined) && (missing11 = "paths"))) || ((data110.done === undefined) && (missing11 = "done"))) || ((data110.left === undefined) && (missing11 = "left"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/required",keyword:"required",params:{missingProperty: missing11},message:"must have required property '"+missing11+"'",schema:schema47.required,parentSchema:schema47,data:data110}];
+return false;
+}
+else {
+const _errs281 = errors;
+for(const key11 in data110){
+if(!(((((key11 === "action") || (key11 === "by")) || (key11 === "paths")) || (key11 === "done")) || (key11 === "left"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema47,data:data110}];
+return false;
+break;
+}
+}
+if(_errs281 === errors){
+if(data110.action !== undefined){
+let data111 = data110.action;
+const _errs282 = errors;
+if(typeof data111 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema47.properties.action.type,parentSchema:schema47.properties.action,data:data111}];
+return false;
+}
+if(!(((data111 === "apply") || (data111 === "discard")) || (data111 === "undo"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/enum",keyword:"enum",params:{allowedValues: schema47.properties.action.enum},message:"must be equal to one of the allowed values",schema:schema47.properties.action.enum,parentSchema:schema47.properties.action,data:data111}];
+return false;
+}
+var valid44 = _errs282 === errors;
+}
+else {
+var valid44 = true;
+}
+if(valid44){
+if(data110.by !== undefined){
+let data112 = data110.by;
+const _errs284 = errors;
+if(typeof data112 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema47.properties.by.type,parentSchema:schema47.properties.by,data:data112}];
+return false;
+}
+if(!(((data112 === "operator") || (data112 === "agent")) || (data112 === "policy"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/enum",keyword:"enum",params:{allowedValues: schema47.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema47.properties.by.enum,parentSchema:schema47.properties.by,data:data112}];
+return false;
+}
+var valid44 = _errs284 === errors;
+}
+else {
+var valid44 = true;
+}
+if(valid44){
+if(data110.paths !== undefined){
+let data113 = data110.paths;
+const _errs286 = errors;
+if((!(Array.isArray(data113))) && (data113 !== null)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/paths",schemaPath:"#/definitions/held_changes/properties/paths/type",keyword:"type",params:{type: schema47.properties.paths.type},message:"must be array,null",schema:schema47.properties.paths.type,parentSchema:schema47.properties.paths,data:data113}];
+return false;
+}
+if(errors === _errs286){
+if(Array.isArray(data113)){
+var valid45 = true;
+const len9 = data113.length;
+for(let i9=0; i9<len9; i9++){
+let data114 = data113[i9];
+const _errs288 = errors;
+if(typeof data114 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/held_changes/paths/" + i9,schemaPath:"#/definitions/held_changes/properties/paths/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema47.properties.paths.items.type,parentSchema:schema47.properties.paths.items,data:data114}];
+return false;
+}
+var valid45 = _errs288 === errors;
+if(!valid45){
+break;
+}
+}
+}
+}
+var valid44 = _errs286 === errors;
+}
+else {
+var valid44 = true;
+}
+if(valid44){
+if(data110.done !== undefined){
+let data115 = data110.done;
+const _errs290 = errors;
+if((!(((typeof data115 == "number") && (!(data115 % 1) && !isNaN(data115))) && (isFinite(data115)))) && (data115 !== null)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/type",keyword:"type",params:{type: schema47.properties.done.type},message:"must be integer,null",schema:schema47.properties.done.type,parentSchema:schema47.properties.done,data:data115}];
+return false;
+}
+if(errors === _errs290){
+if((typeof data115 == "number") && (isFinite(data115))){
+if(data115 < 0 || isNaN(data115)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.done,data:data115}];
+return false;
+}
+}
+}
+var valid44 = _errs290 === errors;
+}
+else {
+var valid44 = true;
+}
+if(valid44){
+if(data110.left !== undefined){
+let data116 = data110.left;
+const _errs292 = errors;
+if((!(((typeof data116 == "number") && (!(data116 % 1) && !isNaN(data116))) && (isFinite(data116)))) && (data116 !== null)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/type",keyword:"type",params:{type: schema47.properties.left.type},message:"must be integer,null",schema:schema47.properties.left.type,parentSchema:schema47.properties.left,data:data116}];
+return false;
+}
+if(errors === _errs292){
+if((typeof data116 == "number") && (isFinite(data116))){
+if(data116 < 0 || isNaN(data116)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.left,data:data116}];
+return false;
+}
+}
+}
+var valid44 = _errs292 === errors;
+}
+else {
+var valid44 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema47.type,parentSchema:schema47,data:data110}];
+return false;
+}
+}
+var valid0 = _errs278 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.dropped !== undefined){
+const _errs294 = errors;
+if(!(validate27(data.dropped, {instancePath:instancePath+"/dropped",parentData:data,parentDataProperty:"dropped",rootData}))){
+vErrors = vErrors === null ? validate27.errors : vErrors.concat(validate27.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs294 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.idempotency !== undefined){
+let data118 = data.idempotency;
 const _errs295 = errors;
 const _errs296 = errors;
 if(errors === _errs296){
-if(data117 && typeof data117 == "object" && !Array.isArray(data117)){
+if(data118 && typeof data118 == "object" && !Array.isArray(data118)){
 let missing12;
-if((((((data117.action === undefined) && (missing12 = "action")) || ((data117.by === undefined) && (missing12 = "by"))) || ((data117.paths === undefined) && (missing12 = "paths"))) || ((data117.done === undefined) && (missing12 = "done"))) || ((data117.left === undefined) && (missing12 = "left"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/required",keyword:"required",params:{missingProperty: missing12},message:"must have required property '"+missing12+"'",schema:schema46.required,parentSchema:schema46,data:data117}];
+if(((data118.key === undefined) && (missing12 = "key")) || ((data118.body === undefined) && (missing12 = "body"))){
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/required",keyword:"required",params:{missingProperty: missing12},message:"must have required property '"+missing12+"'",schema:schema50.required,parentSchema:schema50,data:data118}];
 return false;
 }
 else {
 const _errs298 = errors;
-for(const key12 in data117){
-if(!(((((key12 === "action") || (key12 === "by")) || (key12 === "paths")) || (key12 === "done")) || (key12 === "left"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema46,data:data117}];
+for(const key12 in data118){
+if(!((key12 === "key") || (key12 === "body"))){
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema50,data:data118}];
 return false;
 break;
 }
 }
 if(_errs298 === errors){
-if(data117.action !== undefined){
-let data118 = data117.action;
+if(data118.key !== undefined){
+let data119 = data118.key;
 const _errs299 = errors;
-if(typeof data118 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.action.type,parentSchema:schema46.properties.action,data:data118}];
+if(errors === _errs299){
+if(typeof data119 === "string"){
+if(!pattern7.test(data119)){
+validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema50.properties.key,data:data119}];
 return false;
 }
-if(!(((data118 === "apply") || (data118 === "discard")) || (data118 === "undo"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/enum",keyword:"enum",params:{allowedValues: schema46.properties.action.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.action.enum,parentSchema:schema46.properties.action,data:data118}];
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema50.properties.key.type,parentSchema:schema50.properties.key,data:data119}];
 return false;
+}
 }
 var valid47 = _errs299 === errors;
 }
@@ -34429,104 +34660,32 @@ else {
 var valid47 = true;
 }
 if(valid47){
-if(data117.by !== undefined){
-let data119 = data117.by;
+if(data118.body !== undefined){
+let data120 = data118.body;
 const _errs301 = errors;
-if(typeof data119 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.by.type,parentSchema:schema46.properties.by,data:data119}];
+if(errors === _errs301){
+if(typeof data120 === "string"){
+if(!pattern7.test(data120)){
+validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema50.properties.body,data:data120}];
 return false;
 }
-if(!(((data119 === "operator") || (data119 === "agent")) || (data119 === "policy"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/enum",keyword:"enum",params:{allowedValues: schema46.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.by.enum,parentSchema:schema46.properties.by,data:data119}];
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema50.properties.body.type,parentSchema:schema50.properties.body,data:data120}];
 return false;
+}
 }
 var valid47 = _errs301 === errors;
 }
 else {
 var valid47 = true;
 }
-if(valid47){
-if(data117.paths !== undefined){
-let data120 = data117.paths;
-const _errs303 = errors;
-if((!(Array.isArray(data120))) && (data120 !== null)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/paths",schemaPath:"#/definitions/held_changes/properties/paths/type",keyword:"type",params:{type: schema46.properties.paths.type},message:"must be array,null",schema:schema46.properties.paths.type,parentSchema:schema46.properties.paths,data:data120}];
-return false;
-}
-if(errors === _errs303){
-if(Array.isArray(data120)){
-var valid48 = true;
-const len10 = data120.length;
-for(let i10=0; i10<len10; i10++){
-let data121 = data120[i10];
-const _errs305 = errors;
-if(typeof data121 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/held_changes/paths/" + i10,schemaPath:"#/definitions/held_changes/properties/paths/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.paths.items.type,parentSchema:schema46.properties.paths.items,data:data121}];
-return false;
-}
-var valid48 = _errs305 === errors;
-if(!valid48){
-break;
-}
-}
-}
-}
-var valid47 = _errs303 === errors;
-}
-else {
-var valid47 = true;
-}
-if(valid47){
-if(data117.done !== undefined){
-let data122 = data117.done;
-const _errs307 = errors;
-if((!(((typeof data122 == "number") && (!(data122 % 1) && !isNaN(data122))) && (isFinite(data122)))) && (data122 !== null)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/type",keyword:"type",params:{type: schema46.properties.done.type},message:"must be integer,null",schema:schema46.properties.done.type,parentSchema:schema46.properties.done,data:data122}];
-return false;
-}
-if(errors === _errs307){
-if((typeof data122 == "number") && (isFinite(data122))){
-if(data122 < 0 || isNaN(data122)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.done,data:data122}];
-return false;
-}
-}
-}
-var valid47 = _errs307 === errors;
-}
-else {
-var valid47 = true;
-}
-if(valid47){
-if(data117.left !== undefined){
-let data123 = data117.left;
-const _errs309 = errors;
-if((!(((typeof data123 == "number") && (!(data123 % 1) && !isNaN(data123))) && (isFinite(data123)))) && (data123 !== null)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/type",keyword:"type",params:{type: schema46.properties.left.type},message:"must be integer,null",schema:schema46.properties.left.type,parentSchema:schema46.properties.left,data:data123}];
-return false;
-}
-if(errors === _errs309){
-if((typeof data123 == "number") && (isFinite(data123))){
-if(data123 < 0 || isNaN(data123)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.left,data:data123}];
-return false;
-}
-}
-}
-var valid47 = _errs309 === errors;
-}
-else {
-var valid47 = true;
-}
-}
-}
-}
 }
 }
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema46.type,parentSchema:schema46,data:data117}];
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema50.type,parentSchema:schema50,data:data118}];
 return false;
 }
 }
@@ -34536,145 +34695,56 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.dropped !== undefined){
-const _errs311 = errors;
-if(!(validate25(data.dropped, {instancePath:instancePath+"/dropped",parentData:data,parentDataProperty:"dropped",rootData}))){
-vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs311 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.idempotency !== undefined){
-let data125 = data.idempotency;
-const _errs312 = errors;
-const _errs313 = errors;
-if(errors === _errs313){
-if(data125 && typeof data125 == "object" && !Array.isArray(data125)){
-let missing13;
-if(((data125.key === undefined) && (missing13 = "key")) || ((data125.body === undefined) && (missing13 = "body"))){
-validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/required",keyword:"required",params:{missingProperty: missing13},message:"must have required property '"+missing13+"'",schema:schema49.required,parentSchema:schema49,data:data125}];
-return false;
-}
-else {
-const _errs315 = errors;
-for(const key13 in data125){
-if(!((key13 === "key") || (key13 === "body"))){
-validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties",schema:false,parentSchema:schema49,data:data125}];
-return false;
-break;
-}
-}
-if(_errs315 === errors){
-if(data125.key !== undefined){
-let data126 = data125.key;
-const _errs316 = errors;
-if(errors === _errs316){
-if(typeof data126 === "string"){
-if(!pattern7.test(data126)){
-validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema49.properties.key,data:data126}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.key.type,parentSchema:schema49.properties.key,data:data126}];
-return false;
-}
-}
-var valid50 = _errs316 === errors;
-}
-else {
-var valid50 = true;
-}
-if(valid50){
-if(data125.body !== undefined){
-let data127 = data125.body;
-const _errs318 = errors;
-if(errors === _errs318){
-if(typeof data127 === "string"){
-if(!pattern7.test(data127)){
-validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema49.properties.body,data:data127}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.body.type,parentSchema:schema49.properties.body,data:data127}];
-return false;
-}
-}
-var valid50 = _errs318 === errors;
-}
-else {
-var valid50 = true;
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema49.type,parentSchema:schema49,data:data125}];
-return false;
-}
-}
-var valid0 = _errs312 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
 if(data.seq !== undefined){
-let data128 = data.seq;
-const _errs320 = errors;
-if(!(((typeof data128 == "number") && (!(data128 % 1) && !isNaN(data128))) && (isFinite(data128)))){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data128}];
+let data121 = data.seq;
+const _errs303 = errors;
+if(!(((typeof data121 == "number") && (!(data121 % 1) && !isNaN(data121))) && (isFinite(data121)))){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data121}];
 return false;
 }
-if(errors === _errs320){
-if((typeof data128 == "number") && (isFinite(data128))){
-if(data128 < 0 || isNaN(data128)){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data128}];
+if(errors === _errs303){
+if((typeof data121 == "number") && (isFinite(data121))){
+if(data121 < 0 || isNaN(data121)){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data121}];
 return false;
 }
 }
 }
-var valid0 = _errs320 === errors;
+var valid0 = _errs303 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.prev !== undefined){
-let data129 = data.prev;
-const _errs322 = errors;
-if((typeof data129 !== "string") && (data129 !== null)){
-validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data129}];
+let data122 = data.prev;
+const _errs305 = errors;
+if((typeof data122 !== "string") && (data122 !== null)){
+validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data122}];
 return false;
 }
-var valid0 = _errs322 === errors;
+var valid0 = _errs305 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.hash !== undefined){
-let data130 = data.hash;
-const _errs324 = errors;
-if(errors === _errs324){
-if(typeof data130 === "string"){
-if(func4(data130) < 1){
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data130}];
+let data123 = data.hash;
+const _errs307 = errors;
+if(errors === _errs307){
+if(typeof data123 === "string"){
+if(func4(data123) < 1){
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data123}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data130}];
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data123}];
 return false;
 }
 }
-var valid0 = _errs324 === errors;
+var valid0 = _errs307 === errors;
 }
 else {
 var valid0 = true;
@@ -34838,7 +34908,7 @@ return validate10;
 export const validateTraceTreeReply = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"trace-tree-reply.schema.json","title":"TraceTreeReply","type":"object","additionalProperties":false,"required":["spans","next_cursor"],"properties":{"spans":{"type":"array","items":{"$ref":"span.schema.json"}},"next_cursor":{"type":["string","null"]}}};
-const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"connection":{"anyOf":[{"$ref":"#/definitions/connection"},{"type":"null"}]},"program":{"$ref":"#/definitions/program"},"programs":{"$ref":"#/definitions/programs"},"telemetry":{"$ref":"#/definitions/telemetry"},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"given":{"$ref":"#/definitions/given"},"timeout_ms":{"type":"integer","minimum":1},"charged_ms":{"type":"number","minimum":0},"budget":{"$ref":"#/definitions/budget_terms"},"spent":{"$ref":"shared.schema.json#/definitions/spent_budget"},"left_out":{"type":"integer","minimum":1},"budget_reset":{"type":"string"},"published":{"$ref":"#/definitions/published_event"},"overlay":{"$ref":"#/definitions/overlay"},"held_changes":{"$ref":"#/definitions/held_changes"},"dropped":{"$ref":"#/definitions/dropped"},"idempotency":{"$ref":"#/definitions/idempotency"},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit","name","connection","program","write"]},"subject":{"type":"string"}}},"connection":{"title":"SpanConnection","type":"object","additionalProperties":false,"required":["host","port","address","program","pid","ended","reason"],"properties":{"host":{"type":"string"},"port":{"type":"integer"},"address":{"type":["string","null"]},"program":{"type":["string","null"]},"pid":{"type":["integer","null"]},"ended":{"type":"string","enum":["closed","reset","cut","failed"]},"reason":{"type":["string","null"]}}},"program":{"title":"SpanProgram","type":"object","additionalProperties":false,"required":["path","pid","started_at","cut","replaced"],"properties":{"path":{"type":"string"},"pid":{"type":"integer"},"started_at":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000000Z"},"cut":{"type":"boolean"},"replaced":{"type":"boolean"}}},"programs":{"title":"ProgramCounts","type":"object","additionalProperties":false,"required":["recorded","left_out"],"properties":{"recorded":{"type":"integer","minimum":0},"left_out":{"type":"integer","minimum":0}}},"telemetry":{"title":"SpanTelemetry","type":"object","additionalProperties":false,"required":["state","reason"],"properties":{"state":{"type":"string","enum":["on","off"]},"reason":{"type":["string","null"]},"counts":{"title":"TelemetryCounts","type":"object","additionalProperties":false,"required":["exec","write","connect","unlink","rename"],"properties":{"exec":{"type":"integer","minimum":0},"write":{"type":"integer","minimum":0},"connect":{"type":"integer","minimum":0},"unlink":{"type":"integer","minimum":0},"rename":{"type":"integer","minimum":0}}},"programs":{"$ref":"#/definitions/telemetry_list"},"written":{"$ref":"#/definitions/telemetry_list"},"connected":{"$ref":"#/definitions/telemetry_list"},"unlinked":{"$ref":"#/definitions/telemetry_list"},"renamed":{"$ref":"#/definitions/telemetry_list"},"unlisted":{"type":"integer","minimum":0},"dropped":{"type":"integer","minimum":0}}},"telemetry_list":{"title":"TelemetryList","type":"array","maxItems":50,"items":{"type":"string"}},"published_event":{"title":"PublishedEvent","type":"object","additionalProperties":false,"required":["event","port","host_port","by"],"properties":{"event":{"type":"string","enum":["opened","closed","failed"]},"port":{"type":"integer","minimum":1,"maximum":65535},"host_port":{"type":"integer","minimum":1,"maximum":65535},"by":{"type":"string","enum":["policy","operator"]}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped","issued"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"overlay":{"title":"SpanOverlay","type":"object","additionalProperties":false,"required":["project","identity","mounted_at"],"properties":{"project":{"type":"string"},"identity":{"type":"string"},"mounted_at":{"type":"string","pattern":"^[0-9]+$","x-wanted":"a whole number"}}},"held_changes":{"title":"HeldChangesEvent","type":"object","additionalProperties":false,"required":["action","by","paths","done","left"],"properties":{"action":{"type":"string","enum":["apply","discard","undo"]},"by":{"type":"string","enum":["operator","agent","policy"]},"paths":{"type":["array","null"],"items":{"type":"string"}},"done":{"type":["integer","null"],"minimum":0},"left":{"type":["integer","null"],"minimum":0}}},"budget_terms":{"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}},"idempotency":{"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}},"dropped":{"title":"TraceDropped","type":"object","additionalProperties":false,"required":["reason","first_seq","last_seq","lines","bytes","prev","last_hash","files"],"properties":{"reason":{"type":"string","enum":["age","size"]},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"lines":{"type":"integer","minimum":1},"bytes":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"last_hash":{"type":"string"},"files":{"type":"array","minItems":1,"items":{"$ref":"#/definitions/dropped_file"}}}},"dropped_file":{"title":"DroppedFile","type":"object","additionalProperties":false,"required":["file","first_seq","last_seq","last_hash","bytes"],"properties":{"file":{"type":"string"},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"last_hash":{"type":"string"},"bytes":{"type":"integer","minimum":0}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"given":{"title":"GivenCommand","type":"object","additionalProperties":false,"required":["form"],"properties":{"form":{"type":"string","enum":["sh","bash","argv"]},"profile":{"type":"string"},"not_kept":{"type":"array","items":{"type":"string","enum":["env","stdin","scope_token"]}},"keeps_background":{"type":"boolean"},"replays":{"type":"string","pattern":"^spn_"},"under":{"type":"string"}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
+const schema12 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"span.schema.json","title":"Span","type":"object","additionalProperties":false,"required":["ts","event_type","session_id","span_id","parent_span","component","world_id","policy_id","policy_hash","policy_commit","agent_id","cwd","cmd","exit","duration_ms","scopes_used","fs_diff","usage","isolation","decision","stdout_sha256","stderr_sha256","redacted","replayable","replay_context","outcome","seq","prev","hash"],"properties":{"ts":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"},"event_type":{"$ref":"#/definitions/event_type"},"session_id":{"type":["string","null"],"pattern":"^ses_"},"span_id":{"type":"string","pattern":"^spn_"},"parent_span":{"type":["string","null"]},"component":{"type":"string","enum":["shell","shim","broker","world"]},"world_id":{"type":["string","null"],"pattern":"^wld_"},"policy_id":{"type":["string","null"]},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"cwd":{"type":["string","null"]},"cmd":{"type":["string","null"]},"exit":{"type":["integer","null"],"minimum":0,"maximum":255},"signal":{"type":["string","null"]},"timed_out":{"type":["boolean","null"]},"duration_ms":{"type":["number","null"],"minimum":0},"outcome":{"type":["string","null"],"enum":["ended","timed_out","cancelled","lost","refused","failed",null]},"code":{"anyOf":[{"$ref":"shared.schema.json#/definitions/error_code"},{"type":"null"}]},"message":{"type":["string","null"]},"hint":{"type":["string","null"]},"violation":{"anyOf":[{"$ref":"#/definitions/violation"},{"type":"null"}]},"connection":{"anyOf":[{"$ref":"#/definitions/connection"},{"type":"null"}]},"program":{"$ref":"#/definitions/program"},"programs":{"$ref":"#/definitions/programs"},"telemetry":{"$ref":"#/definitions/telemetry"},"approval_id":{"anyOf":[{"$ref":"shared.schema.json#/definitions/approval_id"},{"type":"null"}]},"approval":{"anyOf":[{"$ref":"#/definitions/approval_event"},{"type":"null"}]},"scopes_used":{"type":["array","null"],"items":{"type":"string"}},"fs_diff":{"anyOf":[{"$ref":"shared.schema.json#/definitions/fs_diff"},{"type":"null"}]},"usage":{"anyOf":[{"$ref":"shared.schema.json#/definitions/usage"},{"type":"null"}]},"isolation":{"anyOf":[{"$ref":"shared.schema.json#/definitions/isolation"},{"type":"null"}]},"decision":{"anyOf":[{"$ref":"shared.schema.json#/definitions/decision"},{"type":"null"}]},"stdout_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"stderr_sha256":{"type":["string","null"],"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"redacted":{"type":"array","items":{"$ref":"#/definitions/redaction"}},"replayable":{"type":"boolean"},"replay_context":{"anyOf":[{"$ref":"#/definitions/replay_context"},{"type":"null"}]},"given":{"$ref":"#/definitions/given"},"timeout_ms":{"type":"integer","minimum":1},"charged_ms":{"type":"number","minimum":0},"budget":{"$ref":"#/definitions/budget_terms"},"spent":{"$ref":"shared.schema.json#/definitions/spent_budget"},"left_out":{"type":"integer","minimum":1},"budget_reset":{"type":"string"},"published":{"$ref":"#/definitions/published_event"},"overlay":{"$ref":"#/definitions/overlay"},"held_changes":{"$ref":"#/definitions/held_changes"},"dropped":{"$ref":"#/definitions/dropped"},"idempotency":{"$ref":"#/definitions/idempotency"},"seq":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"hash":{"type":"string","minLength":1}},"definitions":{"event_type":{"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]},"violation":{"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit","name","connection","program","write"]},"subject":{"type":"string"}}},"connection":{"title":"SpanConnection","type":"object","additionalProperties":false,"required":["host","port","address","program","pid","ended","reason"],"properties":{"host":{"type":"string"},"port":{"type":"integer"},"address":{"type":["string","null"]},"program":{"type":["string","null"]},"pid":{"type":["integer","null"]},"ended":{"type":"string","enum":["closed","reset","cut","failed"]},"reason":{"type":["string","null"]}}},"program":{"title":"SpanProgram","type":"object","additionalProperties":false,"required":["path","pid","started_at","cut","replaced"],"properties":{"path":{"type":"string"},"pid":{"type":"integer"},"started_at":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000000Z"},"cut":{"type":"boolean"},"replaced":{"type":"boolean"}}},"programs":{"title":"ProgramCounts","type":"object","additionalProperties":false,"required":["recorded","left_out"],"properties":{"recorded":{"type":"integer","minimum":0},"left_out":{"type":"integer","minimum":0}}},"telemetry":{"title":"SpanTelemetry","type":"object","additionalProperties":false,"required":["state","reason"],"properties":{"state":{"type":"string","enum":["on","off"]},"reason":{"type":["string","null"]},"counts":{"title":"TelemetryCounts","type":"object","additionalProperties":false,"required":["exec","write","connect","unlink","rename"],"properties":{"exec":{"type":"integer","minimum":0},"write":{"type":"integer","minimum":0},"connect":{"type":"integer","minimum":0},"unlink":{"type":"integer","minimum":0},"rename":{"type":"integer","minimum":0}}},"programs":{"$ref":"#/definitions/telemetry_list"},"written":{"$ref":"#/definitions/telemetry_list"},"connected":{"$ref":"#/definitions/telemetry_list"},"unlinked":{"$ref":"#/definitions/telemetry_list"},"renamed":{"$ref":"#/definitions/telemetry_list"},"unlisted":{"type":"integer","minimum":0},"dropped":{"type":"integer","minimum":0}}},"telemetry_list":{"title":"TelemetryList","type":"array","maxItems":50,"items":{"type":"string"}},"published_event":{"title":"PublishedEvent","type":"object","additionalProperties":false,"required":["event","port","host_port","by"],"properties":{"event":{"type":"string","enum":["opened","closed","failed"]},"port":{"type":"integer","minimum":1,"maximum":65535},"host_port":{"type":"integer","minimum":1,"maximum":65535},"by":{"type":"string","enum":["policy","operator"]}}},"approval_event":{"title":"ApprovalEvent","type":"object","additionalProperties":false,"required":["kind","event","by","subject"],"properties":{"kind":{"type":"string","enum":["command","scopes"]},"event":{"type":"string","enum":["asked","previewed","once","session","always","deny","expired","dropped","policy_changed","broker_stopped","issued"]},"by":{"type":["string","null"],"enum":["control.sock",null]},"subject":{"type":"string"},"preview":{"$ref":"shared.schema.json#/definitions/approval_preview"}}},"overlay":{"title":"SpanOverlay","type":"object","additionalProperties":false,"required":["project","identity","mounted_at"],"properties":{"project":{"type":"string"},"identity":{"type":"string"},"mounted_at":{"type":"string","pattern":"^[0-9]+$","x-wanted":"a whole number"}}},"held_changes":{"title":"HeldChangesEvent","type":"object","additionalProperties":false,"required":["action","by","paths","done","left"],"properties":{"action":{"type":"string","enum":["apply","discard","undo"]},"by":{"type":"string","enum":["operator","agent","policy"]},"paths":{"type":["array","null"],"items":{"type":"string"}},"done":{"type":["integer","null"],"minimum":0},"left":{"type":["integer","null"],"minimum":0}}},"budget_terms":{"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}},"idempotency":{"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}},"dropped":{"title":"TraceDropped","type":"object","additionalProperties":false,"required":["reason","first_seq","last_seq","lines","bytes","prev","last_hash","files"],"properties":{"reason":{"type":"string","enum":["age","size"]},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"lines":{"type":"integer","minimum":1},"bytes":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"last_hash":{"type":"string"},"files":{"type":"array","minItems":1,"items":{"$ref":"#/definitions/dropped_file"}}}},"dropped_file":{"title":"DroppedFile","type":"object","additionalProperties":false,"required":["file","first_seq","last_seq","last_hash","bytes"],"properties":{"file":{"type":"string"},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"last_hash":{"type":"string"},"bytes":{"type":"integer","minimum":0}}},"redaction":{"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}},"replay_context":{"title":"ReplayContext","type":"object","additionalProperties":false,"required":["path","env_hash","umask","locale","cwd","policy_id","policy_commit","world_image","project_commit","dirty_hash"],"properties":{"path":{"type":["string","null"]},"env_hash":{"type":["string","null"]},"umask":{"type":["string","null"],"pattern":"^[0-7]{4}$","x-wanted":"four octal digits"},"locale":{"type":["string","null"]},"cwd":{"type":["string","null"]},"policy_id":{"type":["string","null"]},"policy_commit":{"type":["string","null"]},"world_image":{"anyOf":[{"$ref":"#/definitions/world_image"},{"type":"null"}]},"project_commit":{"type":["string","null"]},"dirty_hash":{"type":["string","null"]}}},"given":{"title":"GivenCommand","type":"object","additionalProperties":false,"required":["form"],"properties":{"form":{"type":"string","enum":["sh","bash","argv"]},"profile":{"type":"string"},"caller_env":{"$ref":"shared.schema.json#/definitions/environment"},"not_kept":{"type":"array","items":{"type":"string","enum":["env","stdin","scope_token"]}},"keeps_background":{"type":"boolean"},"replays":{"type":"string","pattern":"^spn_"},"under":{"type":"string"}}},"world_image":{"title":"WorldImage","type":"object","additionalProperties":false,"required":["init_hash","filter_hash","os_release","kernel"],"properties":{"init_hash":{"type":["string","null"]},"filter_hash":{"type":["string","null"]},"os_release":{"type":["string","null"]},"kernel":{"type":["string","null"]}}}}};
 const schema13 = {"title":"EventType","type":"string","enum":["command_start","command_complete","builtin_command","exec","connection","violation","rate_limit","approval","policy_reload","world"]};
 const schema15 = {"title":"ErrorCode","type":"string","enum":["invalid_request","agent_id_required","cwd_required","unknown_profile","policy_denied","approval_required","approval_denied","scope_denied","project_not_allowed","not_found","policy_changed","idempotency_conflict","apply_conflict","not_replayable","too_large","budget_exceeded","isolation_unavailable","busy","internal"]};
 const schema16 = {"title":"SpanViolation","type":"object","additionalProperties":false,"required":["kind","subject"],"properties":{"kind":{"type":"string","enum":["system_call","denied_name","limit","name","connection","program","write"]},"subject":{"type":"string"}}};
@@ -34850,11 +34920,10 @@ const schema29 = {"title":"FsDiff","type":"object","additionalProperties":false,
 const schema30 = {"title":"Usage","type":"object","additionalProperties":false,"required":["cpu_ms","memory_peak_bytes","egress_bytes","ingress_bytes","processes"],"properties":{"cpu_ms":{"type":["number","null"],"minimum":0},"memory_peak_bytes":{"type":["integer","null"],"minimum":0},"egress_bytes":{"type":["integer","null"],"minimum":0},"ingress_bytes":{"type":["integer","null"],"minimum":0},"processes":{"type":["integer","null"],"minimum":0}}};
 const schema31 = {"title":"Isolation","type":"object","additionalProperties":false,"required":["backend","user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"],"properties":{"backend":{"type":"string","minLength":1},"user":{"type":"string","minLength":1},"mount":{"type":"string","minLength":1},"pid":{"type":"string","minLength":1},"net":{"type":"string","minLength":1},"ipc":{"type":"string","minLength":1},"uts":{"type":"string","minLength":1},"cgroup":{"type":"string","minLength":1},"seccomp":{"type":"string","minLength":1},"no_new_privs":{"type":"string","minLength":1},"capabilities":{"type":"string","minLength":1},"exec_gate":{"type":"string","minLength":1},"overlay":{"type":"string","minLength":1}}};
 const schema36 = {"title":"Redaction","type":"object","additionalProperties":false,"required":["kind","place"],"properties":{"kind":{"type":"string"},"place":{"type":"string"}}};
-const schema39 = {"title":"GivenCommand","type":"object","additionalProperties":false,"required":["form"],"properties":{"form":{"type":"string","enum":["sh","bash","argv"]},"profile":{"type":"string"},"not_kept":{"type":"array","items":{"type":"string","enum":["env","stdin","scope_token"]}},"keeps_background":{"type":"boolean"},"replays":{"type":"string","pattern":"^spn_"},"under":{"type":"string"}}};
-const schema44 = {"title":"PublishedEvent","type":"object","additionalProperties":false,"required":["event","port","host_port","by"],"properties":{"event":{"type":"string","enum":["opened","closed","failed"]},"port":{"type":"integer","minimum":1,"maximum":65535},"host_port":{"type":"integer","minimum":1,"maximum":65535},"by":{"type":"string","enum":["policy","operator"]}}};
-const schema45 = {"title":"SpanOverlay","type":"object","additionalProperties":false,"required":["project","identity","mounted_at"],"properties":{"project":{"type":"string"},"identity":{"type":"string"},"mounted_at":{"type":"string","pattern":"^[0-9]+$","x-wanted":"a whole number"}}};
-const schema46 = {"title":"HeldChangesEvent","type":"object","additionalProperties":false,"required":["action","by","paths","done","left"],"properties":{"action":{"type":"string","enum":["apply","discard","undo"]},"by":{"type":"string","enum":["operator","agent","policy"]},"paths":{"type":["array","null"],"items":{"type":"string"}},"done":{"type":["integer","null"],"minimum":0},"left":{"type":["integer","null"],"minimum":0}}};
-const schema49 = {"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}};
+const schema45 = {"title":"PublishedEvent","type":"object","additionalProperties":false,"required":["event","port","host_port","by"],"properties":{"event":{"type":"string","enum":["opened","closed","failed"]},"port":{"type":"integer","minimum":1,"maximum":65535},"host_port":{"type":"integer","minimum":1,"maximum":65535},"by":{"type":"string","enum":["policy","operator"]}}};
+const schema46 = {"title":"SpanOverlay","type":"object","additionalProperties":false,"required":["project","identity","mounted_at"],"properties":{"project":{"type":"string"},"identity":{"type":"string"},"mounted_at":{"type":"string","pattern":"^[0-9]+$","x-wanted":"a whole number"}}};
+const schema47 = {"title":"HeldChangesEvent","type":"object","additionalProperties":false,"required":["action","by","paths","done","left"],"properties":{"action":{"type":"string","enum":["apply","discard","undo"]},"by":{"type":"string","enum":["operator","agent","policy"]},"paths":{"type":["array","null"],"items":{"type":"string"}},"done":{"type":["integer","null"],"minimum":0},"left":{"type":["integer","null"],"minimum":0}}};
+const schema50 = {"title":"SpanIdempotency","type":"object","additionalProperties":false,"required":["key","body"],"properties":{"key":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"body":{"type":"string","pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"}}};
 const func2 = Object.prototype.hasOwnProperty;
 const func4 = codePointLength;
 const pattern0 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$", "u");
@@ -34864,7 +34933,7 @@ const pattern3 = new RegExp("^wld_", "u");
 const pattern4 = new RegExp("^sha256:", "u");
 const pattern6 = new RegExp("^apr_", "u");
 const pattern7 = new RegExp("^[0-9a-f]{64}$", "u");
-const pattern11 = new RegExp("^[0-9]+$", "u");
+const pattern13 = new RegExp("^[0-9]+$", "u");
 const schema20 = {"title":"SpanTelemetry","type":"object","additionalProperties":false,"required":["state","reason"],"properties":{"state":{"type":"string","enum":["on","off"]},"reason":{"type":["string","null"]},"counts":{"title":"TelemetryCounts","type":"object","additionalProperties":false,"required":["exec","write","connect","unlink","rename"],"properties":{"exec":{"type":"integer","minimum":0},"write":{"type":"integer","minimum":0},"connect":{"type":"integer","minimum":0},"unlink":{"type":"integer","minimum":0},"rename":{"type":"integer","minimum":0}}},"programs":{"$ref":"#/definitions/telemetry_list"},"written":{"$ref":"#/definitions/telemetry_list"},"connected":{"$ref":"#/definitions/telemetry_list"},"unlinked":{"$ref":"#/definitions/telemetry_list"},"renamed":{"$ref":"#/definitions/telemetry_list"},"unlisted":{"type":"integer","minimum":0},"dropped":{"type":"integer","minimum":0}}};
 const schema21 = {"title":"TelemetryList","type":"array","maxItems":50,"items":{"type":"string"}};
 
@@ -36330,10 +36399,257 @@ validate19.errors = vErrors;
 return errors === 0;
 }
 
-const schema40 = {"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}};
-const schema41 = {"title":"BudgetLimits","type":"object","additionalProperties":false,"properties":{"max_execs":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_runtime_ms":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_egress_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}};
+const schema39 = {"title":"GivenCommand","type":"object","additionalProperties":false,"required":["form"],"properties":{"form":{"type":"string","enum":["sh","bash","argv"]},"profile":{"type":"string"},"caller_env":{"$ref":"shared.schema.json#/definitions/environment"},"not_kept":{"type":"array","items":{"type":"string","enum":["env","stdin","scope_token"]}},"keeps_background":{"type":"boolean"},"replays":{"type":"string","pattern":"^spn_"},"under":{"type":"string"}}};
+const schema40 = {"title":"Environment","type":"object","maxProperties":4096,"propertyNames":{"maxLength":1024,"pattern":"^[^=\\u0000]+$","x-wanted":"a name that is not empty and holds neither '=' nor NUL"},"additionalProperties":{"type":"string","maxLength":131071,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"}};
+const pattern10 = new RegExp("^[^=\\u0000]+$", "u");
+const pattern11 = new RegExp("^[^\\u0000]*$", "u");
 
 function validate21(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.form === undefined) && (missing0 = "form")){
+validate21.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema39.required,parentSchema:schema39,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((((key0 === "form") || (key0 === "profile")) || (key0 === "caller_env")) || (key0 === "not_kept")) || (key0 === "keeps_background")) || (key0 === "replays")) || (key0 === "under"))){
+validate21.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema39,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.form !== undefined){
+let data0 = data.form;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate21.errors = [{instancePath:instancePath+"/form",schemaPath:"#/properties/form/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.form.type,parentSchema:schema39.properties.form,data:data0}];
+return false;
+}
+if(!(((data0 === "sh") || (data0 === "bash")) || (data0 === "argv"))){
+validate21.errors = [{instancePath:instancePath+"/form",schemaPath:"#/properties/form/enum",keyword:"enum",params:{allowedValues: schema39.properties.form.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.form.enum,parentSchema:schema39.properties.form,data:data0}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.profile !== undefined){
+let data1 = data.profile;
+const _errs4 = errors;
+if(typeof data1 !== "string"){
+validate21.errors = [{instancePath:instancePath+"/profile",schemaPath:"#/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.profile.type,parentSchema:schema39.properties.profile,data:data1}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.caller_env !== undefined){
+let data2 = data.caller_env;
+const _errs6 = errors;
+const _errs7 = errors;
+if(errors === _errs7){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+if(Object.keys(data2).length > 4096){
+validate21.errors = [{instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/maxProperties",keyword:"maxProperties",params:{limit: 4096},message:"must NOT have more than 4096 properties",schema:4096,parentSchema:schema40,data:data2}];
+return false;
+}
+else {
+for(const key1 in data2){
+const _errs9 = errors;
+if(typeof key1 === "string"){
+if(func4(key1) > 1024){
+const err0 = {instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema40.propertyNames,data:key1,propertyName:key1};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+else {
+if(!pattern10.test(key1)){
+const err1 = {instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames/pattern",keyword:"pattern",params:{pattern: "^[^=\\u0000]+$"},message:"must match pattern \""+"^[^=\\u0000]+$"+"\"",schema:"^[^=\\u0000]+$",parentSchema:schema40.propertyNames,data:key1,propertyName:key1};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+}
+}
+}
+var valid2 = _errs9 === errors;
+if(!valid2){
+const err2 = {instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/propertyNames",keyword:"propertyNames",params:{propertyName: key1},message:"property name must be valid",schema:schema40.propertyNames,parentSchema:schema40,data:data2};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+validate21.errors = vErrors;
+return false;
+break;
+}
+}
+if(valid2){
+for(const key2 in data2){
+let data3 = data2[key2];
+const _errs11 = errors;
+if(errors === _errs11){
+if(typeof data3 === "string"){
+if(func4(data3) > 131071){
+validate21.errors = [{instancePath:instancePath+"/caller_env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/maxLength",keyword:"maxLength",params:{limit: 131071},message:"must NOT have more than 131071 characters",schema:131071,parentSchema:schema40.additionalProperties,data:data3}];
+return false;
+}
+else {
+if(!pattern11.test(data3)){
+validate21.errors = [{instancePath:instancePath+"/caller_env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema40.additionalProperties,data:data3}];
+return false;
+}
+}
+}
+else {
+validate21.errors = [{instancePath:instancePath+"/caller_env/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"shared.schema.json#/definitions/environment/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema40.additionalProperties.type,parentSchema:schema40.additionalProperties,data:data3}];
+return false;
+}
+}
+var valid3 = _errs11 === errors;
+if(!valid3){
+break;
+}
+}
+}
+}
+}
+else {
+validate21.errors = [{instancePath:instancePath+"/caller_env",schemaPath:"shared.schema.json#/definitions/environment/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema40.type,parentSchema:schema40,data:data2}];
+return false;
+}
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.not_kept !== undefined){
+let data4 = data.not_kept;
+const _errs13 = errors;
+if(errors === _errs13){
+if(Array.isArray(data4)){
+var valid4 = true;
+const len0 = data4.length;
+for(let i0=0; i0<len0; i0++){
+let data5 = data4[i0];
+const _errs15 = errors;
+if(typeof data5 !== "string"){
+validate21.errors = [{instancePath:instancePath+"/not_kept/" + i0,schemaPath:"#/properties/not_kept/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.not_kept.items.type,parentSchema:schema39.properties.not_kept.items,data:data5}];
+return false;
+}
+if(!(((data5 === "env") || (data5 === "stdin")) || (data5 === "scope_token"))){
+validate21.errors = [{instancePath:instancePath+"/not_kept/" + i0,schemaPath:"#/properties/not_kept/items/enum",keyword:"enum",params:{allowedValues: schema39.properties.not_kept.items.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.not_kept.items.enum,parentSchema:schema39.properties.not_kept.items,data:data5}];
+return false;
+}
+var valid4 = _errs15 === errors;
+if(!valid4){
+break;
+}
+}
+}
+else {
+validate21.errors = [{instancePath:instancePath+"/not_kept",schemaPath:"#/properties/not_kept/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema39.properties.not_kept.type,parentSchema:schema39.properties.not_kept,data:data4}];
+return false;
+}
+}
+var valid0 = _errs13 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.keeps_background !== undefined){
+let data6 = data.keeps_background;
+const _errs17 = errors;
+if(typeof data6 !== "boolean"){
+validate21.errors = [{instancePath:instancePath+"/keeps_background",schemaPath:"#/properties/keeps_background/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema39.properties.keeps_background.type,parentSchema:schema39.properties.keeps_background,data:data6}];
+return false;
+}
+var valid0 = _errs17 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.replays !== undefined){
+let data7 = data.replays;
+const _errs19 = errors;
+if(errors === _errs19){
+if(typeof data7 === "string"){
+if(!pattern2.test(data7)){
+validate21.errors = [{instancePath:instancePath+"/replays",schemaPath:"#/properties/replays/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema39.properties.replays,data:data7}];
+return false;
+}
+}
+else {
+validate21.errors = [{instancePath:instancePath+"/replays",schemaPath:"#/properties/replays/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.replays.type,parentSchema:schema39.properties.replays,data:data7}];
+return false;
+}
+}
+var valid0 = _errs19 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.under !== undefined){
+let data8 = data.under;
+const _errs21 = errors;
+if(typeof data8 !== "string"){
+validate21.errors = [{instancePath:instancePath+"/under",schemaPath:"#/properties/under/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.under.type,parentSchema:schema39.properties.under,data:data8}];
+return false;
+}
+var valid0 = _errs21 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate21.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema39.type,parentSchema:schema39,data}];
+return false;
+}
+}
+validate21.errors = vErrors;
+return errors === 0;
+}
+
+const schema41 = {"title":"BudgetTerms","type":"object","additionalProperties":false,"properties":{"windows_ms":{"type":"array","items":{"type":"integer","minimum":1}},"named":{"$ref":"shared.schema.json#/definitions/budget_limits"}}};
+const schema42 = {"title":"BudgetLimits","type":"object","additionalProperties":false,"properties":{"max_execs":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_runtime_ms":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_egress_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}};
+
+function validate23(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(errors === 0){
@@ -36341,7 +36657,7 @@ if(data && typeof data == "object" && !Array.isArray(data)){
 const _errs1 = errors;
 for(const key0 in data){
 if(!((key0 === "windows_ms") || (key0 === "named"))){
-validate21.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema40,data}];
+validate23.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema41,data}];
 return false;
 break;
 }
@@ -36358,13 +36674,13 @@ for(let i0=0; i0<len0; i0++){
 let data1 = data0[i0];
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate21.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema40.properties.windows_ms.items.type,parentSchema:schema40.properties.windows_ms.items,data:data1}];
+validate23.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema41.properties.windows_ms.items.type,parentSchema:schema41.properties.windows_ms.items,data:data1}];
 return false;
 }
 if(errors === _errs4){
 if((typeof data1 == "number") && (isFinite(data1))){
 if(data1 < 1 || isNaN(data1)){
-validate21.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema40.properties.windows_ms.items,data:data1}];
+validate23.errors = [{instancePath:instancePath+"/windows_ms/" + i0,schemaPath:"#/properties/windows_ms/items/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema41.properties.windows_ms.items,data:data1}];
 return false;
 }
 }
@@ -36376,7 +36692,7 @@ break;
 }
 }
 else {
-validate21.errors = [{instancePath:instancePath+"/windows_ms",schemaPath:"#/properties/windows_ms/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema40.properties.windows_ms.type,parentSchema:schema40.properties.windows_ms,data:data0}];
+validate23.errors = [{instancePath:instancePath+"/windows_ms",schemaPath:"#/properties/windows_ms/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema41.properties.windows_ms.type,parentSchema:schema41.properties.windows_ms,data:data0}];
 return false;
 }
 }
@@ -36395,7 +36711,7 @@ if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
 const _errs9 = errors;
 for(const key1 in data2){
 if(!(((key1 === "max_execs") || (key1 === "max_runtime_ms")) || (key1 === "max_egress_bytes"))){
-validate21.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema41,data:data2}];
+validate23.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema42,data:data2}];
 return false;
 break;
 }
@@ -36405,18 +36721,18 @@ if(data2.max_execs !== undefined){
 let data3 = data2.max_execs;
 const _errs10 = errors;
 if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
-validate21.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema41.properties.max_execs.type,parentSchema:schema41.properties.max_execs,data:data3}];
+validate23.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema42.properties.max_execs.type,parentSchema:schema42.properties.max_execs,data:data3}];
 return false;
 }
 if(errors === _errs10){
 if((typeof data3 == "number") && (isFinite(data3))){
 if(data3 > 9007199254740991 || isNaN(data3)){
-validate21.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema41.properties.max_execs,data:data3}];
+validate23.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema42.properties.max_execs,data:data3}];
 return false;
 }
 else {
 if(data3 < 0 || isNaN(data3)){
-validate21.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema41.properties.max_execs,data:data3}];
+validate23.errors = [{instancePath:instancePath+"/named/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema42.properties.max_execs,data:data3}];
 return false;
 }
 }
@@ -36432,18 +36748,18 @@ if(data2.max_runtime_ms !== undefined){
 let data4 = data2.max_runtime_ms;
 const _errs12 = errors;
 if(!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))){
-validate21.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema41.properties.max_runtime_ms.type,parentSchema:schema41.properties.max_runtime_ms,data:data4}];
+validate23.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema42.properties.max_runtime_ms.type,parentSchema:schema42.properties.max_runtime_ms,data:data4}];
 return false;
 }
 if(errors === _errs12){
 if((typeof data4 == "number") && (isFinite(data4))){
 if(data4 > 9007199254740991 || isNaN(data4)){
-validate21.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema41.properties.max_runtime_ms,data:data4}];
+validate23.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema42.properties.max_runtime_ms,data:data4}];
 return false;
 }
 else {
 if(data4 < 0 || isNaN(data4)){
-validate21.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema41.properties.max_runtime_ms,data:data4}];
+validate23.errors = [{instancePath:instancePath+"/named/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema42.properties.max_runtime_ms,data:data4}];
 return false;
 }
 }
@@ -36459,18 +36775,18 @@ if(data2.max_egress_bytes !== undefined){
 let data5 = data2.max_egress_bytes;
 const _errs14 = errors;
 if(!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))){
-validate21.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema41.properties.max_egress_bytes.type,parentSchema:schema41.properties.max_egress_bytes,data:data5}];
+validate23.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema42.properties.max_egress_bytes.type,parentSchema:schema42.properties.max_egress_bytes,data:data5}];
 return false;
 }
 if(errors === _errs14){
 if((typeof data5 == "number") && (isFinite(data5))){
 if(data5 > 9007199254740991 || isNaN(data5)){
-validate21.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema41.properties.max_egress_bytes,data:data5}];
+validate23.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema42.properties.max_egress_bytes,data:data5}];
 return false;
 }
 else {
 if(data5 < 0 || isNaN(data5)){
-validate21.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema41.properties.max_egress_bytes,data:data5}];
+validate23.errors = [{instancePath:instancePath+"/named/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema42.properties.max_egress_bytes,data:data5}];
 return false;
 }
 }
@@ -36486,7 +36802,7 @@ var valid3 = true;
 }
 }
 else {
-validate21.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema41.type,parentSchema:schema41,data:data2}];
+validate23.errors = [{instancePath:instancePath+"/named",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema42.type,parentSchema:schema42,data:data2}];
 return false;
 }
 }
@@ -36499,32 +36815,32 @@ var valid0 = true;
 }
 }
 else {
-validate21.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema40.type,parentSchema:schema40,data}];
+validate23.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema41.type,parentSchema:schema41,data}];
 return false;
 }
 }
-validate21.errors = vErrors;
+validate23.errors = vErrors;
 return errors === 0;
 }
 
-const schema42 = {"title":"SpentBudget","type":"object","additionalProperties":false,"required":["name","limit","used"],"properties":{"name":{"$ref":"#/definitions/budget_name"},"limit":{"type":"integer","minimum":0},"used":{"type":"integer","minimum":0},"shared":{"type":"boolean"},"resets_at":{"type":"string"}}};
-const schema43 = {"title":"BudgetName","type":"string","enum":["max_execs","max_runtime_ms","max_egress_bytes"]};
+const schema43 = {"title":"SpentBudget","type":"object","additionalProperties":false,"required":["name","limit","used"],"properties":{"name":{"$ref":"#/definitions/budget_name"},"limit":{"type":"integer","minimum":0},"used":{"type":"integer","minimum":0},"shared":{"type":"boolean"},"resets_at":{"type":"string"}}};
+const schema44 = {"title":"BudgetName","type":"string","enum":["max_execs","max_runtime_ms","max_egress_bytes"]};
 
-function validate23(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate25(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if((((data.name === undefined) && (missing0 = "name")) || ((data.limit === undefined) && (missing0 = "limit"))) || ((data.used === undefined) && (missing0 = "used"))){
-validate23.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema42.required,parentSchema:schema42,data}];
+validate25.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema43.required,parentSchema:schema43,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!(((((key0 === "name") || (key0 === "limit")) || (key0 === "used")) || (key0 === "shared")) || (key0 === "resets_at"))){
-validate23.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema42,data}];
+validate25.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema43,data}];
 return false;
 break;
 }
@@ -36534,11 +36850,11 @@ if(data.name !== undefined){
 let data0 = data.name;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate23.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema43.type,parentSchema:schema43,data:data0}];
+validate25.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.type,parentSchema:schema44,data:data0}];
 return false;
 }
 if(!(((data0 === "max_execs") || (data0 === "max_runtime_ms")) || (data0 === "max_egress_bytes"))){
-validate23.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/enum",keyword:"enum",params:{allowedValues: schema43.enum},message:"must be equal to one of the allowed values",schema:schema43.enum,parentSchema:schema43,data:data0}];
+validate25.errors = [{instancePath:instancePath+"/name",schemaPath:"#/definitions/budget_name/enum",keyword:"enum",params:{allowedValues: schema44.enum},message:"must be equal to one of the allowed values",schema:schema44.enum,parentSchema:schema44,data:data0}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -36551,13 +36867,13 @@ if(data.limit !== undefined){
 let data1 = data.limit;
 const _errs5 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate23.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema42.properties.limit.type,parentSchema:schema42.properties.limit,data:data1}];
+validate25.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema43.properties.limit.type,parentSchema:schema43.properties.limit,data:data1}];
 return false;
 }
 if(errors === _errs5){
 if((typeof data1 == "number") && (isFinite(data1))){
 if(data1 < 0 || isNaN(data1)){
-validate23.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema42.properties.limit,data:data1}];
+validate25.errors = [{instancePath:instancePath+"/limit",schemaPath:"#/properties/limit/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema43.properties.limit,data:data1}];
 return false;
 }
 }
@@ -36572,13 +36888,13 @@ if(data.used !== undefined){
 let data2 = data.used;
 const _errs7 = errors;
 if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate23.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema42.properties.used.type,parentSchema:schema42.properties.used,data:data2}];
+validate25.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema43.properties.used.type,parentSchema:schema43.properties.used,data:data2}];
 return false;
 }
 if(errors === _errs7){
 if((typeof data2 == "number") && (isFinite(data2))){
 if(data2 < 0 || isNaN(data2)){
-validate23.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema42.properties.used,data:data2}];
+validate25.errors = [{instancePath:instancePath+"/used",schemaPath:"#/properties/used/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema43.properties.used,data:data2}];
 return false;
 }
 }
@@ -36593,7 +36909,7 @@ if(data.shared !== undefined){
 let data3 = data.shared;
 const _errs9 = errors;
 if(typeof data3 !== "boolean"){
-validate23.errors = [{instancePath:instancePath+"/shared",schemaPath:"#/properties/shared/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema42.properties.shared.type,parentSchema:schema42.properties.shared,data:data3}];
+validate25.errors = [{instancePath:instancePath+"/shared",schemaPath:"#/properties/shared/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema43.properties.shared.type,parentSchema:schema43.properties.shared,data:data3}];
 return false;
 }
 var valid0 = _errs9 === errors;
@@ -36606,7 +36922,7 @@ if(data.resets_at !== undefined){
 let data4 = data.resets_at;
 const _errs11 = errors;
 if(typeof data4 !== "string"){
-validate23.errors = [{instancePath:instancePath+"/resets_at",schemaPath:"#/properties/resets_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema42.properties.resets_at.type,parentSchema:schema42.properties.resets_at,data:data4}];
+validate25.errors = [{instancePath:instancePath+"/resets_at",schemaPath:"#/properties/resets_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema43.properties.resets_at.type,parentSchema:schema43.properties.resets_at,data:data4}];
 return false;
 }
 var valid0 = _errs11 === errors;
@@ -36622,32 +36938,32 @@ var valid0 = true;
 }
 }
 else {
-validate23.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema42.type,parentSchema:schema42,data}];
+validate25.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema43.type,parentSchema:schema43,data}];
 return false;
 }
 }
-validate23.errors = vErrors;
+validate25.errors = vErrors;
 return errors === 0;
 }
 
-const schema47 = {"title":"TraceDropped","type":"object","additionalProperties":false,"required":["reason","first_seq","last_seq","lines","bytes","prev","last_hash","files"],"properties":{"reason":{"type":"string","enum":["age","size"]},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"lines":{"type":"integer","minimum":1},"bytes":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"last_hash":{"type":"string"},"files":{"type":"array","minItems":1,"items":{"$ref":"#/definitions/dropped_file"}}}};
-const schema48 = {"title":"DroppedFile","type":"object","additionalProperties":false,"required":["file","first_seq","last_seq","last_hash","bytes"],"properties":{"file":{"type":"string"},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"last_hash":{"type":"string"},"bytes":{"type":"integer","minimum":0}}};
+const schema48 = {"title":"TraceDropped","type":"object","additionalProperties":false,"required":["reason","first_seq","last_seq","lines","bytes","prev","last_hash","files"],"properties":{"reason":{"type":"string","enum":["age","size"]},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"lines":{"type":"integer","minimum":1},"bytes":{"type":"integer","minimum":0},"prev":{"type":["string","null"]},"last_hash":{"type":"string"},"files":{"type":"array","minItems":1,"items":{"$ref":"#/definitions/dropped_file"}}}};
+const schema49 = {"title":"DroppedFile","type":"object","additionalProperties":false,"required":["file","first_seq","last_seq","last_hash","bytes"],"properties":{"file":{"type":"string"},"first_seq":{"type":"integer","minimum":0},"last_seq":{"type":"integer","minimum":0},"last_hash":{"type":"string"},"bytes":{"type":"integer","minimum":0}}};
 
-function validate25(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+function validate27(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
 let errors = 0;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
 if(((((((((data.reason === undefined) && (missing0 = "reason")) || ((data.first_seq === undefined) && (missing0 = "first_seq"))) || ((data.last_seq === undefined) && (missing0 = "last_seq"))) || ((data.lines === undefined) && (missing0 = "lines"))) || ((data.bytes === undefined) && (missing0 = "bytes"))) || ((data.prev === undefined) && (missing0 = "prev"))) || ((data.last_hash === undefined) && (missing0 = "last_hash"))) || ((data.files === undefined) && (missing0 = "files"))){
-validate25.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema47.required,parentSchema:schema47,data}];
+validate27.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema48.required,parentSchema:schema48,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
 if(!((((((((key0 === "reason") || (key0 === "first_seq")) || (key0 === "last_seq")) || (key0 === "lines")) || (key0 === "bytes")) || (key0 === "prev")) || (key0 === "last_hash")) || (key0 === "files"))){
-validate25.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema47,data}];
+validate27.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema48,data}];
 return false;
 break;
 }
@@ -36657,11 +36973,11 @@ if(data.reason !== undefined){
 let data0 = data.reason;
 const _errs2 = errors;
 if(typeof data0 !== "string"){
-validate25.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema47.properties.reason.type,parentSchema:schema47.properties.reason,data:data0}];
+validate27.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema48.properties.reason.type,parentSchema:schema48.properties.reason,data:data0}];
 return false;
 }
 if(!((data0 === "age") || (data0 === "size"))){
-validate25.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/enum",keyword:"enum",params:{allowedValues: schema47.properties.reason.enum},message:"must be equal to one of the allowed values",schema:schema47.properties.reason.enum,parentSchema:schema47.properties.reason,data:data0}];
+validate27.errors = [{instancePath:instancePath+"/reason",schemaPath:"#/properties/reason/enum",keyword:"enum",params:{allowedValues: schema48.properties.reason.enum},message:"must be equal to one of the allowed values",schema:schema48.properties.reason.enum,parentSchema:schema48.properties.reason,data:data0}];
 return false;
 }
 var valid0 = _errs2 === errors;
@@ -36674,13 +36990,13 @@ if(data.first_seq !== undefined){
 let data1 = data.first_seq;
 const _errs4 = errors;
 if(!(((typeof data1 == "number") && (!(data1 % 1) && !isNaN(data1))) && (isFinite(data1)))){
-validate25.errors = [{instancePath:instancePath+"/first_seq",schemaPath:"#/properties/first_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema47.properties.first_seq.type,parentSchema:schema47.properties.first_seq,data:data1}];
+validate27.errors = [{instancePath:instancePath+"/first_seq",schemaPath:"#/properties/first_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.first_seq.type,parentSchema:schema48.properties.first_seq,data:data1}];
 return false;
 }
 if(errors === _errs4){
 if((typeof data1 == "number") && (isFinite(data1))){
 if(data1 < 0 || isNaN(data1)){
-validate25.errors = [{instancePath:instancePath+"/first_seq",schemaPath:"#/properties/first_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.first_seq,data:data1}];
+validate27.errors = [{instancePath:instancePath+"/first_seq",schemaPath:"#/properties/first_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.first_seq,data:data1}];
 return false;
 }
 }
@@ -36695,13 +37011,13 @@ if(data.last_seq !== undefined){
 let data2 = data.last_seq;
 const _errs6 = errors;
 if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
-validate25.errors = [{instancePath:instancePath+"/last_seq",schemaPath:"#/properties/last_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema47.properties.last_seq.type,parentSchema:schema47.properties.last_seq,data:data2}];
+validate27.errors = [{instancePath:instancePath+"/last_seq",schemaPath:"#/properties/last_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.last_seq.type,parentSchema:schema48.properties.last_seq,data:data2}];
 return false;
 }
 if(errors === _errs6){
 if((typeof data2 == "number") && (isFinite(data2))){
 if(data2 < 0 || isNaN(data2)){
-validate25.errors = [{instancePath:instancePath+"/last_seq",schemaPath:"#/properties/last_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.last_seq,data:data2}];
+validate27.errors = [{instancePath:instancePath+"/last_seq",schemaPath:"#/properties/last_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.last_seq,data:data2}];
 return false;
 }
 }
@@ -36716,13 +37032,13 @@ if(data.lines !== undefined){
 let data3 = data.lines;
 const _errs8 = errors;
 if(!(((typeof data3 == "number") && (!(data3 % 1) && !isNaN(data3))) && (isFinite(data3)))){
-validate25.errors = [{instancePath:instancePath+"/lines",schemaPath:"#/properties/lines/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema47.properties.lines.type,parentSchema:schema47.properties.lines,data:data3}];
+validate27.errors = [{instancePath:instancePath+"/lines",schemaPath:"#/properties/lines/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.lines.type,parentSchema:schema48.properties.lines,data:data3}];
 return false;
 }
 if(errors === _errs8){
 if((typeof data3 == "number") && (isFinite(data3))){
 if(data3 < 1 || isNaN(data3)){
-validate25.errors = [{instancePath:instancePath+"/lines",schemaPath:"#/properties/lines/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema47.properties.lines,data:data3}];
+validate27.errors = [{instancePath:instancePath+"/lines",schemaPath:"#/properties/lines/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema48.properties.lines,data:data3}];
 return false;
 }
 }
@@ -36737,13 +37053,13 @@ if(data.bytes !== undefined){
 let data4 = data.bytes;
 const _errs10 = errors;
 if(!(((typeof data4 == "number") && (!(data4 % 1) && !isNaN(data4))) && (isFinite(data4)))){
-validate25.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema47.properties.bytes.type,parentSchema:schema47.properties.bytes,data:data4}];
+validate27.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.bytes.type,parentSchema:schema48.properties.bytes,data:data4}];
 return false;
 }
 if(errors === _errs10){
 if((typeof data4 == "number") && (isFinite(data4))){
 if(data4 < 0 || isNaN(data4)){
-validate25.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.bytes,data:data4}];
+validate27.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.bytes,data:data4}];
 return false;
 }
 }
@@ -36758,7 +37074,7 @@ if(data.prev !== undefined){
 let data5 = data.prev;
 const _errs12 = errors;
 if((typeof data5 !== "string") && (data5 !== null)){
-validate25.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema47.properties.prev.type},message:"must be string,null",schema:schema47.properties.prev.type,parentSchema:schema47.properties.prev,data:data5}];
+validate27.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema48.properties.prev.type},message:"must be string,null",schema:schema48.properties.prev.type,parentSchema:schema48.properties.prev,data:data5}];
 return false;
 }
 var valid0 = _errs12 === errors;
@@ -36771,7 +37087,7 @@ if(data.last_hash !== undefined){
 let data6 = data.last_hash;
 const _errs14 = errors;
 if(typeof data6 !== "string"){
-validate25.errors = [{instancePath:instancePath+"/last_hash",schemaPath:"#/properties/last_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema47.properties.last_hash.type,parentSchema:schema47.properties.last_hash,data:data6}];
+validate27.errors = [{instancePath:instancePath+"/last_hash",schemaPath:"#/properties/last_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema48.properties.last_hash.type,parentSchema:schema48.properties.last_hash,data:data6}];
 return false;
 }
 var valid0 = _errs14 === errors;
@@ -36786,7 +37102,7 @@ const _errs16 = errors;
 if(errors === _errs16){
 if(Array.isArray(data7)){
 if(data7.length < 1){
-validate25.errors = [{instancePath:instancePath+"/files",schemaPath:"#/properties/files/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema47.properties.files,data:data7}];
+validate27.errors = [{instancePath:instancePath+"/files",schemaPath:"#/properties/files/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema48.properties.files,data:data7}];
 return false;
 }
 else {
@@ -36800,14 +37116,14 @@ if(errors === _errs19){
 if(data8 && typeof data8 == "object" && !Array.isArray(data8)){
 let missing1;
 if((((((data8.file === undefined) && (missing1 = "file")) || ((data8.first_seq === undefined) && (missing1 = "first_seq"))) || ((data8.last_seq === undefined) && (missing1 = "last_seq"))) || ((data8.last_hash === undefined) && (missing1 = "last_hash"))) || ((data8.bytes === undefined) && (missing1 = "bytes"))){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema48.required,parentSchema:schema48,data:data8}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema49.required,parentSchema:schema49,data:data8}];
 return false;
 }
 else {
 const _errs21 = errors;
 for(const key1 in data8){
 if(!(((((key1 === "file") || (key1 === "first_seq")) || (key1 === "last_seq")) || (key1 === "last_hash")) || (key1 === "bytes"))){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema48,data:data8}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema49,data:data8}];
 return false;
 break;
 }
@@ -36817,7 +37133,7 @@ if(data8.file !== undefined){
 let data9 = data8.file;
 const _errs22 = errors;
 if(typeof data9 !== "string"){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/file",schemaPath:"#/definitions/dropped_file/properties/file/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema48.properties.file.type,parentSchema:schema48.properties.file,data:data9}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/file",schemaPath:"#/definitions/dropped_file/properties/file/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.file.type,parentSchema:schema49.properties.file,data:data9}];
 return false;
 }
 var valid3 = _errs22 === errors;
@@ -36830,13 +37146,13 @@ if(data8.first_seq !== undefined){
 let data10 = data8.first_seq;
 const _errs24 = errors;
 if(!(((typeof data10 == "number") && (!(data10 % 1) && !isNaN(data10))) && (isFinite(data10)))){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/first_seq",schemaPath:"#/definitions/dropped_file/properties/first_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.first_seq.type,parentSchema:schema48.properties.first_seq,data:data10}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/first_seq",schemaPath:"#/definitions/dropped_file/properties/first_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema49.properties.first_seq.type,parentSchema:schema49.properties.first_seq,data:data10}];
 return false;
 }
 if(errors === _errs24){
 if((typeof data10 == "number") && (isFinite(data10))){
 if(data10 < 0 || isNaN(data10)){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/first_seq",schemaPath:"#/definitions/dropped_file/properties/first_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.first_seq,data:data10}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/first_seq",schemaPath:"#/definitions/dropped_file/properties/first_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema49.properties.first_seq,data:data10}];
 return false;
 }
 }
@@ -36851,13 +37167,13 @@ if(data8.last_seq !== undefined){
 let data11 = data8.last_seq;
 const _errs26 = errors;
 if(!(((typeof data11 == "number") && (!(data11 % 1) && !isNaN(data11))) && (isFinite(data11)))){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/last_seq",schemaPath:"#/definitions/dropped_file/properties/last_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.last_seq.type,parentSchema:schema48.properties.last_seq,data:data11}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/last_seq",schemaPath:"#/definitions/dropped_file/properties/last_seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema49.properties.last_seq.type,parentSchema:schema49.properties.last_seq,data:data11}];
 return false;
 }
 if(errors === _errs26){
 if((typeof data11 == "number") && (isFinite(data11))){
 if(data11 < 0 || isNaN(data11)){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/last_seq",schemaPath:"#/definitions/dropped_file/properties/last_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.last_seq,data:data11}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/last_seq",schemaPath:"#/definitions/dropped_file/properties/last_seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema49.properties.last_seq,data:data11}];
 return false;
 }
 }
@@ -36872,7 +37188,7 @@ if(data8.last_hash !== undefined){
 let data12 = data8.last_hash;
 const _errs28 = errors;
 if(typeof data12 !== "string"){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/last_hash",schemaPath:"#/definitions/dropped_file/properties/last_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema48.properties.last_hash.type,parentSchema:schema48.properties.last_hash,data:data12}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/last_hash",schemaPath:"#/definitions/dropped_file/properties/last_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.last_hash.type,parentSchema:schema49.properties.last_hash,data:data12}];
 return false;
 }
 var valid3 = _errs28 === errors;
@@ -36885,13 +37201,13 @@ if(data8.bytes !== undefined){
 let data13 = data8.bytes;
 const _errs30 = errors;
 if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/bytes",schemaPath:"#/definitions/dropped_file/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema48.properties.bytes.type,parentSchema:schema48.properties.bytes,data:data13}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/bytes",schemaPath:"#/definitions/dropped_file/properties/bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema49.properties.bytes.type,parentSchema:schema49.properties.bytes,data:data13}];
 return false;
 }
 if(errors === _errs30){
 if((typeof data13 == "number") && (isFinite(data13))){
 if(data13 < 0 || isNaN(data13)){
-validate25.errors = [{instancePath:instancePath+"/files/" + i0+"/bytes",schemaPath:"#/definitions/dropped_file/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema48.properties.bytes,data:data13}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0+"/bytes",schemaPath:"#/definitions/dropped_file/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema49.properties.bytes,data:data13}];
 return false;
 }
 }
@@ -36909,7 +37225,7 @@ var valid3 = true;
 }
 }
 else {
-validate25.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema48.type,parentSchema:schema48,data:data8}];
+validate27.errors = [{instancePath:instancePath+"/files/" + i0,schemaPath:"#/definitions/dropped_file/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema49.type,parentSchema:schema49,data:data8}];
 return false;
 }
 }
@@ -36921,7 +37237,7 @@ break;
 }
 }
 else {
-validate25.errors = [{instancePath:instancePath+"/files",schemaPath:"#/properties/files/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema47.properties.files.type,parentSchema:schema47.properties.files,data:data7}];
+validate27.errors = [{instancePath:instancePath+"/files",schemaPath:"#/properties/files/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema48.properties.files.type,parentSchema:schema48.properties.files,data:data7}];
 return false;
 }
 }
@@ -36941,11 +37257,11 @@ var valid0 = true;
 }
 }
 else {
-validate25.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema47.type,parentSchema:schema47,data}];
+validate27.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema48.type,parentSchema:schema48,data}];
 return false;
 }
 }
-validate25.errors = vErrors;
+validate27.errors = vErrors;
 return errors === 0;
 }
 
@@ -39670,149 +39986,10 @@ var valid0 = true;
 }
 if(valid0){
 if(data.given !== undefined){
-let data94 = data.given;
 const _errs245 = errors;
-const _errs246 = errors;
-if(errors === _errs246){
-if(data94 && typeof data94 == "object" && !Array.isArray(data94)){
-let missing9;
-if((data94.form === undefined) && (missing9 = "form")){
-validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/required",keyword:"required",params:{missingProperty: missing9},message:"must have required property '"+missing9+"'",schema:schema39.required,parentSchema:schema39,data:data94}];
-return false;
-}
-else {
-const _errs248 = errors;
-for(const key9 in data94){
-if(!((((((key9 === "form") || (key9 === "profile")) || (key9 === "not_kept")) || (key9 === "keeps_background")) || (key9 === "replays")) || (key9 === "under"))){
-validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema39,data:data94}];
-return false;
-break;
-}
-}
-if(_errs248 === errors){
-if(data94.form !== undefined){
-let data95 = data94.form;
-const _errs249 = errors;
-if(typeof data95 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.form.type,parentSchema:schema39.properties.form,data:data95}];
-return false;
-}
-if(!(((data95 === "sh") || (data95 === "bash")) || (data95 === "argv"))){
-validate11.errors = [{instancePath:instancePath+"/given/form",schemaPath:"#/definitions/given/properties/form/enum",keyword:"enum",params:{allowedValues: schema39.properties.form.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.form.enum,parentSchema:schema39.properties.form,data:data95}];
-return false;
-}
-var valid40 = _errs249 === errors;
-}
-else {
-var valid40 = true;
-}
-if(valid40){
-if(data94.profile !== undefined){
-let data96 = data94.profile;
-const _errs251 = errors;
-if(typeof data96 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/profile",schemaPath:"#/definitions/given/properties/profile/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.profile.type,parentSchema:schema39.properties.profile,data:data96}];
-return false;
-}
-var valid40 = _errs251 === errors;
-}
-else {
-var valid40 = true;
-}
-if(valid40){
-if(data94.not_kept !== undefined){
-let data97 = data94.not_kept;
-const _errs253 = errors;
-if(errors === _errs253){
-if(Array.isArray(data97)){
-var valid41 = true;
-const len9 = data97.length;
-for(let i9=0; i9<len9; i9++){
-let data98 = data97[i9];
-const _errs255 = errors;
-if(typeof data98 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/not_kept/" + i9,schemaPath:"#/definitions/given/properties/not_kept/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.not_kept.items.type,parentSchema:schema39.properties.not_kept.items,data:data98}];
-return false;
-}
-if(!(((data98 === "env") || (data98 === "stdin")) || (data98 === "scope_token"))){
-validate11.errors = [{instancePath:instancePath+"/given/not_kept/" + i9,schemaPath:"#/definitions/given/properties/not_kept/items/enum",keyword:"enum",params:{allowedValues: schema39.properties.not_kept.items.enum},message:"must be equal to one of the allowed values",schema:schema39.properties.not_kept.items.enum,parentSchema:schema39.properties.not_kept.items,data:data98}];
-return false;
-}
-var valid41 = _errs255 === errors;
-if(!valid41){
-break;
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/given/not_kept",schemaPath:"#/definitions/given/properties/not_kept/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema39.properties.not_kept.type,parentSchema:schema39.properties.not_kept,data:data97}];
-return false;
-}
-}
-var valid40 = _errs253 === errors;
-}
-else {
-var valid40 = true;
-}
-if(valid40){
-if(data94.keeps_background !== undefined){
-let data99 = data94.keeps_background;
-const _errs257 = errors;
-if(typeof data99 !== "boolean"){
-validate11.errors = [{instancePath:instancePath+"/given/keeps_background",schemaPath:"#/definitions/given/properties/keeps_background/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema39.properties.keeps_background.type,parentSchema:schema39.properties.keeps_background,data:data99}];
-return false;
-}
-var valid40 = _errs257 === errors;
-}
-else {
-var valid40 = true;
-}
-if(valid40){
-if(data94.replays !== undefined){
-let data100 = data94.replays;
-const _errs259 = errors;
-if(errors === _errs259){
-if(typeof data100 === "string"){
-if(!pattern2.test(data100)){
-validate11.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema39.properties.replays,data:data100}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/given/replays",schemaPath:"#/definitions/given/properties/replays/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.replays.type,parentSchema:schema39.properties.replays,data:data100}];
-return false;
-}
-}
-var valid40 = _errs259 === errors;
-}
-else {
-var valid40 = true;
-}
-if(valid40){
-if(data94.under !== undefined){
-let data101 = data94.under;
-const _errs261 = errors;
-if(typeof data101 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/given/under",schemaPath:"#/definitions/given/properties/under/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema39.properties.under.type,parentSchema:schema39.properties.under,data:data101}];
-return false;
-}
-var valid40 = _errs261 === errors;
-}
-else {
-var valid40 = true;
-}
-}
-}
-}
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/given",schemaPath:"#/definitions/given/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema39.type,parentSchema:schema39,data:data94}];
-return false;
-}
+if(!(validate21(data.given, {instancePath:instancePath+"/given",parentData:data,parentDataProperty:"given",rootData}))){
+vErrors = vErrors === null ? validate21.errors : vErrors.concat(validate21.errors);
+errors = vErrors.length;
 }
 var valid0 = _errs245 === errors;
 }
@@ -39821,64 +39998,306 @@ var valid0 = true;
 }
 if(valid0){
 if(data.timeout_ms !== undefined){
-let data102 = data.timeout_ms;
-const _errs263 = errors;
-if(!(((typeof data102 == "number") && (!(data102 % 1) && !isNaN(data102))) && (isFinite(data102)))){
-validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.timeout_ms.type,parentSchema:schema12.properties.timeout_ms,data:data102}];
+let data95 = data.timeout_ms;
+const _errs246 = errors;
+if(!(((typeof data95 == "number") && (!(data95 % 1) && !isNaN(data95))) && (isFinite(data95)))){
+validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.timeout_ms.type,parentSchema:schema12.properties.timeout_ms,data:data95}];
 return false;
 }
-if(errors === _errs263){
-if((typeof data102 == "number") && (isFinite(data102))){
-if(data102 < 1 || isNaN(data102)){
-validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.timeout_ms,data:data102}];
+if(errors === _errs246){
+if((typeof data95 == "number") && (isFinite(data95))){
+if(data95 < 1 || isNaN(data95)){
+validate11.errors = [{instancePath:instancePath+"/timeout_ms",schemaPath:"#/properties/timeout_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.timeout_ms,data:data95}];
 return false;
 }
 }
 }
-var valid0 = _errs263 === errors;
+var valid0 = _errs246 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.charged_ms !== undefined){
-let data103 = data.charged_ms;
-const _errs265 = errors;
-if(errors === _errs265){
-if((typeof data103 == "number") && (isFinite(data103))){
-if(data103 < 0 || isNaN(data103)){
-validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.charged_ms,data:data103}];
+let data96 = data.charged_ms;
+const _errs248 = errors;
+if(errors === _errs248){
+if((typeof data96 == "number") && (isFinite(data96))){
+if(data96 < 0 || isNaN(data96)){
+validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.charged_ms,data:data96}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema12.properties.charged_ms.type,parentSchema:schema12.properties.charged_ms,data:data103}];
+validate11.errors = [{instancePath:instancePath+"/charged_ms",schemaPath:"#/properties/charged_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema12.properties.charged_ms.type,parentSchema:schema12.properties.charged_ms,data:data96}];
 return false;
 }
 }
-var valid0 = _errs265 === errors;
+var valid0 = _errs248 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.budget !== undefined){
-const _errs267 = errors;
-if(!(validate21(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
-vErrors = vErrors === null ? validate21.errors : vErrors.concat(validate21.errors);
+const _errs250 = errors;
+if(!(validate23(data.budget, {instancePath:instancePath+"/budget",parentData:data,parentDataProperty:"budget",rootData}))){
+vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
 errors = vErrors.length;
 }
-var valid0 = _errs267 === errors;
+var valid0 = _errs250 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.spent !== undefined){
-const _errs268 = errors;
-if(!(validate23(data.spent, {instancePath:instancePath+"/spent",parentData:data,parentDataProperty:"spent",rootData}))){
-vErrors = vErrors === null ? validate23.errors : vErrors.concat(validate23.errors);
+const _errs251 = errors;
+if(!(validate25(data.spent, {instancePath:instancePath+"/spent",parentData:data,parentDataProperty:"spent",rootData}))){
+vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
 errors = vErrors.length;
+}
+var valid0 = _errs251 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.left_out !== undefined){
+let data99 = data.left_out;
+const _errs252 = errors;
+if(!(((typeof data99 == "number") && (!(data99 % 1) && !isNaN(data99))) && (isFinite(data99)))){
+validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.left_out.type,parentSchema:schema12.properties.left_out,data:data99}];
+return false;
+}
+if(errors === _errs252){
+if((typeof data99 == "number") && (isFinite(data99))){
+if(data99 < 1 || isNaN(data99)){
+validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.left_out,data:data99}];
+return false;
+}
+}
+}
+var valid0 = _errs252 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.budget_reset !== undefined){
+let data100 = data.budget_reset;
+const _errs254 = errors;
+if(typeof data100 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/budget_reset",schemaPath:"#/properties/budget_reset/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.budget_reset.type,parentSchema:schema12.properties.budget_reset,data:data100}];
+return false;
+}
+var valid0 = _errs254 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.published !== undefined){
+let data101 = data.published;
+const _errs256 = errors;
+const _errs257 = errors;
+if(errors === _errs257){
+if(data101 && typeof data101 == "object" && !Array.isArray(data101)){
+let missing9;
+if(((((data101.event === undefined) && (missing9 = "event")) || ((data101.port === undefined) && (missing9 = "port"))) || ((data101.host_port === undefined) && (missing9 = "host_port"))) || ((data101.by === undefined) && (missing9 = "by"))){
+validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/required",keyword:"required",params:{missingProperty: missing9},message:"must have required property '"+missing9+"'",schema:schema45.required,parentSchema:schema45,data:data101}];
+return false;
+}
+else {
+const _errs259 = errors;
+for(const key9 in data101){
+if(!((((key9 === "event") || (key9 === "port")) || (key9 === "host_port")) || (key9 === "by"))){
+validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema45,data:data101}];
+return false;
+break;
+}
+}
+if(_errs259 === errors){
+if(data101.event !== undefined){
+let data102 = data101.event;
+const _errs260 = errors;
+if(typeof data102 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.event.type,parentSchema:schema45.properties.event,data:data102}];
+return false;
+}
+if(!(((data102 === "opened") || (data102 === "closed")) || (data102 === "failed"))){
+validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/enum",keyword:"enum",params:{allowedValues: schema45.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema45.properties.event.enum,parentSchema:schema45.properties.event,data:data102}];
+return false;
+}
+var valid40 = _errs260 === errors;
+}
+else {
+var valid40 = true;
+}
+if(valid40){
+if(data101.port !== undefined){
+let data103 = data101.port;
+const _errs262 = errors;
+if(!(((typeof data103 == "number") && (!(data103 % 1) && !isNaN(data103))) && (isFinite(data103)))){
+validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema45.properties.port.type,parentSchema:schema45.properties.port,data:data103}];
+return false;
+}
+if(errors === _errs262){
+if((typeof data103 == "number") && (isFinite(data103))){
+if(data103 > 65535 || isNaN(data103)){
+validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema45.properties.port,data:data103}];
+return false;
+}
+else {
+if(data103 < 1 || isNaN(data103)){
+validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema45.properties.port,data:data103}];
+return false;
+}
+}
+}
+}
+var valid40 = _errs262 === errors;
+}
+else {
+var valid40 = true;
+}
+if(valid40){
+if(data101.host_port !== undefined){
+let data104 = data101.host_port;
+const _errs264 = errors;
+if(!(((typeof data104 == "number") && (!(data104 % 1) && !isNaN(data104))) && (isFinite(data104)))){
+validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema45.properties.host_port.type,parentSchema:schema45.properties.host_port,data:data104}];
+return false;
+}
+if(errors === _errs264){
+if((typeof data104 == "number") && (isFinite(data104))){
+if(data104 > 65535 || isNaN(data104)){
+validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema45.properties.host_port,data:data104}];
+return false;
+}
+else {
+if(data104 < 1 || isNaN(data104)){
+validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema45.properties.host_port,data:data104}];
+return false;
+}
+}
+}
+}
+var valid40 = _errs264 === errors;
+}
+else {
+var valid40 = true;
+}
+if(valid40){
+if(data101.by !== undefined){
+let data105 = data101.by;
+const _errs266 = errors;
+if(typeof data105 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.by.type,parentSchema:schema45.properties.by,data:data105}];
+return false;
+}
+if(!((data105 === "policy") || (data105 === "operator"))){
+validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/enum",keyword:"enum",params:{allowedValues: schema45.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema45.properties.by.enum,parentSchema:schema45.properties.by,data:data105}];
+return false;
+}
+var valid40 = _errs266 === errors;
+}
+else {
+var valid40 = true;
+}
+}
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema45.type,parentSchema:schema45,data:data101}];
+return false;
+}
+}
+var valid0 = _errs256 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.overlay !== undefined){
+let data106 = data.overlay;
+const _errs268 = errors;
+const _errs269 = errors;
+if(errors === _errs269){
+if(data106 && typeof data106 == "object" && !Array.isArray(data106)){
+let missing10;
+if((((data106.project === undefined) && (missing10 = "project")) || ((data106.identity === undefined) && (missing10 = "identity"))) || ((data106.mounted_at === undefined) && (missing10 = "mounted_at"))){
+validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/required",keyword:"required",params:{missingProperty: missing10},message:"must have required property '"+missing10+"'",schema:schema46.required,parentSchema:schema46,data:data106}];
+return false;
+}
+else {
+const _errs271 = errors;
+for(const key10 in data106){
+if(!(((key10 === "project") || (key10 === "identity")) || (key10 === "mounted_at"))){
+validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema46,data:data106}];
+return false;
+break;
+}
+}
+if(_errs271 === errors){
+if(data106.project !== undefined){
+let data107 = data106.project;
+const _errs272 = errors;
+if(typeof data107 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/overlay/project",schemaPath:"#/definitions/overlay/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.project.type,parentSchema:schema46.properties.project,data:data107}];
+return false;
+}
+var valid42 = _errs272 === errors;
+}
+else {
+var valid42 = true;
+}
+if(valid42){
+if(data106.identity !== undefined){
+let data108 = data106.identity;
+const _errs274 = errors;
+if(typeof data108 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/overlay/identity",schemaPath:"#/definitions/overlay/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.identity.type,parentSchema:schema46.properties.identity,data:data108}];
+return false;
+}
+var valid42 = _errs274 === errors;
+}
+else {
+var valid42 = true;
+}
+if(valid42){
+if(data106.mounted_at !== undefined){
+let data109 = data106.mounted_at;
+const _errs276 = errors;
+if(errors === _errs276){
+if(typeof data109 === "string"){
+if(!pattern13.test(data109)){
+validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/pattern",keyword:"pattern",params:{pattern: "^[0-9]+$"},message:"must match pattern \""+"^[0-9]+$"+"\"",schema:"^[0-9]+$",parentSchema:schema46.properties.mounted_at,data:data109}];
+return false;
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.mounted_at.type,parentSchema:schema46.properties.mounted_at,data:data109}];
+return false;
+}
+}
+var valid42 = _errs276 === errors;
+}
+else {
+var valid42 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema46.type,parentSchema:schema46,data:data106}];
+return false;
+}
 }
 var valid0 = _errs268 === errors;
 }
@@ -39886,279 +40305,198 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.left_out !== undefined){
-let data106 = data.left_out;
-const _errs269 = errors;
-if(!(((typeof data106 == "number") && (!(data106 % 1) && !isNaN(data106))) && (isFinite(data106)))){
-validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.left_out.type,parentSchema:schema12.properties.left_out,data:data106}];
-return false;
-}
-if(errors === _errs269){
-if((typeof data106 == "number") && (isFinite(data106))){
-if(data106 < 1 || isNaN(data106)){
-validate11.errors = [{instancePath:instancePath+"/left_out",schemaPath:"#/properties/left_out/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.left_out,data:data106}];
-return false;
-}
-}
-}
-var valid0 = _errs269 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.budget_reset !== undefined){
-let data107 = data.budget_reset;
-const _errs271 = errors;
-if(typeof data107 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/budget_reset",schemaPath:"#/properties/budget_reset/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.budget_reset.type,parentSchema:schema12.properties.budget_reset,data:data107}];
-return false;
-}
-var valid0 = _errs271 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.published !== undefined){
-let data108 = data.published;
-const _errs273 = errors;
-const _errs274 = errors;
-if(errors === _errs274){
-if(data108 && typeof data108 == "object" && !Array.isArray(data108)){
-let missing10;
-if(((((data108.event === undefined) && (missing10 = "event")) || ((data108.port === undefined) && (missing10 = "port"))) || ((data108.host_port === undefined) && (missing10 = "host_port"))) || ((data108.by === undefined) && (missing10 = "by"))){
-validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/required",keyword:"required",params:{missingProperty: missing10},message:"must have required property '"+missing10+"'",schema:schema44.required,parentSchema:schema44,data:data108}];
-return false;
-}
-else {
-const _errs276 = errors;
-for(const key10 in data108){
-if(!((((key10 === "event") || (key10 === "port")) || (key10 === "host_port")) || (key10 === "by"))){
-validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema44,data:data108}];
-return false;
-break;
-}
-}
-if(_errs276 === errors){
-if(data108.event !== undefined){
-let data109 = data108.event;
-const _errs277 = errors;
-if(typeof data109 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.event.type,parentSchema:schema44.properties.event,data:data109}];
-return false;
-}
-if(!(((data109 === "opened") || (data109 === "closed")) || (data109 === "failed"))){
-validate11.errors = [{instancePath:instancePath+"/published/event",schemaPath:"#/definitions/published_event/properties/event/enum",keyword:"enum",params:{allowedValues: schema44.properties.event.enum},message:"must be equal to one of the allowed values",schema:schema44.properties.event.enum,parentSchema:schema44.properties.event,data:data109}];
-return false;
-}
-var valid43 = _errs277 === errors;
-}
-else {
-var valid43 = true;
-}
-if(valid43){
-if(data108.port !== undefined){
-let data110 = data108.port;
-const _errs279 = errors;
-if(!(((typeof data110 == "number") && (!(data110 % 1) && !isNaN(data110))) && (isFinite(data110)))){
-validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema44.properties.port.type,parentSchema:schema44.properties.port,data:data110}];
-return false;
-}
-if(errors === _errs279){
-if((typeof data110 == "number") && (isFinite(data110))){
-if(data110 > 65535 || isNaN(data110)){
-validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema44.properties.port,data:data110}];
-return false;
-}
-else {
-if(data110 < 1 || isNaN(data110)){
-validate11.errors = [{instancePath:instancePath+"/published/port",schemaPath:"#/definitions/published_event/properties/port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema44.properties.port,data:data110}];
-return false;
-}
-}
-}
-}
-var valid43 = _errs279 === errors;
-}
-else {
-var valid43 = true;
-}
-if(valid43){
-if(data108.host_port !== undefined){
-let data111 = data108.host_port;
-const _errs281 = errors;
-if(!(((typeof data111 == "number") && (!(data111 % 1) && !isNaN(data111))) && (isFinite(data111)))){
-validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema44.properties.host_port.type,parentSchema:schema44.properties.host_port,data:data111}];
-return false;
-}
-if(errors === _errs281){
-if((typeof data111 == "number") && (isFinite(data111))){
-if(data111 > 65535 || isNaN(data111)){
-validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema44.properties.host_port,data:data111}];
-return false;
-}
-else {
-if(data111 < 1 || isNaN(data111)){
-validate11.errors = [{instancePath:instancePath+"/published/host_port",schemaPath:"#/definitions/published_event/properties/host_port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema44.properties.host_port,data:data111}];
-return false;
-}
-}
-}
-}
-var valid43 = _errs281 === errors;
-}
-else {
-var valid43 = true;
-}
-if(valid43){
-if(data108.by !== undefined){
-let data112 = data108.by;
-const _errs283 = errors;
-if(typeof data112 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema44.properties.by.type,parentSchema:schema44.properties.by,data:data112}];
-return false;
-}
-if(!((data112 === "policy") || (data112 === "operator"))){
-validate11.errors = [{instancePath:instancePath+"/published/by",schemaPath:"#/definitions/published_event/properties/by/enum",keyword:"enum",params:{allowedValues: schema44.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema44.properties.by.enum,parentSchema:schema44.properties.by,data:data112}];
-return false;
-}
-var valid43 = _errs283 === errors;
-}
-else {
-var valid43 = true;
-}
-}
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/published",schemaPath:"#/definitions/published_event/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema44.type,parentSchema:schema44,data:data108}];
-return false;
-}
-}
-var valid0 = _errs273 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.overlay !== undefined){
-let data113 = data.overlay;
-const _errs285 = errors;
-const _errs286 = errors;
-if(errors === _errs286){
-if(data113 && typeof data113 == "object" && !Array.isArray(data113)){
-let missing11;
-if((((data113.project === undefined) && (missing11 = "project")) || ((data113.identity === undefined) && (missing11 = "identity"))) || ((data113.mounted_at === undefined) && (missing11 = "mounted_at"))){
-validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/required",keyword:"required",params:{missingProperty: missing11},message:"must have required property '"+missing11+"'",schema:schema45.required,parentSchema:schema45,data:data113}];
-return false;
-}
-else {
-const _errs288 = errors;
-for(const key11 in data113){
-if(!(((key11 === "project") || (key11 === "identity")) || (key11 === "mounted_at"))){
-validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema45,data:data113}];
-return false;
-break;
-}
-}
-if(_errs288 === errors){
-if(data113.project !== undefined){
-let data114 = data113.project;
-const _errs289 = errors;
-if(typeof data114 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/overlay/project",schemaPath:"#/definitions/overlay/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.project.type,parentSchema:schema45.properties.project,data:data114}];
-return false;
-}
-var valid45 = _errs289 === errors;
-}
-else {
-var valid45 = true;
-}
-if(valid45){
-if(data113.identity !== undefined){
-let data115 = data113.identity;
-const _errs291 = errors;
-if(typeof data115 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/overlay/identity",schemaPath:"#/definitions/overlay/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.identity.type,parentSchema:schema45.properties.identity,data:data115}];
-return false;
-}
-var valid45 = _errs291 === errors;
-}
-else {
-var valid45 = true;
-}
-if(valid45){
-if(data113.mounted_at !== undefined){
-let data116 = data113.mounted_at;
-const _errs293 = errors;
-if(errors === _errs293){
-if(typeof data116 === "string"){
-if(!pattern11.test(data116)){
-validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/pattern",keyword:"pattern",params:{pattern: "^[0-9]+$"},message:"must match pattern \""+"^[0-9]+$"+"\"",schema:"^[0-9]+$",parentSchema:schema45.properties.mounted_at,data:data116}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/overlay/mounted_at",schemaPath:"#/definitions/overlay/properties/mounted_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema45.properties.mounted_at.type,parentSchema:schema45.properties.mounted_at,data:data116}];
-return false;
-}
-}
-var valid45 = _errs293 === errors;
-}
-else {
-var valid45 = true;
-}
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/overlay",schemaPath:"#/definitions/overlay/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema45.type,parentSchema:schema45,data:data113}];
-return false;
-}
-}
-var valid0 = _errs285 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
 if(data.held_changes !== undefined){
-let data117 = data.held_changes;
+let data110 = data.held_changes;
+const _errs278 = errors;
+const _errs279 = errors;
+if(errors === _errs279){
+if(data110 && typeof data110 == "object" && !Array.isArray(data110)){
+let missing11;
+if((((((data110.action === undefined) && (missing11 = "action")) || ((data110.by === undefined) && (missing11 = "by"))) || ((data110.paths === undefined) && (missing11 = "paths"))) || ((data110.done === undefined) && (missing11 = "done"))) || ((data110.left === undefined) && (missing11 = "left"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/required",keyword:"required",params:{missingProperty: missing11},message:"must have required property '"+missing11+"'",schema:schema47.required,parentSchema:schema47,data:data110}];
+return false;
+}
+else {
+const _errs281 = errors;
+for(const key11 in data110){
+if(!(((((key11 === "action") || (key11 === "by")) || (key11 === "paths")) || (key11 === "done")) || (key11 === "left"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema47,data:data110}];
+return false;
+break;
+}
+}
+if(_errs281 === errors){
+if(data110.action !== undefined){
+let data111 = data110.action;
+const _errs282 = errors;
+if(typeof data111 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema47.properties.action.type,parentSchema:schema47.properties.action,data:data111}];
+return false;
+}
+if(!(((data111 === "apply") || (data111 === "discard")) || (data111 === "undo"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/enum",keyword:"enum",params:{allowedValues: schema47.properties.action.enum},message:"must be equal to one of the allowed values",schema:schema47.properties.action.enum,parentSchema:schema47.properties.action,data:data111}];
+return false;
+}
+var valid44 = _errs282 === errors;
+}
+else {
+var valid44 = true;
+}
+if(valid44){
+if(data110.by !== undefined){
+let data112 = data110.by;
+const _errs284 = errors;
+if(typeof data112 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema47.properties.by.type,parentSchema:schema47.properties.by,data:data112}];
+return false;
+}
+if(!(((data112 === "operator") || (data112 === "agent")) || (data112 === "policy"))){
+validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/enum",keyword:"enum",params:{allowedValues: schema47.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema47.properties.by.enum,parentSchema:schema47.properties.by,data:data112}];
+return false;
+}
+var valid44 = _errs284 === errors;
+}
+else {
+var valid44 = true;
+}
+if(valid44){
+if(data110.paths !== undefined){
+let data113 = data110.paths;
+const _errs286 = errors;
+if((!(Array.isArray(data113))) && (data113 !== null)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/paths",schemaPath:"#/definitions/held_changes/properties/paths/type",keyword:"type",params:{type: schema47.properties.paths.type},message:"must be array,null",schema:schema47.properties.paths.type,parentSchema:schema47.properties.paths,data:data113}];
+return false;
+}
+if(errors === _errs286){
+if(Array.isArray(data113)){
+var valid45 = true;
+const len9 = data113.length;
+for(let i9=0; i9<len9; i9++){
+let data114 = data113[i9];
+const _errs288 = errors;
+if(typeof data114 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/held_changes/paths/" + i9,schemaPath:"#/definitions/held_changes/properties/paths/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema47.properties.paths.items.type,parentSchema:schema47.properties.paths.items,data:data114}];
+return false;
+}
+var valid45 = _errs288 === errors;
+if(!valid45){
+break;
+}
+}
+}
+}
+var valid44 = _errs286 === errors;
+}
+else {
+var valid44 = true;
+}
+if(valid44){
+if(data110.done !== undefined){
+let data115 = data110.done;
+const _errs290 = errors;
+if((!(((typeof data115 == "number") && (!(data115 % 1) && !isNaN(data115))) && (isFinite(data115)))) && (data115 !== null)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/type",keyword:"type",params:{type: schema47.properties.done.type},message:"must be integer,null",schema:schema47.properties.done.type,parentSchema:schema47.properties.done,data:data115}];
+return false;
+}
+if(errors === _errs290){
+if((typeof data115 == "number") && (isFinite(data115))){
+if(data115 < 0 || isNaN(data115)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.done,data:data115}];
+return false;
+}
+}
+}
+var valid44 = _errs290 === errors;
+}
+else {
+var valid44 = true;
+}
+if(valid44){
+if(data110.left !== undefined){
+let data116 = data110.left;
+const _errs292 = errors;
+if((!(((typeof data116 == "number") && (!(data116 % 1) && !isNaN(data116))) && (isFinite(data116)))) && (data116 !== null)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/type",keyword:"type",params:{type: schema47.properties.left.type},message:"must be integer,null",schema:schema47.properties.left.type,parentSchema:schema47.properties.left,data:data116}];
+return false;
+}
+if(errors === _errs292){
+if((typeof data116 == "number") && (isFinite(data116))){
+if(data116 < 0 || isNaN(data116)){
+validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema47.properties.left,data:data116}];
+return false;
+}
+}
+}
+var valid44 = _errs292 === errors;
+}
+else {
+var valid44 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema47.type,parentSchema:schema47,data:data110}];
+return false;
+}
+}
+var valid0 = _errs278 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.dropped !== undefined){
+const _errs294 = errors;
+if(!(validate27(data.dropped, {instancePath:instancePath+"/dropped",parentData:data,parentDataProperty:"dropped",rootData}))){
+vErrors = vErrors === null ? validate27.errors : vErrors.concat(validate27.errors);
+errors = vErrors.length;
+}
+var valid0 = _errs294 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.idempotency !== undefined){
+let data118 = data.idempotency;
 const _errs295 = errors;
 const _errs296 = errors;
 if(errors === _errs296){
-if(data117 && typeof data117 == "object" && !Array.isArray(data117)){
+if(data118 && typeof data118 == "object" && !Array.isArray(data118)){
 let missing12;
-if((((((data117.action === undefined) && (missing12 = "action")) || ((data117.by === undefined) && (missing12 = "by"))) || ((data117.paths === undefined) && (missing12 = "paths"))) || ((data117.done === undefined) && (missing12 = "done"))) || ((data117.left === undefined) && (missing12 = "left"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/required",keyword:"required",params:{missingProperty: missing12},message:"must have required property '"+missing12+"'",schema:schema46.required,parentSchema:schema46,data:data117}];
+if(((data118.key === undefined) && (missing12 = "key")) || ((data118.body === undefined) && (missing12 = "body"))){
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/required",keyword:"required",params:{missingProperty: missing12},message:"must have required property '"+missing12+"'",schema:schema50.required,parentSchema:schema50,data:data118}];
 return false;
 }
 else {
 const _errs298 = errors;
-for(const key12 in data117){
-if(!(((((key12 === "action") || (key12 === "by")) || (key12 === "paths")) || (key12 === "done")) || (key12 === "left"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema46,data:data117}];
+for(const key12 in data118){
+if(!((key12 === "key") || (key12 === "body"))){
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema50,data:data118}];
 return false;
 break;
 }
 }
 if(_errs298 === errors){
-if(data117.action !== undefined){
-let data118 = data117.action;
+if(data118.key !== undefined){
+let data119 = data118.key;
 const _errs299 = errors;
-if(typeof data118 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.action.type,parentSchema:schema46.properties.action,data:data118}];
+if(errors === _errs299){
+if(typeof data119 === "string"){
+if(!pattern7.test(data119)){
+validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema50.properties.key,data:data119}];
 return false;
 }
-if(!(((data118 === "apply") || (data118 === "discard")) || (data118 === "undo"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes/action",schemaPath:"#/definitions/held_changes/properties/action/enum",keyword:"enum",params:{allowedValues: schema46.properties.action.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.action.enum,parentSchema:schema46.properties.action,data:data118}];
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema50.properties.key.type,parentSchema:schema50.properties.key,data:data119}];
 return false;
+}
 }
 var valid47 = _errs299 === errors;
 }
@@ -40166,104 +40504,32 @@ else {
 var valid47 = true;
 }
 if(valid47){
-if(data117.by !== undefined){
-let data119 = data117.by;
+if(data118.body !== undefined){
+let data120 = data118.body;
 const _errs301 = errors;
-if(typeof data119 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.by.type,parentSchema:schema46.properties.by,data:data119}];
+if(errors === _errs301){
+if(typeof data120 === "string"){
+if(!pattern7.test(data120)){
+validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema50.properties.body,data:data120}];
 return false;
 }
-if(!(((data119 === "operator") || (data119 === "agent")) || (data119 === "policy"))){
-validate11.errors = [{instancePath:instancePath+"/held_changes/by",schemaPath:"#/definitions/held_changes/properties/by/enum",keyword:"enum",params:{allowedValues: schema46.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema46.properties.by.enum,parentSchema:schema46.properties.by,data:data119}];
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema50.properties.body.type,parentSchema:schema50.properties.body,data:data120}];
 return false;
+}
 }
 var valid47 = _errs301 === errors;
 }
 else {
 var valid47 = true;
 }
-if(valid47){
-if(data117.paths !== undefined){
-let data120 = data117.paths;
-const _errs303 = errors;
-if((!(Array.isArray(data120))) && (data120 !== null)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/paths",schemaPath:"#/definitions/held_changes/properties/paths/type",keyword:"type",params:{type: schema46.properties.paths.type},message:"must be array,null",schema:schema46.properties.paths.type,parentSchema:schema46.properties.paths,data:data120}];
-return false;
-}
-if(errors === _errs303){
-if(Array.isArray(data120)){
-var valid48 = true;
-const len10 = data120.length;
-for(let i10=0; i10<len10; i10++){
-let data121 = data120[i10];
-const _errs305 = errors;
-if(typeof data121 !== "string"){
-validate11.errors = [{instancePath:instancePath+"/held_changes/paths/" + i10,schemaPath:"#/definitions/held_changes/properties/paths/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema46.properties.paths.items.type,parentSchema:schema46.properties.paths.items,data:data121}];
-return false;
-}
-var valid48 = _errs305 === errors;
-if(!valid48){
-break;
-}
-}
-}
-}
-var valid47 = _errs303 === errors;
-}
-else {
-var valid47 = true;
-}
-if(valid47){
-if(data117.done !== undefined){
-let data122 = data117.done;
-const _errs307 = errors;
-if((!(((typeof data122 == "number") && (!(data122 % 1) && !isNaN(data122))) && (isFinite(data122)))) && (data122 !== null)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/type",keyword:"type",params:{type: schema46.properties.done.type},message:"must be integer,null",schema:schema46.properties.done.type,parentSchema:schema46.properties.done,data:data122}];
-return false;
-}
-if(errors === _errs307){
-if((typeof data122 == "number") && (isFinite(data122))){
-if(data122 < 0 || isNaN(data122)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/done",schemaPath:"#/definitions/held_changes/properties/done/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.done,data:data122}];
-return false;
-}
-}
-}
-var valid47 = _errs307 === errors;
-}
-else {
-var valid47 = true;
-}
-if(valid47){
-if(data117.left !== undefined){
-let data123 = data117.left;
-const _errs309 = errors;
-if((!(((typeof data123 == "number") && (!(data123 % 1) && !isNaN(data123))) && (isFinite(data123)))) && (data123 !== null)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/type",keyword:"type",params:{type: schema46.properties.left.type},message:"must be integer,null",schema:schema46.properties.left.type,parentSchema:schema46.properties.left,data:data123}];
-return false;
-}
-if(errors === _errs309){
-if((typeof data123 == "number") && (isFinite(data123))){
-if(data123 < 0 || isNaN(data123)){
-validate11.errors = [{instancePath:instancePath+"/held_changes/left",schemaPath:"#/definitions/held_changes/properties/left/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema46.properties.left,data:data123}];
-return false;
-}
-}
-}
-var valid47 = _errs309 === errors;
-}
-else {
-var valid47 = true;
-}
-}
-}
-}
 }
 }
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/held_changes",schemaPath:"#/definitions/held_changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema46.type,parentSchema:schema46,data:data117}];
+validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema50.type,parentSchema:schema50,data:data118}];
 return false;
 }
 }
@@ -40273,145 +40539,56 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.dropped !== undefined){
-const _errs311 = errors;
-if(!(validate25(data.dropped, {instancePath:instancePath+"/dropped",parentData:data,parentDataProperty:"dropped",rootData}))){
-vErrors = vErrors === null ? validate25.errors : vErrors.concat(validate25.errors);
-errors = vErrors.length;
-}
-var valid0 = _errs311 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
-if(data.idempotency !== undefined){
-let data125 = data.idempotency;
-const _errs312 = errors;
-const _errs313 = errors;
-if(errors === _errs313){
-if(data125 && typeof data125 == "object" && !Array.isArray(data125)){
-let missing13;
-if(((data125.key === undefined) && (missing13 = "key")) || ((data125.body === undefined) && (missing13 = "body"))){
-validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/required",keyword:"required",params:{missingProperty: missing13},message:"must have required property '"+missing13+"'",schema:schema49.required,parentSchema:schema49,data:data125}];
-return false;
-}
-else {
-const _errs315 = errors;
-for(const key13 in data125){
-if(!((key13 === "key") || (key13 === "body"))){
-validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties",schema:false,parentSchema:schema49,data:data125}];
-return false;
-break;
-}
-}
-if(_errs315 === errors){
-if(data125.key !== undefined){
-let data126 = data125.key;
-const _errs316 = errors;
-if(errors === _errs316){
-if(typeof data126 === "string"){
-if(!pattern7.test(data126)){
-validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema49.properties.key,data:data126}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/idempotency/key",schemaPath:"#/definitions/idempotency/properties/key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.key.type,parentSchema:schema49.properties.key,data:data126}];
-return false;
-}
-}
-var valid50 = _errs316 === errors;
-}
-else {
-var valid50 = true;
-}
-if(valid50){
-if(data125.body !== undefined){
-let data127 = data125.body;
-const _errs318 = errors;
-if(errors === _errs318){
-if(typeof data127 === "string"){
-if(!pattern7.test(data127)){
-validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema49.properties.body,data:data127}];
-return false;
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/idempotency/body",schemaPath:"#/definitions/idempotency/properties/body/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema49.properties.body.type,parentSchema:schema49.properties.body,data:data127}];
-return false;
-}
-}
-var valid50 = _errs318 === errors;
-}
-else {
-var valid50 = true;
-}
-}
-}
-}
-}
-else {
-validate11.errors = [{instancePath:instancePath+"/idempotency",schemaPath:"#/definitions/idempotency/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema49.type,parentSchema:schema49,data:data125}];
-return false;
-}
-}
-var valid0 = _errs312 === errors;
-}
-else {
-var valid0 = true;
-}
-if(valid0){
 if(data.seq !== undefined){
-let data128 = data.seq;
-const _errs320 = errors;
-if(!(((typeof data128 == "number") && (!(data128 % 1) && !isNaN(data128))) && (isFinite(data128)))){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data128}];
+let data121 = data.seq;
+const _errs303 = errors;
+if(!(((typeof data121 == "number") && (!(data121 % 1) && !isNaN(data121))) && (isFinite(data121)))){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.seq.type,parentSchema:schema12.properties.seq,data:data121}];
 return false;
 }
-if(errors === _errs320){
-if((typeof data128 == "number") && (isFinite(data128))){
-if(data128 < 0 || isNaN(data128)){
-validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data128}];
+if(errors === _errs303){
+if((typeof data121 == "number") && (isFinite(data121))){
+if(data121 < 0 || isNaN(data121)){
+validate11.errors = [{instancePath:instancePath+"/seq",schemaPath:"#/properties/seq/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.seq,data:data121}];
 return false;
 }
 }
 }
-var valid0 = _errs320 === errors;
+var valid0 = _errs303 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.prev !== undefined){
-let data129 = data.prev;
-const _errs322 = errors;
-if((typeof data129 !== "string") && (data129 !== null)){
-validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data129}];
+let data122 = data.prev;
+const _errs305 = errors;
+if((typeof data122 !== "string") && (data122 !== null)){
+validate11.errors = [{instancePath:instancePath+"/prev",schemaPath:"#/properties/prev/type",keyword:"type",params:{type: schema12.properties.prev.type},message:"must be string,null",schema:schema12.properties.prev.type,parentSchema:schema12.properties.prev,data:data122}];
 return false;
 }
-var valid0 = _errs322 === errors;
+var valid0 = _errs305 === errors;
 }
 else {
 var valid0 = true;
 }
 if(valid0){
 if(data.hash !== undefined){
-let data130 = data.hash;
-const _errs324 = errors;
-if(errors === _errs324){
-if(typeof data130 === "string"){
-if(func4(data130) < 1){
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data130}];
+let data123 = data.hash;
+const _errs307 = errors;
+if(errors === _errs307){
+if(typeof data123 === "string"){
+if(func4(data123) < 1){
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.properties.hash,data:data123}];
 return false;
 }
 }
 else {
-validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data130}];
+validate11.errors = [{instancePath:instancePath+"/hash",schemaPath:"#/properties/hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.hash.type,parentSchema:schema12.properties.hash,data:data123}];
 return false;
 }
 }
-var valid0 = _errs324 === errors;
+var valid0 = _errs307 === errors;
 }
 else {
 var valid0 = true;

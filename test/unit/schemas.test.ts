@@ -27,7 +27,6 @@ const VALIDATORS: Readonly<Record<string, Validator<unknown>>> = {
   "changes-reply": validators.validateChangesReply,
   "changes-request": validators.validateChangesRequest,
   "check-reply": validators.validateCheckReply,
-  "check-request": validators.validateCheckRequest,
   config: validators.validateConfigDocument,
   "diff-reply": validators.validateDiffReply,
   "doctor-report": validators.validateDoctorReport,

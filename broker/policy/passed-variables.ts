@@ -1,0 +1,74 @@
+/**
+ * Which variables of a shell a command gets (`world.env`). Data, and how a list of names is read. Pure.
+ *
+ * Left out on purpose: whatever makes a program run or load something (NODE_OPTIONS, LD_PRELOAD, PYTHONPATH, RUBYLIB, GEM_PATH,
+ * BASH_ENV, JAVA_TOOL_OPTIONS, every GIT_*, npm_config_*), credentials, and EDITOR and its like, which are programs.
+ */
+import { globMatches } from "./pattern.ts";
+
+export interface PassedRow {
+  readonly names: readonly string[];
+  /**
+   * `text`: a word that programs compare or print. `place`: a file or folder; programs of a version manager, or certificates,
+   * are taken from there, as they are from the folders of PATH.
+   */
+  readonly holds: "text" | "place";
+  readonly reason: string;
+}
+
+/** What a policy passes that has no `world.env`. The shipped policies list the same. */
+export const PASSED_ROWS: readonly PassedRow[] = [
+  { names: ["LANG", "LANGUAGE", "LC_*", "TZ"], holds: "text", reason: "locale and time zone" },
+  {
+    names: ["TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"],
+    holds: "text",
+    reason: "what the terminal can show",
+  },
+  { names: ["CI"], holds: "text", reason: "nobody sits at a terminal" },
+  { names: ["NODE_ENV"], holds: "text", reason: "which of its own settings a project takes" },
+  { names: ["SOURCE_DATE_EPOCH"], holds: "text", reason: "the time that builds write down" },
+  {
+    names: ["SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS"],
+    holds: "place",
+    reason: "certificates of a company's proxy",
+  },
+  { names: ["VIRTUAL_ENV", "CONDA_PREFIX"], holds: "place", reason: "the environment that is active" },
+  { names: ["CONDA_DEFAULT_ENV"], holds: "text", reason: "its name" },
+  {
+    names: ["NVM_DIR", "NVM_BIN", "NVM_INC", "FNM_DIR", "VOLTA_HOME", "NODENV_ROOT", "N_PREFIX"],
+    holds: "place",
+    reason: "version managers of Node",
+  },
+  { names: ["PYENV_ROOT", "RBENV_ROOT"], holds: "place", reason: "version managers of Python and Ruby" },
+  {
+    names: ["NODENV_VERSION", "PYENV_VERSION", "RBENV_VERSION", "ASDF_*_VERSION", "RUSTUP_TOOLCHAIN"],
+    holds: "text",
+    reason: "the version that they are to use",
+  },
+  {
+    names: ["ASDF_DIR", "ASDF_DATA_DIR", "MISE_DATA_DIR"],
+    holds: "place",
+    reason: "version managers of many tools",
+  },
+  {
+    names: ["SDKMAN_DIR", "JAVA_HOME"],
+    holds: "place",
+    reason: "version managers of Java, and the one in use",
+  },
+  { names: ["RUSTUP_HOME", "CARGO_HOME"], holds: "place", reason: "where rustup has put its toolchains" },
+];
+
+/** The names of {@link PASSED_ROWS}. */
+export const PASSED_BY_DEFAULT: readonly string[] = PASSED_ROWS.flatMap(({ names }) => names);
+
+/** Whether a list passes a variable. Our own are no part of `*`: inside a world they would mean nothing. */
+export function passes(list: readonly string[], name: string): boolean {
+  return list.some(
+    (one) => one === name || (one.includes("*") && !name.startsWith("SUBSTRATE_") && globMatches(one, name)),
+  );
+}
+
+/** Whether its value is the name of a file or folder that programs are taken from. */
+export function namesPlace(variable: string): boolean {
+  return PASSED_ROWS.some(({ names, holds }) => holds === "place" && names.includes(variable));
+}
