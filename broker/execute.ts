@@ -154,8 +154,10 @@ async function runAndRecord(
     const ran = await runInWorld(world, order, signal);
     await programs.finish(ran.run, job.request.background === "keep");
     await network?.settled();
-    const cut = ran.timedOut ? admission.cut : undefined;
+    const over = ran.timedOut ? admission.ended() : undefined;
+    const cut = over?.kind === "limit" ? over.violation : undefined;
     if (cut !== undefined) onViolation(cut);
+    if (over?.kind === "own") notices.takeTimeOver(over.message);
     // Until it is known that nothing changed, what may be in the overlay is kept.
     held = holdsChanges(job);
     const all = { changes: await changesOf(job, world, ran), since, tell: onViolation };
@@ -219,7 +221,7 @@ function refuseByScopes({ scopes }: Job): Refusal | undefined {
 
 function runRequest(
   job: Job,
-  { timeoutMs }: Admission,
+  { timeoutMs, more }: Admission,
 ): Omit<RunRequest, "onViolation" | "gate" | "maxOutputBytes" | "room"> {
   const { request } = job;
   return {
@@ -230,6 +232,7 @@ function runRequest(
     stdin: request.stdin_b64 === undefined ? undefined : Buffer.from(request.stdin_b64, "base64"),
     background: request.background ?? "kill",
     timeoutMs,
+    more,
   };
 }
 

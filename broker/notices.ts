@@ -2,6 +2,7 @@
 import { basename, dirname } from "node:path";
 import type { FsDiff, Notice } from "../schemas/generated/types.ts";
 import { BUDGET_NAMES } from "./budgets/limits.ts";
+import { TIME_LIMIT } from "./budgets/time-limit.ts";
 import type { SpanRecord } from "./spans/trace.ts";
 
 /** A reply is read by a model: so many notices say what is wrong, and the trace has the rest. */
@@ -39,6 +40,11 @@ export class Notices {
     };
     // A tool that may not write in a folder tries it again under other names.
     this.#add(notice, line.violation?.kind === "write" ? dirname(line.violation.subject) : undefined);
+  }
+
+  /** Takes why the command was ended, when its own call said how long it may take, or nobody did. */
+  takeTimeOver(message: string): void {
+    this.#add({ kind: "budget", message, rule: null, program: null, count: 1, span_id: this.#span });
   }
 
   /** Takes what became of the changes. */
@@ -81,6 +87,9 @@ export class Notices {
   }
 }
 
+/** What the operator limits for a command, and an agent can heed next time; limits of a world are no such amount. */
+const LIMITS: readonly string[] = [...BUDGET_NAMES, TIME_LIMIT];
+
 function kindOf({ violation, decision, code }: SpanRecord): Notice["kind"] | undefined {
   switch (violation?.kind) {
     case "program":
@@ -95,7 +104,7 @@ function kindOf({ violation, decision, code }: SpanRecord): Notice["kind"] | und
     case "connection":
       return "network";
     case "limit":
-      return BUDGET_NAMES.some((name) => name === violation.subject) ? "budget" : undefined;
+      return LIMITS.includes(violation.subject) ? "budget" : undefined;
     default:
       return undefined;
   }

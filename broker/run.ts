@@ -31,6 +31,8 @@ export type RunRequest = {
   readonly stdin: Uint8Array | undefined;
   readonly background: "kill" | "keep";
   readonly timeoutMs: number;
+  /** Asked when that is over: how many milliseconds more; 0 ends the command. Absent: none. */
+  readonly more?: () => number;
   readonly maxOutputBytes: number;
   /** Where the room for its outputs comes from, beyond a window of them. */
   readonly room: OutputShare;
@@ -86,12 +88,12 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
   });
   request.onRun?.(run);
   const stop = new Stopper(world, run, request.room);
-  const timer = setTimeout(() => stop.begin("timeout"), request.timeoutMs);
+  const untimed = countDown(request, () => stop.begin("timeout"));
   const onAbort = (): void => stop.begin("cancelled");
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) onAbort();
   const ending = await run.ending;
-  clearTimeout(timer);
+  untimed();
   signal.removeEventListener("abort", onAbort);
   stop.finish();
   const durationMs = performance.now() - started;
@@ -106,6 +108,29 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
     stderr,
     durationMs,
   };
+}
+
+/** Node takes a longer wait for none at all. */
+const LONGEST_WAIT_MS = 2_147_483_647;
+
+/** Calls `onOver` once the time is over and there is no more; returns what takes that back. */
+function countDown(
+  { timeoutMs, more = () => 0 }: Pick<RunRequest, "timeoutMs" | "more">,
+  onOver: () => void,
+): () => void {
+  let left = timeoutMs;
+  let timer: NodeJS.Timeout;
+  const wait = (): void => {
+    const step = Math.min(left, LONGEST_WAIT_MS);
+    timer = setTimeout(() => {
+      left -= step;
+      if (left <= 0) left = more();
+      if (left <= 0) onOver();
+      else wait();
+    }, step);
+  };
+  wait();
+  return () => clearTimeout(timer);
 }
 
 /** Ends a command in rising severity: SIGTERM, SIGKILL for the whole tree, the world. */

@@ -54,7 +54,7 @@ export function wantedBy(error: ErrorObject): string {
 function wantedType(error: ErrorObject, schema: Limits): string {
   const { type } = error.params;
   const own = ownWords(schema);
-  if (own !== undefined && type === "string") return `a string: ${own}`;
+  if (own !== undefined && [type].flat().includes("string")) return `${anyType(type)}: ${own}`;
   return type === "integer" ? range(schema) : anyType(type);
 }
 

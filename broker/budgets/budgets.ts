@@ -18,6 +18,7 @@ export type Order = {
   readonly allowances: readonly Allowance[];
   /** The limits that the call names. */
   readonly named: BudgetLimits | undefined;
+  /** Infinite: it has no limit of its own. */
   readonly timeoutMs: number;
 };
 
@@ -43,6 +44,9 @@ type Held = {
 
 type Limited = { readonly account: Account; readonly gate: Gate; readonly shared: boolean };
 
+/** What a command without a time limit holds of the run time at once, in milliseconds: all of it would leave none for others. */
+export const SLICE_MS = 60_000;
+
 /** Something that is reserved but not used up may come back at any moment. */
 export const SOON_MS = 1000;
 
@@ -56,7 +60,10 @@ export class Budgets implements Follower {
     this.#now = now;
   }
 
-  /** Holds one execution and run time until its time-out, or as much of it as is left. Binds to the limits it names. */
+  /**
+   * Holds one execution and run time until its time-out, or as much of it as is left; without a time limit a slice, which
+   * {@link extend} makes longer. Binds to the limits it names.
+   */
   reserve(order: Order): Reserved {
     if (!this.#hasRoomFor(order.agent)) return { kind: "crowded", names: this.ledger.size };
     const now = this.#now();
@@ -68,14 +75,27 @@ export class Budgets implements Follower {
     if (short !== undefined) return { kind: "short", shortage: short };
     const tightest = narrowest(limited, "max_runtime_ms");
     const left = Math.floor(roomOf(tightest, "max_runtime_ms"));
-    const timeoutMs = Math.min(order.timeoutMs, left);
+    const wanted = Number.isFinite(order.timeoutMs) ? order.timeoutMs : SLICE_MS;
+    const timeoutMs = Math.min(wanted, left);
     this.#hold(order, timeoutMs);
-    const isCut = tightest !== undefined && timeoutMs < order.timeoutMs;
+    const isCut = tightest !== undefined && timeoutMs < wanted;
     return {
       kind: "reserved",
       timeoutMs,
       cut: isCut ? shortage(tightest, "max_runtime_ms", now) : undefined,
     };
+  }
+
+  /** Holds another slice of run time for a running call: how many milliseconds, or the budget that has none left; 0 when nothing is held. */
+  extend(span: string): number | Shortage {
+    const held = this.#held.get(span);
+    if (held === undefined) return 0;
+    const now = this.#now();
+    const tightest = narrowest(this.#limits(held.order, now), "max_runtime_ms");
+    const more = Math.min(SLICE_MS, Math.floor(roomOf(tightest, "max_runtime_ms")));
+    if (tightest !== undefined && more < 1) return shortage(tightest, "max_runtime_ms", now);
+    add(held, "max_runtime_ms", more);
+    return more;
   }
 
   /** For a connection: from now on bytes can be reserved for it, until it is given back, by the limits of that moment. */

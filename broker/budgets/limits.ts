@@ -8,7 +8,7 @@ export const USUAL_WINDOW_MS = 24 * 60 * 60 * 1000;
 /** A hundred years; a time further away has no date. */
 const LONGEST_WINDOW_MS = 36_500 * USUAL_WINDOW_MS;
 
-const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: USUAL_WINDOW_MS } as const;
+const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: USUAL_WINDOW_MS } as const;
 
 /** What one policy gives in its window: to each agent, and to all labels together. */
 export type Allowance = {
@@ -35,8 +35,9 @@ export function lowest(one: BudgetLimits, other: BudgetLimits): BudgetLimits {
   return limits;
 }
 
-/** A number with s, m, h or d, as the schema of policies has it. */
-function durationMs(text: string): number {
-  const unit = text.at(-1) as keyof typeof UNIT_MS;
-  return Math.min(Number(text.slice(0, -1)) * UNIT_MS[unit], LONGEST_WINDOW_MS);
+/** Milliseconds of a number with ms, s, m, h or d, as the schema of policies has it. */
+export function durationMs(text: string): number {
+  const count = Number.parseInt(text, 10);
+  const unit = text.replace(/^[0-9]+/, "") as keyof typeof UNIT_MS;
+  return Math.min(count * UNIT_MS[unit], LONGEST_WINDOW_MS);
 }

@@ -106,6 +106,7 @@ function assemble(
       write: source("fs", "write"),
       denyWrite: source("fs", "deny_write"),
       memory: source("commands", "memory_programs"),
+      timeout: source("commands", "timeout"),
     },
   };
   return {

@@ -36,5 +36,14 @@ function ruleMatches(rule: Rule, example: string): boolean {
 
 const NOTHING_ELSE: Pick<RuleSet, "allowedInWords" | "sources"> = {
   allowedInWords: "",
-  sources: { allowed: "", opaque: "", operators: "", require: "", write: "", denyWrite: "", memory: "" },
+  sources: {
+    allowed: "",
+    opaque: "",
+    operators: "",
+    require: "",
+    write: "",
+    denyWrite: "",
+    memory: "",
+    timeout: "",
+  },
 };

@@ -39,7 +39,10 @@ export interface RuleSet {
   readonly allowedInWords: string;
   /** `file.yaml:line` of the keys that decide without a pattern. */
   readonly sources: Readonly<
-    Record<"allowed" | "opaque" | "operators" | "require" | "write" | "denyWrite" | "memory", string>
+    Record<
+      "allowed" | "opaque" | "operators" | "require" | "write" | "denyWrite" | "memory" | "timeout",
+      string
+    >
   >;
 }
 
