@@ -111,13 +111,29 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
     "--profile <policy>",
     "a policy that narrows the assigned one (default: SUBSTRATE_PROFILE)",
   ] as const;
+  const shell = ["--shell <shell>", "which shell runs a command of one word: sh (default) or bash"] as const;
+  const env = [
+    "--env <name[=value]>",
+    "set a variable for the command; NAME alone takes its value here. As often as needed",
+    (one: string, before: readonly string[] = []) => [...before, one],
+  ] as const;
   program
     .command("exec")
-    .description("Run one command in a world")
+    .description(
+      "Run one command in a world, with PATH and the variables of this shell that the policy passes",
+    )
     .option(...agent)
     .option(...profile)
-    .option("--timeout <ms>", "end the command after that long")
-    .option("--stdin", "wait for the end of standard input, however long it stays silent")
+    .option(...shell)
+    .option(...env)
+    .option(
+      "--timeout <time>",
+      "end the command after 500ms, 90s, 10m or 2h; a plain number is milliseconds (default: no limit)",
+    )
+    .option(
+      "--stdin",
+      "wait for the end of standard input, however long it stays silent; at a terminal, for what is typed",
+    )
     .option("--keep", "keep what the command leaves running in the background")
     .option("--require-approval", "ask a person first, also about what is allowed")
     .option("--json", "the broker's whole answer instead of the command's output")
@@ -132,6 +148,8 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
     .description("The verdict on a command and the rule that gives it; runs nothing")
     .option(...agent)
     .option(...profile)
+    .option(...shell)
+    .option(...env)
     .option("--json", "as JSON")
     .passThroughOptions()
     .argument("<command...>", "one word: a shell command; more words: a program and its arguments")

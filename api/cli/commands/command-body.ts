@@ -1,8 +1,14 @@
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
-import type { Terminal } from "../terminal.ts";
+import { Complaint, type Terminal } from "../terminal.ts";
+import { callerShell, setVariables } from "./caller-shell.ts";
 
-export type CommandOptions = { readonly agent?: string; readonly profile?: string };
+export type WhoseOptions = { readonly agent?: string; readonly profile?: string };
+
+export type CommandOptions = WhoseOptions & {
+  readonly shell?: string;
+  readonly env?: readonly string[];
+};
 
 /** What `exec` and `check` send. One word is a shell command; several are a program and its arguments. */
 export function commandBody(
@@ -10,11 +16,28 @@ export function commandBody(
   words: readonly string[],
   options: CommandOptions,
 ): Record<string, unknown> {
-  return { ...spotOf(terminal, options), ...(words.length === 1 ? { cmd: words[0] } : { argv: words }) };
+  return {
+    ...spotOf(terminal, options),
+    ...wordsOf(words, options.shell),
+    ...callerShell(terminal),
+    ...setVariables(terminal, options.env),
+  };
+}
+
+const SHELLS: readonly string[] = ["sh", "bash"];
+
+function wordsOf(words: readonly string[], shell: string | undefined): Record<string, unknown> {
+  if (shell !== undefined && !SHELLS.includes(shell))
+    throw new Complaint(`Cannot use '${shell}' as --shell: it must be sh or bash`);
+  if (words.length === 1) return { cmd: words[0], ...(shell === undefined ? {} : { shell }) };
+  if (shell === undefined) return { argv: words };
+  throw new Complaint(
+    "Cannot run several words with --shell: they are a program and its arguments, and no shell reads them. Quote them to one word",
+  );
 }
 
 /** Whose world, as a request has it. */
-export function spotOf(terminal: Terminal, options: CommandOptions): Record<string, string> {
+export function spotOf(terminal: Terminal, options: WhoseOptions): Record<string, string> {
   const profile = options.profile ?? variable(terminal, "SUBSTRATE_PROFILE");
   return {
     agent_id: agentOf(terminal, options),
@@ -33,7 +56,7 @@ export function parentSpan(terminal: Terminal): Record<string, string> {
  * Where that is sent. An agent with a socket of its own is refused on the one that all others share. A person's command goes
  * to the operator's socket: a folder that a person works in is a project, whoever made its `.git`.
  */
-export function commandSocket(terminal: Terminal, options: CommandOptions): string {
+export function commandSocket(terminal: Terminal, options: WhoseOptions): string {
   const { home } = terminal;
   const agent = agentOf(terminal, options);
   if (!AGENT_NAME.test(agent)) return home.agentSocket;
@@ -52,7 +75,7 @@ const PERSON = "human";
 /** As in config.yaml: no name leads to another folder. */
 const AGENT_NAME = /^[A-Za-z0-9._:@-]{1,128}$/;
 
-function agentOf(terminal: Terminal, options: CommandOptions): string {
+function agentOf(terminal: Terminal, options: WhoseOptions): string {
   return options.agent ?? variable(terminal, "SUBSTRATE_AGENT_ID") ?? PERSON;
 }
 

@@ -3,7 +3,8 @@ import type { ExecuteReply } from "../../../schemas/generated/types.ts";
 import { type Answer, call } from "../../client.ts";
 import { askingHere } from "../ask-here.ts";
 import { exitOfRefusal, wordsOf } from "../replies.ts";
-import { Complaint, harmlessLine, printJson, type Terminal } from "../terminal.ts";
+import { timeLimit } from "../durations.ts";
+import { Complaint, EXIT_SUBSTRATE, harmlessLine, printJson, type Terminal } from "../terminal.ts";
 import { type CommandOptions, commandBody, commandSocket, parentSpan } from "./command-body.ts";
 import { stdinField } from "./stdin-field.ts";
 
@@ -26,16 +27,20 @@ export async function execCommand(
       "SUBSTRATE_WORLD=disabled is not in this version: every command runs in a world. Unset it",
     );
   }
+  const limit = options.timeout === undefined ? undefined : timeLimit(options.timeout);
   const body = {
     ...commandBody(terminal, words, options),
     ...parentSpan(terminal),
     ...(await stdinField(terminal, options.stdin === true)),
-    ...(options.timeout === undefined ? {} : { timeout_ms: milliseconds(options.timeout) }),
+    ...(limit === undefined ? { no_time_limit: true } : { timeout_ms: limit }),
+    max_output_bytes: MAX_OUTPUT,
     ...(options.keep === true ? { background: "keep" } : {}),
     ...(options.requireApproval === true ? { require_approval: true } : {}),
   };
   const send = (): Promise<Answer | number> => callUntilSignal(commandSocket(terminal, options), body);
-  const answer = await (options.json === true ? send() : askingHere(terminal, send));
+  // What was typed as the command's input has used up the terminal's.
+  const asks = options.json !== true && options.stdin !== true;
+  const answer = await (asks ? askingHere(terminal, send) : send());
   if (typeof answer === "number") return answer;
   if (options.json === true) printJson(terminal, answer.document);
   if (answer.status !== 200) {
@@ -43,19 +48,35 @@ export async function execCommand(
     return exitOfRefusal(answer);
   }
   const reply = answer.document as ExecuteReply;
-  if (options.json !== true) show(terminal, reply);
-  return reply.exit;
+  const ownLimit = reply.timed_out && limit !== undefined && reply.duration_ms >= limit;
+  if (options.json !== true) show(terminal, reply, ownLimit ? `--timeout ${options.timeout}` : undefined);
+  if (!reply.truncated) return reply.exit;
+  terminal.err.write(`substrate: ${cutWords(reply)}\n`);
+  return EXIT_SUBSTRATE;
 }
 
-function show(terminal: Terminal, reply: ExecuteReply): void {
+/** The most that a reply holds of each stream (CONTRACT §3, `max_output_bytes`). */
+const MAX_OUTPUT = 16 * 1024 * 1024;
+
+/** Half an output must not pass for a whole one: whoever pipes it on sees no sentence, and sees the exit code. */
+function cutWords({ stdout_b64, stdout_bytes, stderr_b64, stderr_bytes, exit }: ExecuteReply): string {
+  const cut = [
+    { name: "standard output", all: stdout_bytes, kept: Buffer.byteLength(stdout_b64, "base64") },
+    { name: "standard error", all: stderr_bytes, kept: Buffer.byteLength(stderr_b64, "base64") },
+  ].filter(({ all, kept }) => kept < all);
+  const parts = cut.map(({ name, all, kept }) => `${all - kept} of ${all} bytes of ${name}`);
+  return `${parts.join(" and ")} are missing from the middle: a reply holds at most ${MAX_OUTPUT} bytes of each (max_output_bytes). Let the command write to a file in the project; it ended with exit ${exit}`;
+}
+
+/** @param ownLimit the option that ended the command, if one did. */
+function show(terminal: Terminal, reply: ExecuteReply, ownLimit: string | undefined): void {
   terminal.out.write(Buffer.from(reply.stdout_b64, "base64"));
   terminal.err.write(Buffer.from(reply.stderr_b64, "base64"));
-  if (reply.truncated)
-    terminal.err.write(
-      `substrate: the middle of the output is left out (${reply.stdout_bytes} bytes, ${reply.stderr_bytes} on stderr)\n`,
-    );
-  sayNotices(terminal, reply);
-  if (reply.timed_out) terminal.err.write("substrate: the command was ended because its time was over\n");
+  if (ownLimit === undefined) sayNotices(terminal, reply);
+  else {
+    sayNotices(terminal, { ...reply, notices: reply.notices.filter(({ kind }) => kind !== "budget") });
+    terminal.err.write(`substrate: the command was ended when its time was over: ${ownLimit}\n`);
+  }
   if (reply.fs_diff?.held === true) {
     const { writes, mods, deletes } = reply.fs_diff;
     terminal.err.write(
@@ -74,12 +95,6 @@ function sayNotices(terminal: Terminal, { notices, stderr_b64 }: ExecuteReply): 
     const times = count === 1 || kind === "world_only" ? "" : ` (${count} times)`;
     terminal.err.write(`substrate: ${harmlessLine(message)}${times}\n`);
   }
-}
-
-function milliseconds(text: string): number {
-  const value = Number(text);
-  if (Number.isInteger(value) && value >= 1) return value;
-  throw new Complaint(`Cannot use '${text}' as --timeout: a whole number of milliseconds is wanted`);
 }
 
 /** The answer, or the exit code of whoever ended the wait; the broker then ends the command. */

@@ -10,10 +10,10 @@ const MAX_STDIN = 7 * 1024 * 1024;
  */
 const SILENCE_MS = 150;
 
-/** What is piped in becomes the command's input; a terminal does not. */
+/** What is piped in becomes the command's input; what is typed at a terminal only when that is asked for. */
 export async function stdinField(terminal: Terminal, wait: boolean): Promise<{ stdin_b64?: string }> {
   const { stdin, err } = terminal;
-  if (stdin.isTTY === true) return {};
+  if (stdin.isTTY === true && !sayTerminal(err, wait)) return {};
   if (!wait && !(await isSpeaking(stdin))) {
     err.write(
       "substrate: standard input is open and silent, so the command gets none; --stdin waits for it\n",
@@ -32,6 +32,15 @@ export async function stdinField(terminal: Terminal, wait: boolean): Promise<{ s
     parts.push(chunk);
   }
   return size === 0 ? {} : { stdin_b64: Buffer.concat(parts).toString("base64") };
+}
+
+/** What becomes of this terminal's input; returns whether it is read. A stderr that is no terminal has nobody in front of it. */
+function sayTerminal(err: Terminal["err"], wait: boolean): boolean {
+  const words = wait
+    ? "type the command's input; Ctrl-D at the start of a line ends it"
+    : "the command gets no input from this terminal; --stdin lets you type it first";
+  if (err.isTTY === true) err.write(`substrate: ${words}\n`);
+  return wait;
 }
 
 /** Whether bytes or the end arrive within {@link SILENCE_MS}. */
