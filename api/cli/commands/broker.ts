@@ -6,6 +6,7 @@ import type { BrokerFile } from "../../../schemas/generated/types.ts";
 import { validateBrokerFile } from "../../../schemas/generated/validators.js";
 import { claimedBy } from "../../serve/claim.ts";
 import { isAnswered } from "../../serve/sockets.ts";
+import { withoutNpm } from "./without-npm.ts";
 import { Complaint, printJson, printLine, type Terminal } from "../terminal.ts";
 
 const START_PATIENCE_MS = 30_000;
@@ -36,7 +37,7 @@ export async function startBroker(terminal: Terminal, options: StartOptions): Pr
 async function runHere(terminal: Terminal): Promise<number> {
   const { runBroker } = await import("../../serve/process.ts");
   const { home, installation, createBackend, uid, cwd, environment } = terminal;
-  await runBroker({ home, installation, createBackend, host: environment, uid, cwd });
+  await runBroker({ home, installation, createBackend, host: withoutNpm(environment), uid, cwd });
   return 0;
 }
 
@@ -53,7 +54,7 @@ export async function startProcess(terminal: Terminal, detached: boolean): Promi
     detached,
     stdio: ["ignore", log, log],
     cwd: terminal.cwd,
-    env: environment,
+    env: withoutNpm(environment),
   });
   closeSync(log);
   let gone = false;

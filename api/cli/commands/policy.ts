@@ -1,6 +1,6 @@
 import { fileLists } from "../../../broker/file-lists.ts";
 import type { PolicyNet } from "../../../broker/network/entries.ts";
-import { loadPolicy } from "../../../broker/policy/index.ts";
+import { loadPolicy, PASSED_BY_DEFAULT } from "../../../broker/policy/index.ts";
 import { ownPolicyFiles, policyFile } from "../policy-files.ts";
 import { type ShownPresets, shownPresets } from "../preset-words.ts";
 import { Complaint, harmless, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
@@ -29,6 +29,8 @@ export async function showPolicy(terminal: Terminal, name: string, json: boolean
   for (const [list, paths] of Object.entries(fileLists(document)))
     for (const path of paths) printLine(terminal, `  ${list.padEnd(15)} ${harmless(path)}`);
   printNet(terminal, net, mode, presets);
+  const passed = document.world?.env ?? PASSED_BY_DEFAULT;
+  printLine(terminal, `  ${"world.env".padEnd(15)} ${harmlessLine(passed.join(" ")) || "nothing"}`);
   for (const note of notes) printLine(terminal, `  note: ${note}`);
   return 0;
 }
