@@ -35,7 +35,7 @@ import type { ScopeTokens } from "./scopes/tokens.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Shims } from "./shims/shims.ts";
 import type { OutputSamples } from "./replay/output-samples.ts";
-import type { OutputRoom } from "./output-room.ts";
+import type { OutputRooms } from "./output-room.ts";
 import type { OnFault } from "./spans/span-index.ts";
 import type { Trace } from "./spans/trace.ts";
 import type { Surroundings, WarmSpecs } from "./world-spec.ts";
@@ -67,7 +67,7 @@ export type Broker = {
   readonly dirtyFiles: DirtyFiles;
   readonly trace: Trace;
   readonly outputSamples: OutputSamples;
-  readonly outputRoom: OutputRoom;
+  readonly outputRoom: OutputRooms;
   readonly approvals: Approvals;
   readonly always: AlwaysFile;
   readonly scopeTokens: ScopeTokens;

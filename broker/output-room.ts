@@ -6,18 +6,54 @@
 /** Bytes that callers may be promised at once; a command that is alone may be promised more. */
 export const OUTPUT_ROOM = 128 * 1024 * 1024;
 
+/** What a command is promised before its output is known to be long: a mebibyte of each stream, the default of a call. */
+const FIRST = 2 * 1024 * 1024;
+
 /** One command's part. */
 export type OutputShare = {
   /**
    * Calls `go` once there is room for all that this command may keep: at once, or when the replies of others are sent. All of
    * it is taken together, so that no two commands wait for each other.
+   *
+   * @param kept how much it keeps, and may keep before it asks again. Absent: all that it was promised.
    */
-  readonly whenRoom: (go: () => void) => void;
+  readonly whenRoom: (go: () => void, kept?: number) => void;
   /** Takes the room whether it is there or not: the command is being ended, and what is left of its output must be drained. */
   readonly force: () => void;
   /** The reply is sent, or there will be none. May be called again. */
   readonly release: () => void;
 };
+
+/**
+ * Room in two parts. `substrate exec` asks for much in case the output is long, and may run for hours: if it held all of that, a few
+ * of them would leave no room to commands that write a page. Nobody holds the second part and waits for the first.
+ */
+export class OutputRooms {
+  readonly #first = new OutputRoom();
+  readonly #rest = new OutputRoom();
+
+  /** `bytes`: the most that the command may keep. */
+  share(bytes: number): OutputShare {
+    const first = this.#first.share(Math.min(bytes, FIRST));
+    if (bytes <= FIRST) return first;
+    const rest = this.#rest.share(bytes - FIRST);
+    return {
+      whenRoom: (go, kept = bytes) =>
+        first.whenRoom(() => {
+          if (kept > FIRST) rest.whenRoom(go, kept);
+          else go();
+        }, kept),
+      force: () => {
+        first.force();
+        rest.force();
+      },
+      release: () => {
+        first.release();
+        rest.release();
+      },
+    };
+  }
+}
 
 export class OutputRoom {
   readonly #bound: number;

@@ -79,7 +79,7 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
       const bytesBack = owed;
       owed = 0;
       // Until then the command waits as it does for a slow reader.
-      request.room.whenRoom(() => run.grant(bytesBack));
+      request.room.whenRoom(() => run.grant(bytesBack), stdout.total + stderr.total + WINDOW);
     },
     gate: request.gate,
     onViolation: request.onViolation,

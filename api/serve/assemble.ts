@@ -29,7 +29,7 @@ import { Profiles } from "../../broker/profiles.ts";
 import { publishSpan } from "../../broker/publish/publish-spans.ts";
 import { Publisher } from "../../broker/publish/publisher.ts";
 import { ScopeTokens } from "../../broker/scopes/tokens.ts";
-import { OutputRoom } from "../../broker/output-room.ts";
+import { OutputRooms } from "../../broker/output-room.ts";
 import { OutputSamples } from "../../broker/replay/output-samples.ts";
 import { Sessions } from "../../broker/sessions.ts";
 import { agentSockets } from "../../broker/shared-sockets.ts";
@@ -166,7 +166,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     dirtyFiles: new DirtyFiles(),
     trace,
     outputSamples,
-    outputRoom: new OutputRoom(),
+    outputRoom: new OutputRooms(),
     approvals,
     scopeTokens,
     always: new AlwaysFile(home.approvals, (problems) =>

@@ -1,6 +1,53 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { OutputRoom } from "../../broker/output-room.ts";
+import { OUTPUT_ROOM, OutputRoom, OutputRooms } from "../../broker/output-room.ts";
+
+describe("the room for long outputs", () => {
+  const MI = 1024 * 1024;
+  const asks = (
+    room: OutputRooms,
+    promised: number,
+    kept: number,
+  ): { went: boolean; release: () => void } => {
+    const share = room.share(promised);
+    const asked = { went: false, release: share.release };
+    share.whenRoom(() => {
+      asked.went = true;
+    }, kept);
+    return asked;
+  };
+
+  test("what may become long takes no more than what is short, until it is long", () => {
+    const room = new OutputRooms();
+    for (let count = 0; count < 64; count += 1) expect(asks(room, 32 * MI, 1.5 * MI).went).toBe(true);
+  });
+
+  test("long ones hold back long ones alone, and let them in when they have ended", () => {
+    const room = new OutputRooms();
+    const most = Math.floor(OUTPUT_ROOM / (30 * MI));
+    const long = Array.from({ length: most }, () => asks(room, 32 * MI, 3 * MI));
+    expect(long.every(({ went }) => went)).toBe(true);
+    const next = asks(room, 32 * MI, 3 * MI);
+    expect(next.went).toBe(false);
+    expect(asks(room, 32 * MI, MI).went).toBe(true);
+    expect(asks(room, 2 * MI, 2 * MI).went).toBe(true);
+    long[0]?.release();
+    expect(next.went).toBe(true);
+  });
+
+  test("one that is being ended is not held back by either part", () => {
+    const room = new OutputRooms();
+    for (let count = 0; count < 5; count += 1) asks(room, 32 * MI, 3 * MI);
+    const share = room.share(32 * MI);
+    let went = false;
+    share.whenRoom(() => {
+      went = true;
+    }, 3 * MI);
+    expect(went).toBe(false);
+    share.force();
+    expect(went).toBe(true);
+  });
+});
 
 describe("the room for outputs", () => {
   test("lets the next in when a reply is sent, in the order in which they asked", () => {

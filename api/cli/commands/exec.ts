@@ -55,8 +55,8 @@ export async function execCommand(
   return EXIT_SUBSTRATE;
 }
 
-/** The most that a reply holds of each stream (CONTRACT §3, `max_output_bytes`). */
-const MAX_OUTPUT = 16 * 1024 * 1024;
+/** Of each stream. A reply may hold twice as much; then four commands with long outputs would make a fifth one wait. */
+const MAX_OUTPUT = 8 * 1024 * 1024;
 
 /** Half an output must not pass for a whole one: whoever pipes it on sees no sentence, and sees the exit code. */
 function cutWords({ stdout_b64, stdout_bytes, stderr_b64, stderr_bytes, exit }: ExecuteReply): string {
@@ -65,7 +65,7 @@ function cutWords({ stdout_b64, stdout_bytes, stderr_b64, stderr_bytes, exit }: 
     { name: "standard error", all: stderr_bytes, kept: Buffer.byteLength(stderr_b64, "base64") },
   ].filter(({ all, kept }) => kept < all);
   const parts = cut.map(({ name, all, kept }) => `${all - kept} of ${all} bytes of ${name}`);
-  return `${parts.join(" and ")} are missing from the middle: a reply holds at most ${MAX_OUTPUT} bytes of each (max_output_bytes). Let the command write to a file in the project; it ended with exit ${exit}`;
+  return `${parts.join(" and ")} are missing from the middle: exec takes at most ${MAX_OUTPUT} bytes of each (max_output_bytes). Let the command write to a file in the project; it ended with exit ${exit}`;
 }
 
 /** @param ownLimit the option that ended the command, if one did. */
