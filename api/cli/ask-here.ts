@@ -63,7 +63,8 @@ function questionOf(answer: Answer): string | undefined {
   return code === "approval_required" ? id : undefined;
 }
 
-function isSomebodyHere({ stdin, err }: Terminal): boolean {
+/** Whether a person sits at both ends: they see a question, and can answer it. */
+export function isSomebodyHere({ stdin, err }: Terminal): boolean {
   return stdin.isTTY === true && err.isTTY === true;
 }
 
@@ -89,7 +90,8 @@ async function chosen(terminal: Terminal, colours: Colours, offers: readonly Cho
   return offers.find((offer) => typed === offer || typed === offer[0]) ?? "deny";
 }
 
-async function typedLine(terminal: Terminal, question: string): Promise<string> {
+/** A line typed in answer to a question, asked on standard error; empty for Ctrl-C and the end of input. */
+export async function typedLine(terminal: Terminal, question: string): Promise<string> {
   await forgetTypedAhead(terminal);
   const lines = createInterface({
     input: terminal.stdin,

@@ -3,6 +3,7 @@ import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import type { PresetName } from "../../broker/network/entries.ts";
 import { presetsFor } from "../../broker/network/presets/for-broker.ts";
+import type { Presets } from "../../broker/network/presets/presets.ts";
 import { type CompiledPolicy, loadPolicy } from "../../broker/policy/index.ts";
 import { locateProject, type ProjectRules } from "../../broker/projects.ts";
 import { ownPolicyFiles } from "./policy-files.ts";
@@ -15,6 +16,18 @@ export type ShownPresets = Readonly<
 
 /** Asks the tools of this host. `@git` is that of the folder where the command was given. */
 export async function shownPresets(terminal: Terminal, policy: CompiledPolicy): Promise<ShownPresets> {
+  const expanded = await expandedPresets(terminal, policy);
+  const shown = [...expanded].map(([name, { entries, notes }]) => {
+    return [name, { hosts: entries.map(({ host, port }) => `${host}:${port}`), notes }] as const;
+  });
+  return Object.fromEntries(shown) as ShownPresets;
+}
+
+/** The same, as rules of the network take it. */
+export async function expandedPresets(
+  terminal: Terminal,
+  policy: CompiledPolicy,
+): Promise<Awaited<ReturnType<Presets["expandAll"]>>> {
   const rules = projectRules(terminal);
   const own = ownPolicyFiles(terminal).map((file) => loadPolicy(file));
   const documents = [policy, ...own.flatMap((loaded) => ("ok" in loaded ? loaded.ok : []))].map(
@@ -25,11 +38,7 @@ export async function shownPresets(terminal: Terminal, policy: CompiledPolicy): 
   const presets = presetsFor(terminal.environment, projects, () => documents);
   const place = locateProject(terminal.cwd, rules);
   const project = "code" in place ? terminal.cwd : place.project;
-  const expanded = await presets.expandAll(policy.net, project);
-  const shown = [...expanded].map(([name, { entries, notes }]) => {
-    return [name, { hosts: entries.map(({ host, port }) => `${host}:${port}`), notes }] as const;
-  });
-  return Object.fromEntries(shown) as ShownPresets;
+  return await presets.expandAll(policy.net, project);
 }
 
 function projectRules({ home, uid, installation }: Terminal): ProjectRules {

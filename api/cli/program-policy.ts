@@ -1,5 +1,6 @@
 /** `substrate policy`: its verbs, options and help. */
 import type { Command } from "commander";
+import type { AllowOptions } from "./commands/policy-allow.ts";
 import type { LearnOptions } from "./commands/policy-learn.ts";
 import type { TestOptions } from "./commands/policy-test.ts";
 import type { Action } from "./program-world.ts";
@@ -16,6 +17,27 @@ export function describePolicy(program: Command, choose: (action: Action) => voi
     .action((name: string, options: { json?: boolean }) =>
       choose(async (at) =>
         (await import("./commands/policy.ts")).showPolicy(at, name, options.json === true),
+      ),
+    );
+  policy
+    .command("allow")
+    .description(
+      "Make the policy that holds here allow more, by a line in its file: shows the change, asks, writes it",
+    )
+    .usage("[options] write PATH | read PATH | net NAME[:PORT] | command PATTERN")
+    .argument("<kind>", "write, read, net or command")
+    .argument(
+      "<what...>",
+      "a path (a folder means all below it), a host name with or without a port, or a pattern",
+    )
+    .option("--policy <name>", "this policy (default: the one that holds in this folder for the agent)")
+    .option("--agent <id>", "for this agent (default: SUBSTRATE_AGENT_ID, else human)")
+    .option("-y, --yes", "write it without asking")
+    .option("--dry-run", "only show the change")
+    .option(...JSON_FLAG)
+    .action((kind: string, words: string[], options: AllowOptions) =>
+      choose(async (at) =>
+        (await import("./commands/policy-allow.ts")).allowInPolicy(at, kind, words, options),
       ),
     );
   policy

@@ -168,6 +168,7 @@ const KNOWN: readonly string[] = [
   "DatabaseRefused",
   "AlreadyRunning",
   "SocketInUse",
+  "NotWritten",
 ];
 
 function complain(terminal: Terminal, error: unknown): number {

@@ -6,17 +6,24 @@ import type { Seen } from "./seen.ts";
 /** The lists that an item can be added to so that more is allowed and nothing else changes. */
 export type LearnedList = "commands.allowed" | "approval.auto_approve" | "fs.write" | "net.allowed";
 
+/** And one that a person opens. */
+export type OpenedList = LearnedList | "fs.read";
+
 /** One line of the proposal. */
 export type Addition = { readonly list: LearnedList; readonly value: string; readonly seen: Seen };
 
-type Item = Pick<Addition, "list" | "value">;
+/** An item of a list. */
+export type Item = { readonly list: OpenedList; readonly value: string };
 
-/** The document with these items at the ends of their lists. An absent `fs.write` keeps what its absence means. Pure. */
+/**
+ * The document with these items at the ends of their lists. An absent list of `fs` keeps what its absence means. Pure.
+ */
 export function withAdditions(document: PolicyDocument, additions: readonly Item[]): PolicyDocument {
-  const of = (list: LearnedList): string[] =>
+  const of = (list: OpenedList): string[] =>
     additions.filter((addition) => addition.list === list).map(({ value }) => value);
   const [allowed, approved, writes] = [of("commands.allowed"), of("approval.auto_approve"), of("fs.write")];
-  const names = of("net.allowed");
+  const [reads, names] = [of("fs.read"), of("net.allowed")];
+  const lists = fileLists(document);
   const { commands, approval, fs, net } = document;
   return {
     ...document,
@@ -26,7 +33,15 @@ export function withAdditions(document: PolicyDocument, additions: readonly Item
     ...(approved.length === 0
       ? {}
       : { approval: { ...approval, auto_approve: [...(approval?.auto_approve ?? []), ...approved] } }),
-    ...(writes.length === 0 ? {} : { fs: { ...fs, write: [...fileLists(document).write, ...writes] } }),
+    ...(reads.length + writes.length === 0
+      ? {}
+      : {
+          fs: {
+            ...fs,
+            ...(reads.length === 0 ? {} : { read: [...lists.read, ...reads] }),
+            ...(writes.length === 0 ? {} : { write: [...lists.write, ...writes] }),
+          },
+        }),
     ...(names.length === 0 ? {} : { net: { ...net, allowed: [...(net?.allowed ?? []), ...names] } }),
   };
 }

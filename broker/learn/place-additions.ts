@@ -8,21 +8,25 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from "yaml";
-import type { Addition, LearnedList } from "./additions.ts";
-import { seenWords } from "./seen.ts";
+import type { PolicyDocument } from "../../schemas/generated/types.ts";
+import { fileLists } from "../file-lists.ts";
+import type { Item, OpenedList } from "./additions.ts";
 
 /** Text to be put into a file at an offset; nothing is taken out. */
 export type Insertion = { readonly at: number; readonly text: string };
 
+/** A new item of a list; `note` is the comment behind it, empty for none. */
+export type NewItem = Item & { readonly note: string };
+
 /**
- * Where a policy's file gets its new lines, each with a comment that says what led to it. Everything that is there stays,
- * comments and layout too. A layout that is not understood gives insertions that do not make the wanted document: whoever
- * calls compares. `whole` is a list as it must be written when the file has none. Pure.
+ * Where a policy's file gets its new lines, each with the comment that is its own. Everything that is there stays, comments
+ * and layout too. A layout that is not understood gives insertions that do not make the wanted document: whoever calls
+ * compares. `whole` is a list as it must be written when the file has none. Pure.
  */
 export function placeAdditions(
   text: string,
-  additions: readonly Addition[],
-  whole: Readonly<Record<LearnedList, readonly string[]>>,
+  additions: readonly NewItem[],
+  whole: Readonly<Record<OpenedList, readonly string[]>>,
 ): readonly Insertion[] {
   const root = parseDocument(text).contents;
   if (!isMap(root)) return [];
@@ -39,6 +43,13 @@ export function placeAdditions(
   });
 }
 
+/** What each list must be written with when the file has none: its absence means that already. */
+export function listsWhenAbsent(document: PolicyDocument): Readonly<Record<OpenedList, readonly string[]>> {
+  const { read, write } = fileLists(document);
+  const nothing = { "commands.allowed": [], "approval.auto_approve": [], "net.allowed": [] };
+  return { ...nothing, "fs.read": read, "fs.write": write };
+}
+
 /** The text with every insertion in its place. */
 export function withInsertions(text: string, insertions: readonly Insertion[]): string {
   const sorted = [...insertions].sort((one, other) => other.at - one.at);
@@ -48,11 +59,11 @@ export function withInsertions(text: string, insertions: readonly Insertion[]): 
 type File = { readonly text: string; readonly eol: string; readonly root: YAMLMap };
 type Line = { readonly value: string; readonly note: string };
 
-function lineOf({ value, seen }: Addition): Line {
-  return { value: JSON.stringify(value), note: ` # ${seenWords(seen)}` };
+function lineOf({ value, note }: NewItem): Line {
+  return { value: JSON.stringify(value), note: note === "" ? "" : ` # ${note}` };
 }
 
-function place(file: File, list: LearnedList, lines: readonly Line[], absent: readonly Line[]): Insertion {
+function place(file: File, list: OpenedList, lines: readonly Line[], absent: readonly Line[]): Insertion {
   const [section = "", key = ""] = list.split(".");
   const all = [...absent.map(({ value }) => ({ value: JSON.stringify(value), note: "" })), ...lines];
   const parent = pairIn(file.root, section)?.value;
@@ -77,11 +88,16 @@ function afterItems(file: File, list: YAMLSeq, lines: readonly Line[]): Insertio
   return insertion(file, lineAfter(file, endOf(list.items.at(-1))), blockLines(file, indent, lines));
 }
 
-/** `[a, b]` becomes a list over several lines, the old items where they are. */
+/** The longest line that grows instead of being broken. */
+const WIDTH = 120;
+
+/** `[a, b]` gets items without comments in its line where they fit; else it becomes several lines, the old items where they are. */
 function inFlow(file: File, list: YAMLSeq, lines: readonly Line[], deeper: boolean): Insertion {
   const { text, eol } = file;
   const bracket = (list.range?.[1] ?? 1) - 1;
   const last = list.items.at(-1);
+  const short = inLine(file, list, lines, bracket);
+  if (short !== undefined) return short;
   const between = text.slice(last === undefined ? bracket : endOf(last), bracket);
   const comma = last === undefined || /,/.test(between.replace(/#.*$/gm, "")) ? "" : ",";
   const indent = `${indentAt(file, list.range?.[0] ?? 0)}${deeper ? "  " : ""}`;
@@ -91,6 +107,28 @@ function inFlow(file: File, list: YAMLSeq, lines: readonly Line[], deeper: boole
   if (isOwnLine && comma === "") return { at, text: items };
   // After a comment a comma would be part of it, so the comma goes on a line of its own.
   return { at, text: isOwnLine ? `${indent}  ${comma}${eol}${items}` : `${comma}${eol}${items}${indent}` };
+}
+
+function inLine(
+  { text }: File,
+  list: YAMLSeq,
+  lines: readonly Line[],
+  bracket: number,
+): Insertion | undefined {
+  const last = list.items.at(-1);
+  const [start, end] = [list.range?.[0] ?? 0, last === undefined ? bracket : endOf(last)];
+  const line = text.slice(text.lastIndexOf("\n", start - 1) + 1, lineEnd(text, bracket));
+  const items = lines.map(({ value }) => value).join(", ");
+  const more = last === undefined ? items : `, ${items}`;
+  const isOneLine = !text.slice(start, bracket).includes("\n") && text.slice(end, bracket).trim() === "";
+  if (!isOneLine || lines.some(({ note }) => note !== "") || line.length + more.length > WIDTH)
+    return undefined;
+  return { at: end, text: more };
+}
+
+function lineEnd(text: string, offset: number): number {
+  const end = text.indexOf("\n", offset);
+  return end === -1 ? text.length : end;
 }
 
 /** `{ a: 1 }` gets the list as its last key, over several lines. */

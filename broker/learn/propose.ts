@@ -1,6 +1,5 @@
 /** The spine: from what was observed to a patch that was tried. Pure; files and clocks are the caller's. */
 import type { PolicyDocument } from "../../schemas/generated/types.ts";
-import { fileLists } from "../file-lists.ts";
 import type { PolicyCase } from "../policy-cases/parse-case.ts";
 import type { CompiledPolicy, Where } from "../policy/index.ts";
 import { type Addition, compiled, withAdditions } from "./additions.ts";
@@ -10,9 +9,9 @@ import { judgeConnections, type StoppedConnection } from "./connection-fates.ts"
 import { exactGroups, type Grouped, starredGroups } from "./generalise.ts";
 import { widenings } from "./neighbours.ts";
 import type { Observed } from "./observations.ts";
-import { type Insertion, placeAdditions, withInsertions } from "./place-additions.ts";
+import { type Insertion, listsWhenAbsent, placeAdditions, withInsertions } from "./place-additions.ts";
 import { withSources } from "./rule-places.ts";
-import { type Seen, seenAlso } from "./seen.ts";
+import { type Seen, seenAlso, seenWords } from "./seen.ts";
 import { unifiedDiff } from "./unified-diff.ts";
 import { type JudgedWrites, judgeWrites, type PathKind, type StoppedWrite } from "./write-fates.ts";
 
@@ -156,10 +155,6 @@ function insertionsOf(
   document: PolicyDocument,
   additions: readonly Addition[],
 ): readonly Insertion[] {
-  return placeAdditions(text, additions, {
-    "commands.allowed": [],
-    "approval.auto_approve": [],
-    "fs.write": fileLists(document).write,
-    "net.allowed": [],
-  });
+  const items = additions.map(({ list, value, seen }) => ({ list, value, note: seenWords(seen) }));
+  return placeAdditions(text, items, listsWhenAbsent(document));
 }

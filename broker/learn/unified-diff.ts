@@ -6,12 +6,17 @@ type Step = { readonly mark: " " | "-" | "+"; readonly text: string };
 /** Lines around a change, as `diff -u` shows them. */
 const CONTEXT = 3;
 
-/** The unified diff of insertions into a text, for `patch`; empty when there are none. Pure. */
-export function unifiedDiff(text: string, insertions: readonly Insertion[], label: string): string {
+/** The unified diff of insertions into a text, for `patch`; empty when there are none. `to`: of a copy. Pure. */
+export function unifiedDiff(
+  text: string,
+  insertions: readonly Insertion[],
+  label: string,
+  to = label,
+): string {
   const steps = stepsOf(text, insertions);
   const hunks = hunksIn(steps);
   if (hunks.length === 0) return "";
-  return `--- ${label}\n+++ ${label}\n${hunks.map((hunk) => printed(steps, hunk)).join("")}`;
+  return `--- ${label}\n+++ ${to}\n${hunks.map((hunk) => printed(steps, hunk)).join("")}`;
 }
 
 function stepsOf(text: string, insertions: readonly Insertion[]): readonly Step[] {

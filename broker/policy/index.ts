@@ -17,7 +17,7 @@ export type {
   Where,
 } from "./decision.ts";
 export { isHarmless } from "./harmless-variables.ts";
-export { loadPolicy, parsePolicy } from "./load.ts";
+export { loadPolicy, MAX_POLICY_BYTES, parsePolicy } from "./load.ts";
 export { isSystemFolder } from "./match.ts";
 export { namesPlace, PASSED_BY_DEFAULT, passes } from "./passed-variables.ts";
 export { HOME_MARK } from "./command.ts";

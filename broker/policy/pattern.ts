@@ -43,7 +43,8 @@ export function readPattern(pattern: string): StagePattern[] {
   return stages.map((words, index) => readStage(words, index > 0));
 }
 
-function patternWords(pattern: string): string[] {
+/** The words of a pattern, without their quotes. */
+export function patternWords(pattern: string): string[] {
   const words = pattern.match(/(?:[^\s"']|"[^"]*"|'[^']*'|["'])+/g) ?? [];
   return words.map((word) =>
     /^(?:[^"']|"[^"]*"|'[^']*')*$/.test(word) ? word.replaceAll(/["']/g, "") : word,

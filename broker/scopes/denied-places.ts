@@ -6,10 +6,11 @@ export type DeniedPlaces = { readonly read: readonly string[]; readonly write: r
 
 /** Looks at the host. */
 export function deniedPlaces({ denyRead, denyWrite, seal }: FileScope): DeniedPlaces {
-  return { read: denyRead.flatMap(targetOf), write: [...denyWrite, ...seal].flatMap(targetOf) };
+  return { read: denyRead.flatMap(leadsTo), write: [...denyWrite, ...seal].flatMap(leadsTo) };
 }
 
-function targetOf(pattern: string): readonly string[] {
+/** Where a name without wildcards leads now; nowhere when it is missing. */
+export function leadsTo(pattern: string): readonly string[] {
   if (/(?<!\\)[*?[{]/.test(pattern)) return [];
   try {
     return [realpathSync.native(pattern.replace(/\\(.)/gs, "$1"))];

@@ -75,11 +75,11 @@ const PERSON = "human";
 /** As in config.yaml: no name leads to another folder. */
 const AGENT_NAME = /^[A-Za-z0-9._:@-]{1,128}$/;
 
-function agentOf(terminal: Terminal, options: WhoseOptions): string {
+export function agentOf(terminal: Terminal, options: WhoseOptions): string {
   return options.agent ?? variable(terminal, "SUBSTRATE_AGENT_ID") ?? PERSON;
 }
 
 /** An empty variable is one that is not set: a script has no other way to take one back for a single command. */
-function variable({ environment }: Terminal, name: string): string | undefined {
+export function variable({ environment }: Terminal, name: string): string | undefined {
   return environment[name] === "" ? undefined : environment[name];
 }

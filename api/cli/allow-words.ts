@@ -1,0 +1,86 @@
+/** What `policy allow` is about to change, for a person and for a program. */
+import type { Standing, Wish } from "../../broker/allow/wish.ts";
+import type { Allowed } from "./commands/policy-allow.ts";
+import { harmless, harmlessLine, printLine, type Terminal } from "./terminal.ts";
+
+export function printAllowed(terminal: Terminal, { target, wish, edit, notes }: Allowed): void {
+  if (edit === undefined) printLine(terminal, harmlessLine(alreadyWords(wish)));
+  else {
+    if (target.from !== target.to)
+      printLine(
+        terminal,
+        `'${target.name}' is a shipped policy: it is copied to ${target.to}, which holds from then on, also when the shipped one changes`,
+      );
+    terminal.out.write(harmless(edit.patch));
+  }
+  for (const line of [...partlyWords(wish), ...notes]) printLine(terminal, `note: ${harmlessLine(line)}`);
+}
+
+function alreadyWords({ already }: Wish): string {
+  return `already allowed by ${already?.source ?? "the policy"}: ${already?.how ?? "nothing speaks against it"}. Nothing was changed`;
+}
+
+/** As many as a person reads: home folders hold a hundred names that a policy denies. */
+const SHOWN = 8;
+
+/** One line for all that one line of the policy brings. */
+function partlyWords({ partly }: Wish): readonly string[] {
+  const bySource = new Map<string, Standing[]>();
+  for (const one of partly) {
+    const key = `${one.list} ${one.source}`;
+    bySource.set(key, [...(bySource.get(key) ?? []), one]);
+  }
+  const lines = [...bySource.values()].slice(0, SHOWN).map((all) => {
+    const names = all.slice(0, SHOWN).map(({ pattern }) => `'${pattern}'`);
+    const more = all.length > SHOWN ? ` and ${all.length - SHOWN} more` : "";
+    return `Still refused: ${names.join(", ")}${more} in ${all[0]?.list}, ${all[0]?.source}`;
+  });
+  return bySource.size > SHOWN
+    ? [...lines, `and ${bySource.size - SHOWN} more lines that refuse a part of it`]
+    : lines;
+}
+
+/** Why nothing can be added that would help, and what could be done instead. */
+export function refusedWords(wanted: string, { list, pattern, source }: Standing, file: string): string {
+  const asks = list === "commands.ask";
+  const whose = source.includes(":") ? source : `${source} has no such list, so its default holds`;
+  const what = `Nothing was changed: '${pattern}' in ${list} (${whose}) ${asks ? "asks a person about" : "refuses"} '${wanted}', whatever else the policy allows`;
+  const answer = asks ? "'substrate approve ID --always' answers for good. " : "";
+  const mend = source.includes(":")
+    ? `If you mean it, take '${pattern}' out of that list in '${file}', or make it narrower`
+    : `If you mean it, write that list into '${file}' without it`;
+  return `${harmlessLine(what)}.\n  ${harmlessLine(answer + mend)}`;
+}
+
+/** What a policy that narrows the edited one says of the same wish. */
+export function narrowingNotes(name: string, { additions, refusals }: Wish): readonly string[] {
+  const [refusal] = refusals;
+  if (refusal !== undefined)
+    return [
+      `Policy '${name}' narrows this one here, and refuses it: '${refusal.pattern}' in ${refusal.list}, ${refusal.source}`,
+    ];
+  if (additions.length === 0) return [];
+  return [
+    `Policy '${name}' narrows this one here, and does not allow it: the same with '--policy ${name}' adds it there`,
+  ];
+}
+
+/** The same for a program. */
+export function allowedDocument(
+  { kind, wanted, target, wish, edit, notes }: Allowed,
+  written: boolean,
+): object {
+  return {
+    kind,
+    wanted,
+    policy: target.name,
+    file: target.to,
+    copied_from: target.from === target.to ? null : target.from,
+    additions: wish.additions,
+    already: wish.already ?? null,
+    patch: edit?.patch ?? "",
+    still_refused: wish.partly,
+    notes,
+    written,
+  };
+}

@@ -1,0 +1,91 @@
+import { type Cover, coverOf } from "../../world/backend.ts";
+import { fileLists } from "../file-lists.ts";
+import { fileScope } from "../file-scope.ts";
+import type { CompiledPolicy } from "../policy/index.ts";
+import { NO_PROJECT } from "../projects.ts";
+import { leadsTo } from "../scopes/denied-places.ts";
+import { covers } from "../world-spec.ts";
+import { isWithin } from "../folders.ts";
+import type { AllowedPlace, Spot } from "./place.ts";
+import type { Sources } from "./sources.ts";
+import type { Standing, Wish } from "./wish.ts";
+
+/** What a policy says about a place, and what it lacks. Looks at the host for where the names of deny lists lead. */
+export function placeWish(
+  kind: "read" | "write",
+  place: AllowedPlace,
+  policy: CompiledPolicy,
+  sources: Sources,
+  { project = NO_PROJECT, rules: { home } }: Spot,
+): Wish {
+  const { document } = policy;
+  const lists = fileLists(document);
+  const scope = fileScope(document, project, home);
+  const denials: readonly Denial[] = [
+    ...denialsOf("deny_read", lists.deny_read, scope.denyRead, sources),
+    ...(kind === "write" ? denialsOf("deny_write", lists.deny_write, scope.denyWrite, sources) : []),
+    ...(kind === "write" ? denialsOf("sealed", lists.sealed, scope.seal, sources) : []),
+  ];
+  const names = [...new Set([place.asked, place.real])];
+  const isRefused = ({ cover, led }: Denial): boolean =>
+    names.some((name) => cover.covers(name)) || led.some((denied) => isWithin(place.real, denied));
+  const refusals = denials.filter(isRefused);
+  const partly = place.below
+    ? denials.filter((one) => !refusals.includes(one) && names.some((name) => one.cover.reachesBelow(name)))
+    : [];
+  const wanted = place.below ? `${place.real === "/" ? "" : place.real}/**` : place.real;
+  const given = standing(kind, wanted, lists, scope, sources);
+  return {
+    additions: given === undefined ? [{ list: `fs.${kind}`, value: place.entry }] : [],
+    ...(given === undefined ? {} : { already: given }),
+    refusals: refusals.map(shown),
+    partly: partly.map(shown),
+    notes: given === undefined ? place.notes : [],
+  };
+}
+
+/** `led`: where a name leads that is a link. */
+type Denial = Standing & {
+  readonly cover: Cover;
+  readonly led: readonly string[];
+};
+
+/** `[…]` is decided where a world is made: in doubt it is denied. */
+function denialsOf(
+  list: "deny_read" | "deny_write" | "sealed",
+  written: readonly string[],
+  patterns: readonly string[],
+  sources: Sources,
+): readonly Denial[] {
+  return patterns.map((pattern, at) => ({
+    list: list === "sealed" ? "the seals that fs.deny_write brings" : `fs.${list}`,
+    pattern: written[at] ?? pattern,
+    source: list === "sealed" ? sources(["fs", "deny_write"]) : sources(["fs", list, at]),
+    cover: coverOf(pattern.replace(/(?<!\\)\[[^\]]*\]/g, "?")),
+    led: leadsTo(pattern),
+  }));
+}
+
+function shown({ list, pattern, source }: Denial): Standing {
+  return { list, pattern, source };
+}
+
+/** The line that gives it: what may be written can be read as well. */
+function standing(
+  kind: "read" | "write",
+  wanted: string,
+  lists: ReturnType<typeof fileLists>,
+  scope: ReturnType<typeof fileScope>,
+  sources: Sources,
+): Wish["already"] {
+  const keys = kind === "read" ? (["read", "write"] as const) : (["write"] as const);
+  for (const key of keys) {
+    const at = scope[key].findIndex((entry) => covers([entry], wanted));
+    if (at === -1) continue;
+    return {
+      source: sources(["fs", key, at]),
+      how: `'${lists[key][at]}' in fs.${key}`,
+    };
+  }
+  return undefined;
+}

@@ -1,0 +1,177 @@
+/** From a path as a person writes it to the entry of `fs.read` or `fs.write` that means it. Looks at the host. */
+import { accessSync, constants, lstatSync, type Stats } from "node:fs";
+import { basename, dirname, isAbsolute, normalize, resolve } from "node:path";
+import { isPrivate } from "../../world/backend.ts";
+import { notProposedBecause } from "../learn/not-proposed.ts";
+import { isWithin, type ProjectRules, protectedBecause } from "../projects.ts";
+import { realPlace } from "../real-place.ts";
+import { quoted } from "../refusal.ts";
+import type { Never } from "./wish.ts";
+
+/** Where a wish is made. */
+export type Spot = {
+  readonly cwd: string;
+  /** The project that `cwd` lies in; undefined where it can be none. */
+  readonly project: string | undefined;
+  readonly rules: ProjectRules;
+};
+
+/** A place on the host that commands are to read or write. */
+export type AllowedPlace = {
+  /** Absolute, as it was asked for, and where its links lead. */
+  readonly asked: string;
+  readonly real: string;
+  /** A folder with all below it; else one file. */
+  readonly below: boolean;
+  /** The entry of the list. */
+  readonly entry: string;
+  readonly notes: readonly string[];
+};
+
+const KERNEL = ["/proc", "/sys", "/dev"] as const;
+
+/** The place that `written` means, or why no policy could give it. */
+export function placeOf(kind: "read" | "write", written: string, spot: Spot): AllowedPlace | Never {
+  const asked = absolute(written, spot);
+  if (typeof asked === "object") return asked;
+  const real = realPlace(asked);
+  const stat = lstatSync(real, { throwIfNoEntry: false });
+  const wantsBelow = /\/(\*\*)?$/.test(written);
+  const unfit = unfitBecause(written, real, stat, wantsBelow);
+  if (unfit !== undefined) return { never: unfit };
+  const why = neverBecause(kind, real, spot);
+  if (why !== undefined) return { never: `Cannot let commands ${kind} ${quoted(real)}: ${why}` };
+  const below = wantsBelow || stat === undefined || stat.isDirectory();
+  return {
+    asked,
+    real,
+    below,
+    entry: entryOf(real, below, !isPlain(written), spot),
+    notes: [
+      ...(asked === real
+        ? []
+        : [`${quoted(asked)} leads to ${quoted(real)}, and that is what the entry names`]),
+      ...(kind === "write" ? writeNotes(real, stat, spot) : readNotes(real, stat)),
+    ],
+  };
+}
+
+/** Whether a path names its place by itself, wherever it is written. */
+function isPlain(written: string): boolean {
+  return isAbsolute(written) || /^(~|\$HOME|\$\{HOME\})(\/|$)/.test(written);
+}
+
+function absolute(written: string, { cwd, project, rules }: Spot): string | Never {
+  const path = written.replace(/(?<=.)\/\*\*$/, "").replace(/^\/\*\*$/, "/");
+  if (path.trim() === "") return { never: "Cannot allow an empty path" };
+  if (/[*?]|[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(path))
+    return {
+      never: `Cannot allow ${quoted(written)}: an entry is a path, or 'path/**' for all below it, and holds no other '*', no '?' and no control characters`,
+    };
+  const variable = /^(~|\$HOME|\$\{HOME\}|\$PROJECT|\$\{PROJECT\})(?=\/|$)/.exec(path)?.[0];
+  if (variable === undefined && /^[~$]/.test(path))
+    return {
+      never: `Cannot allow ${quoted(written)}: a path begins with '/', '~/', '$HOME' or '$PROJECT', or is relative to this folder ('./${path}')`,
+    };
+  if (variable === undefined) return normal(resolve(cwd, path));
+  const folder = variable.includes("PROJECT") ? project : rules.home;
+  if (folder === undefined)
+    return {
+      never: `Cannot allow ${quoted(written)}: ${quoted(cwd)} lies in no project. Go into one, or write the whole path`,
+    };
+  return normal(folder + path.slice(variable.length));
+}
+
+function normal(path: string): string {
+  return normalize(path).replace(/(.)\/+$/, "$1");
+}
+
+function unfitBecause(
+  written: string,
+  real: string,
+  stat: Stats | undefined,
+  wantsBelow: boolean,
+): string | undefined {
+  if (stat === undefined || stat.isDirectory()) return undefined;
+  if (!stat.isFile()) return `Cannot allow ${quoted(real)}: it is neither a folder nor a plain file`;
+  return wantsBelow ? `Cannot allow ${quoted(written)}: it is a file, and has nothing below it` : undefined;
+}
+
+/** What no line of a policy changes. */
+function neverBecause(kind: "read" | "write", real: string, { project, rules }: Spot): string | undefined {
+  const inProject = project !== undefined && isWithin(real, project);
+  const hidden = rules.hidden.find((folder) => isWithin(real, folder));
+  if (hidden !== undefined) return `it lies in SUBSTRATE_HOME ('${hidden}'), which no command sees`;
+  if (!inProject && KERNEL.some((folder) => isWithin(real, folder)))
+    return "it is the kernel's own, and each world has its own";
+  if (!inProject && isPrivate(real))
+    return "each world has such a folder of its own, which its commands read and write already, and the host's is not there";
+  if (kind === "read" || inProject) return undefined;
+  if (isWithin(real, rules.installation))
+    return `it belongs to the running installation ('${rules.installation}'), which is read-only in every world`;
+  return isSettings(real, rules.home) && !rules.hidden.some((folder) => isWithin(folder, real))
+    ? undefined
+    : protectedBecause(real, rules);
+}
+
+/** No project, but a folder that a person may open: `~/.cache`, `~/.gradle`. */
+function isSettings(real: string, home: string): boolean {
+  return dirname(real) === home && basename(real).startsWith(".");
+}
+
+/** `$PROJECT/…` only for what was named from within the project: the entry then means that place in every project. */
+function entryOf(
+  real: string,
+  below: boolean,
+  relative: boolean,
+  { project, rules: { home } }: Spot,
+): string {
+  const stars = below ? (real === "/" ? "**" : "/**") : "";
+  if (relative && project !== undefined && isWithin(real, project))
+    return `$PROJECT${real.slice(project.length)}${stars}`;
+  return `${isWithin(real, home) ? `$HOME${real.slice(home.length)}` : real}${stars}`;
+}
+
+function writeNotes(
+  real: string,
+  stat: Stats | undefined,
+  { rules: { home, uid } }: Spot,
+): readonly string[] {
+  const runs =
+    notProposedBecause(real, home) ??
+    (isSettings(real, home) ? "programs outside of every world take settings from it" : undefined);
+  const warning = runs === undefined ? [] : [`What commands write there counts on the host: ${runs}`];
+  if (stat === undefined) return [...warning, missingNote(real, uid)];
+  const closed =
+    uid === 0 || mayWrite(real) ? [] : [`It belongs to user ${stat.uid}, and this user may not write there`];
+  return [...warning, ...closed];
+}
+
+/** CONTRACT §7, "Outside the project". */
+function missingNote(real: string, uid: number): string {
+  const parent = dirname(real);
+  const stat = lstatSync(parent, { throwIfNoEntry: false });
+  const taken = `${quoted(real)} does not exist, so it is taken for a folder`;
+  if (stat?.isDirectory() === true && stat.uid === uid) return `${taken}: it is made when a world needs it`;
+  const why =
+    stat === undefined
+      ? "does not exist either"
+      : stat.isDirectory()
+        ? `belongs to user ${stat.uid}`
+        : "is no folder";
+  return `${taken}. Nobody makes it by itself, because ${quoted(parent)} ${why}: make it, and the entry holds from then on`;
+}
+
+function readNotes(real: string, stat: Stats | undefined): readonly string[] {
+  return stat === undefined ? [`${quoted(real)} does not exist, so it is taken for a folder`] : [];
+}
+
+function mayWrite(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    // Not ours to write, or on a read-only file system, ignoring which.
+    return false;
+  }
+}
