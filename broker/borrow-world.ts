@@ -101,9 +101,11 @@ function specFor(broker: Broker, job: Job): SpecOfFiles {
       ? broker.warmSpecs.isolated(hash, policies, job.site, layers)
       : worldSpec(policies, job.site, { kind: "overlay", layers }, broker.around);
   }
-  return scopes === undefined
-    ? broker.warmSpecs.of(hash, policies, job.site)
-    : worldSpec(policies, job.site, { kind: "direct" }, broker.around);
+  return broker.warmSpecs.placed(
+    scopes === undefined
+      ? broker.warmSpecs.of(hash, policies, job.site)
+      : worldSpec(policies, job.site, { kind: "direct" }, broker.around),
+  );
 }
 
 /** What `world.require` names and the world has not achieved, each with the world's own word for it. */

@@ -115,6 +115,7 @@ async function runAndRecord(
   const maxOutputBytes = job.request.max_output_bytes ?? 1024 * 1024;
   const room = broker.outputRoom.share(2 * maxOutputBytes);
   const notices = new Notices(job.span);
+  if (lease.first) notices.takePlaces(world.spec.places ?? []);
   const write = (span: SpanRecord): void => {
     broker.trace.event(span);
     notices.take(span);

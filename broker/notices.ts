@@ -1,6 +1,7 @@
 /** What happened inside a command and would otherwise stand in the trace alone, told in its reply (CONTRACT §3). */
 import { basename, dirname } from "node:path";
 import type { FsDiff, Notice } from "../schemas/generated/types.ts";
+import type { WritePlace } from "../world/backend.ts";
 import { BUDGET_NAMES } from "./budgets/limits.ts";
 import { TIME_LIMIT } from "./budgets/time-limit.ts";
 import type { SpanRecord } from "./spans/trace.ts";
@@ -45,6 +46,15 @@ export class Notices {
   /** Takes why the command was ended, when its own call said how long it may take, or nobody did. */
   takeTimeOver(message: string): void {
     this.#add({ kind: "budget", message, rule: null, program: null, count: 1, span_id: this.#span });
+  }
+
+  /** Takes the folders of `fs.write` that are not there to be written. */
+  takePlaces(places: readonly WritePlace[]): void {
+    for (const { path, why } of places) {
+      if (why === null) continue;
+      const message = `'${path}/**' in fs.write opens nothing: ${why}`;
+      this.#add({ kind: "denied", message, rule: null, program: null, count: 1, span_id: this.#span });
+    }
   }
 
   /** Takes what became of the changes. */

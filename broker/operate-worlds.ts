@@ -107,7 +107,7 @@ async function warm(broker: Broker, spot: Spot): Promise<WarmedWorld | Refusal> 
 async function borrow(broker: Broker, { session, ground, now }: Spot): Promise<Lease | Refusal> {
   const { effective, site } = ground;
   try {
-    const spec = broker.warmSpecs.of(effective.hash, effective.policies, site);
+    const spec = broker.warmSpecs.placed(broker.warmSpecs.of(effective.hash, effective.policies, site));
     return asRequired(effective, await leaseWorld(broker, { session, spec, effective, now, fresh: false }));
   } catch (error) {
     return unavailable(effective, error);

@@ -1,4 +1,5 @@
 /** From policies to what a world is told: paths with their variables replaced, and of two policies what both allow. */
+import { isDeepStrictEqual } from "node:util";
 import type { FileScope, ProjectAccess, WorldSpec } from "../world/backend.ts";
 import { deniedInGitFolder, sealedInGitFolder } from "./default-denials.ts";
 import { fileScope, literalPattern } from "./file-scope.ts";
@@ -8,6 +9,7 @@ import type { CompiledPolicy } from "./policy/index.ts";
 import { isWithin } from "./projects.ts";
 import { type AgentSockets, sharedSockets } from "./shared-sockets.ts";
 import { lowerLimits, worldLimits } from "./world-limits.ts";
+import { openPlace, placesToOpen } from "./write-places.ts";
 
 /** Where a world is for. */
 export type Site = {
@@ -41,15 +43,30 @@ const MAX_MADE = 256;
 /** Specs of warm and of isolated worlds, made once per policy and project: each command asks for one. */
 export class WarmSpecs {
   readonly #around: Surroundings;
+  readonly #uid: number;
   readonly #made = new Map<string, SpecOfFiles>();
+  /** The folders that a spec opens, and the spec with what stood there last. */
+  readonly #placed = new WeakMap<SpecOfFiles, { readonly paths: readonly string[]; spec: SpecOfFiles }>();
 
-  constructor(around: Surroundings) {
+  /** `uid`: of the broker's user. */
+  constructor(around: Surroundings, uid: number) {
     this.#around = around;
+    this.#uid = uid;
   }
 
   /** As `of`, on an overlay with these layers. */
   isolated(hash: string, policies: readonly CompiledPolicy[], site: Site, layers: string): SpecOfFiles {
     return { ...this.of(hash, policies, site), access: { kind: "overlay", layers } };
+  }
+
+  /** The same, with the folders of `fs.write` as they are now: those that are missing are made where that may be. */
+  placed(spec: SpecOfFiles): SpecOfFiles {
+    const known = this.#placed.get(spec) ?? { paths: placesToOpen(spec), spec };
+    this.#placed.set(spec, known);
+    if (known.paths.length === 0) return spec;
+    const places = known.paths.map((path) => openPlace(path, this.#uid));
+    if (!isDeepStrictEqual(known.spec.places, places)) known.spec = { ...spec, places };
+    return known.spec;
   }
 
   /** `hash` is that of the policies together. */
@@ -147,13 +164,18 @@ function withGitFolder(files: FileScope, project: string, folder: GitFolder | un
 function narrower(one: FileScope, other: FileScope): FileScope {
   const write = both(one.write, other.write);
   return {
-    read: both(one.read, other.read),
+    read: both(readable(one), readable(other)),
     denyRead: [...new Set([...one.denyRead, ...other.denyRead])],
     write,
     denyWrite: [...new Set([...one.denyWrite, ...other.denyWrite])],
     seal: [...new Set([...one.seal, ...other.seal])],
     scratch: bothKeep(one, other).filter((path) => !covers(write, path)),
   };
+}
+
+/** What may be written may be read, whatever `read` says. */
+function readable({ read, write }: FileScope): readonly string[] {
+  return [...read, ...write.filter((path) => !covers(read, path))];
 }
 
 /** What one policy lets reach the host and the other keeps in the world stays in the world. */

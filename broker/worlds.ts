@@ -13,6 +13,8 @@ type Warm = {
   readonly startedAt: string;
   hash: string;
   users: number;
+  /** It was lent before. */
+  used: boolean;
   idle: NodeJS.Timeout | undefined;
   /** Its network takes other rules; a world that got none is what it was made as. */
   follows: boolean;
@@ -24,8 +26,12 @@ const START_PATIENCE_MS = 15_000;
 /** How many warm worlds a broker holds at once: each label of each project is one more. */
 const MAX_WARM = 512;
 
-/** A world lent to one command; `held` says that changes in its overlay are to be kept. */
-export type Lease = { readonly world: World; readonly release: (held: boolean) => void };
+/** A world lent to one command; `held` says that changes in its overlay are to be kept. `first`: nothing ran in it before. */
+export type Lease = {
+  readonly world: World;
+  readonly release: (held: boolean) => void;
+  readonly first: boolean;
+};
 
 /** A warm world as it is listed. */
 export type WarmWorld = {
@@ -67,7 +73,9 @@ export class Worlds {
     clearTimeout(warm.idle);
     try {
       const world = await warm.world;
-      return { world, release: () => this.#release(session, warm) };
+      const first = !warm.used;
+      warm.used = true;
+      return { world, release: () => this.#release(session, warm), first };
     } catch (error) {
       warm.users -= 1;
       throw error;
@@ -85,6 +93,7 @@ export class Worlds {
     if (session !== undefined) this.#spares.refill(session, wanted, "begun");
     return {
       world,
+      first: true,
       release: (held) => {
         this.#fresh.delete(world);
         const over = this.ending.follow(world, world.end("its command has ended"));
@@ -169,7 +178,7 @@ export class Worlds {
       );
     }
     const world = this.#make(wanted);
-    const begun = { startedAt: new Date().toISOString(), hash: wanted.hash, users: 0 };
+    const begun = { startedAt: new Date().toISOString(), hash: wanted.hash, users: 0, used: false };
     const warm: Warm = { session, wanted, world, ...begun, idle: undefined, follows: true };
     this.#warm.set(session, warm);
     void warm.world.then(

@@ -32,7 +32,7 @@ export { type HeldSide, HeldSides } from "./overlay/sides.ts";
 /** For whoever reads a policy: what its deny lists may say is decided here, where it is carried out. */
 export { patternComplaint } from "./plan/globs.ts";
 export { type Cover, coverOf, patternCovers } from "./plan/cover.ts";
-export { isPrivate } from "./plan/scopes.ts";
+export { isOfKernel as isKernels, isPrivate } from "./plan/scopes.ts";
 
 /** How the project appears inside: the host's own files, or an overlay whose upper layer holds every change. */
 export type ProjectAccess =
@@ -52,6 +52,15 @@ export type FileScope = {
   readonly seal: readonly string[];
   /** Folders (`path/**`) whose writes stay in the world; where `write` opens a place too, `write` holds. Absent: none. */
   readonly scratch?: readonly string[];
+};
+
+/** A folder that `files.write` opens, as the host had it when the world was asked for. */
+export type WritePlace = {
+  readonly path: string;
+  /** Which folder that is: another one under the same name is for another world. Null: there is none. */
+  readonly identity: string | null;
+  /** Why there is none, to stand after a colon. */
+  readonly why: string | null;
 };
 
 /** Upper bounds of one world and everything in it; an absent one is not set. */
@@ -90,6 +99,8 @@ export type WorldSpec = {
   /** Where git keeps what belongs to the project, when that is not in it: in its place wherever it lies, never an overlay. */
   readonly gitFolder?: string;
   readonly files: FileScope;
+  /** The folders of `files.write` outside the project; absent: nobody looked. */
+  readonly places?: readonly WritePlace[];
   /** Never visible inside: the broker's own folder. */
   readonly hidden: readonly string[];
   /** Visible and never writable, whatever `files.write` says: the running installation. */

@@ -175,7 +175,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     around,
     decisions,
     programs: new ProgramPaths(),
-    warmSpecs: new WarmSpecs(around),
+    warmSpecs: new WarmSpecs(around, parts.uid),
     environments: new BaseEnvironments(hostEnvironment(parts.host), home.root),
     worldImages: {
       enforce: worldImage(installation.init, parts.backend.filterHash("enforce")),

@@ -71,7 +71,7 @@ export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
       ...devices(spec),
       ...(trees.spines.length > 0 ? [{ op: "sources", target: "/dev/.trees" } as const] : []),
       ...processes(facts),
-      ...outside.map(bindWritable),
+      ...outside.flatMap((path) => [...placeFor(path, writable, spec, facts), bindWritable(path)]),
       ...privateFolders(spec, facts),
       ...preload(facts),
       ...(kept.includes(spec.gitFolder ?? "") ? git : []),
@@ -130,6 +130,21 @@ function mayBeWritable(path: string, facts: HostFacts): boolean {
 
 function bindWritable(path: string): MountOperation {
   return { op: "bind", source: path, target: path, access: "rw" };
+}
+
+/** What may be written is there to be read too: outside what `read` shows it needs a place of its own to be bound at. */
+function placeFor(
+  path: string,
+  writable: readonly string[],
+  { files }: WorldSpec,
+  facts: HostFacts,
+): readonly MountOperation[] {
+  const shown = files.read.filter((scope) => scope.endsWith("/**")).map(withoutStars);
+  const bound = writable.filter((other) => other !== path);
+  if (inAny([...shown, ...bound], path)) return [];
+  return facts.kind(path) === "file"
+    ? [{ op: "file", target: path }]
+    : [{ op: "dir", target: path, mode: "755" }];
 }
 
 /** Also below a private folder, as the project. One that became a link since it was looked at is not bound. */
