@@ -125,19 +125,32 @@ export class Policies {
 
   /** Any policy by name, alone: for the operator, who asks what would hold. */
   named(name: string): Effective | Refusal {
-    if (!NAME.test(name) || !existsSync(this.#file(name))) {
-      return refusal(
-        "unknown_profile",
-        `No policy is called ${quoted(name)}`,
-        `Name a policy in ${this.#folder}, or a shipped one`,
-      );
-    }
+    if (!this.#exists(name)) return this.#unknown(name);
     const { policy, problems, commit } = this.#current(name);
     return policy === undefined ? broken(name, problems) : effectiveOf(policy, [], commit);
   }
 
+  #exists(name: string): boolean {
+    return NAME.test(name) && existsSync(this.#file(name));
+  }
+
+  #unknown(name: string): Refusal {
+    return refusal(
+      "unknown_profile",
+      `No policy is called ${quoted(name)}`,
+      `Name a policy in ${this.#folder}, or a shipped one`,
+    );
+  }
+
   /** A policy by name as it is now, with what is wrong with its file. */
   show(name: string): Pick<Loaded, "policy" | "problems"> {
+    return this.#current(name);
+  }
+
+  /** The same for the operator, who may ask for one that there is not; with the commit of what holds. */
+  inForce(name: string): Pick<Loaded, "policy" | "problems" | "commit"> | Refusal {
+    // One that was in use is held to although its file is gone.
+    if (!this.#loaded.has(name) && !this.#exists(name)) return this.#unknown(name);
     return this.#current(name);
   }
 
@@ -163,9 +176,7 @@ export class Policies {
 
   #selectable(name: string): CompiledPolicy | Refusal {
     const hint = `Leave 'profile' out, or name a policy with 'selectable: true' in ${this.#folder}`;
-    if (!NAME.test(name) || !existsSync(this.#file(name))) {
-      return refusal("unknown_profile", `No policy is called ${quoted(name)}`, hint);
-    }
+    if (!this.#exists(name)) return refusal("unknown_profile", `No policy is called ${quoted(name)}`, hint);
     const { policy, problems } = this.#current(name);
     if (policy === undefined) return broken(name, problems);
     if (!policy.selectable) return refusal("unknown_profile", `Policy '${name}' is not selectable`, hint);

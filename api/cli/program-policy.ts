@@ -11,7 +11,9 @@ export function describePolicy(program: Command, choose: (action: Action) => voi
   const policy = program.command("policy").description("Policies");
   policy
     .command("show")
-    .description("A policy as it is loaded: its rules, its hash, and what this version does not carry out")
+    .description(
+      "A policy as it holds: its rules, its hash, what this version does not carry out, and what is wrong with its file",
+    )
     .argument("[name]", "policy", "default")
     .option(...JSON_FLAG)
     .action((name: string, options: { json?: boolean }) =>

@@ -1,5 +1,5 @@
 import type { Request, Response } from "express";
-import { reload } from "../../broker/reload.ts";
+import { reload, showPolicyInForce } from "../../broker/reload.ts";
 import { sendJson, sendRefusal } from "./answer.ts";
 import type { Context } from "./context.ts";
 import { noFields } from "./valid-request.ts";
@@ -15,4 +15,11 @@ export async function handleReload(
   const reply = reload(broker);
   log.info({ policies: reply.policies.length }, "An operator had the policies read again");
   sendJson(response, 200, reply);
+}
+
+/** `GET /v1/policy/:name`: what holds now, also when the file does not load. */
+export function handlePolicy({ broker }: Context, request: Request, response: Response): void {
+  const reply = showPolicyInForce(broker, String(request.params["name"]));
+  if ("code" in reply) sendRefusal(response, { ...reply, code: "not_found" });
+  else sendJson(response, 200, reply);
 }

@@ -4,7 +4,7 @@ import { handleBudget, handleBudgetReset, handleBudgets } from "./budgets.ts";
 import type { Context } from "./context.ts";
 import { handleChange, handleDiff } from "./held.ts";
 import { handleHealth } from "./health.ts";
-import { handleReload } from "./policy.ts";
+import { handlePolicy, handleReload } from "./policy.ts";
 import { handleReplay } from "./replay.ts";
 import { handleRequestScopes } from "./scopes.ts";
 import { handleSpans } from "./spans.ts";
@@ -34,6 +34,7 @@ export const ROUTES: readonly Route[] = [
   { for: "operator", method: "get", path: "/v1/approvals", handle: handleApprovals },
   { for: "operator", method: "post", path: "/v1/approvals/:approval_id", handle: handleDecision },
   { for: "operator", method: "post", path: "/v1/approvals/:approval_id/preview", handle: handlePreview },
+  { for: "operator", method: "get", path: "/v1/policy/:name", handle: handlePolicy },
   { for: "operator", method: "post", path: "/v1/policy/reload", handle: handleReload },
   { for: "operator", method: "post", path: "/v1/world/warm", handle: handleWarm },
   { for: "operator", method: "post", path: "/v1/world/restart", handle: handleRestart },

@@ -1344,7 +1344,7 @@ export interface PolicyCaseDocument {
    */
   readonly require_approval?: boolean;
   /**
-   * allow, isolate, ask and deny hold whatever the policy's mode; a would_ one wants observe mode.
+   * allow, isolate, ask and deny hold whatever the policy's mode; a would_ one is what an observing policy says, and stands for its plain one when `policy test` runs it on a policy that enforces.
    */
   readonly verdict: Verdict;
   /**
@@ -1399,6 +1399,31 @@ export interface ReloadedPolicy {
    */
   readonly policy_hash: string | null;
   readonly problems: ReloadProblems;
+}
+/**
+ * Answer 200 of GET /v1/policy/:name.
+ */
+export interface PolicyReply {
+  /**
+   * The file's name without .yaml.
+   */
+  readonly name: string;
+  /**
+   * Of what holds now: the last good one when the file does not load; null when there is none.
+   */
+  readonly policy_hash: string | null;
+  /**
+   * The commit whose file has just that content; null where no commit is known to.
+   */
+  readonly policy_commit: string | null;
+  /**
+   * What holds now, as policy.schema.json describes it; null when nothing does.
+   */
+  readonly document: {} | null;
+  /**
+   * Why the file does not load, each with line and column; none when it does.
+   */
+  readonly problems: readonly string[];
 }
 /**
  * policies/<name>.yaml: what commands may do. Only id and name are required; an absent key stays absent.

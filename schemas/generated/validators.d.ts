@@ -22,6 +22,7 @@ import type {
   HealthReply,
   PolicyCaseDocument,
   PolicyReloadReply,
+  PolicyReply,
   PolicyDocument,
   ReplayReply,
   ReplayRequest,
@@ -68,6 +69,7 @@ export declare const validateExecuteRequest: Validator<ExecuteRequest>;
 export declare const validateHealthReply: Validator<HealthReply>;
 export declare const validatePolicyCaseDocument: Validator<PolicyCaseDocument>;
 export declare const validatePolicyReloadReply: Validator<PolicyReloadReply>;
+export declare const validatePolicyReply: Validator<PolicyReply>;
 export declare const validatePolicyDocument: Validator<PolicyDocument>;
 export declare const validateReplayReply: Validator<ReplayReply>;
 export declare const validateReplayRequest: Validator<ReplayRequest>;

@@ -11449,6 +11449,140 @@ return errors === 0;
 return validate10;
 })();
 
+export const validatePolicyReply = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"policy-reply.schema.json","title":"PolicyReply","type":"object","additionalProperties":false,"required":["name","policy_hash","policy_commit","document","problems"],"properties":{"name":{"type":"string"},"policy_hash":{"type":["string","null"],"pattern":"^sha256:"},"policy_commit":{"type":["string","null"]},"document":{"type":["object","null"]},"problems":{"type":"array","items":{"type":"string"}}}};
+const pattern0 = new RegExp("^sha256:", "u");
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="policy-reply.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((((data.name === undefined) && (missing0 = "name")) || ((data.policy_hash === undefined) && (missing0 = "policy_hash"))) || ((data.policy_commit === undefined) && (missing0 = "policy_commit"))) || ((data.document === undefined) && (missing0 = "document"))) || ((data.problems === undefined) && (missing0 = "problems"))){
+validate10.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema11.required,parentSchema:schema11,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((key0 === "name") || (key0 === "policy_hash")) || (key0 === "policy_commit")) || (key0 === "document")) || (key0 === "problems"))){
+validate10.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.name !== undefined){
+let data0 = data.name;
+const _errs2 = errors;
+if(typeof data0 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/name",schemaPath:"#/properties/name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.name.type,parentSchema:schema11.properties.name,data:data0}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.policy_hash !== undefined){
+let data1 = data.policy_hash;
+const _errs4 = errors;
+if((typeof data1 !== "string") && (data1 !== null)){
+validate10.errors = [{instancePath:instancePath+"/policy_hash",schemaPath:"#/properties/policy_hash/type",keyword:"type",params:{type: schema11.properties.policy_hash.type},message:"must be string,null",schema:schema11.properties.policy_hash.type,parentSchema:schema11.properties.policy_hash,data:data1}];
+return false;
+}
+if(errors === _errs4){
+if(typeof data1 === "string"){
+if(!pattern0.test(data1)){
+validate10.errors = [{instancePath:instancePath+"/policy_hash",schemaPath:"#/properties/policy_hash/pattern",keyword:"pattern",params:{pattern: "^sha256:"},message:"must match pattern \""+"^sha256:"+"\"",schema:"^sha256:",parentSchema:schema11.properties.policy_hash,data:data1}];
+return false;
+}
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.policy_commit !== undefined){
+let data2 = data.policy_commit;
+const _errs6 = errors;
+if((typeof data2 !== "string") && (data2 !== null)){
+validate10.errors = [{instancePath:instancePath+"/policy_commit",schemaPath:"#/properties/policy_commit/type",keyword:"type",params:{type: schema11.properties.policy_commit.type},message:"must be string,null",schema:schema11.properties.policy_commit.type,parentSchema:schema11.properties.policy_commit,data:data2}];
+return false;
+}
+var valid0 = _errs6 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.document !== undefined){
+let data3 = data.document;
+const _errs8 = errors;
+if((!(data3 && typeof data3 == "object" && !Array.isArray(data3))) && (data3 !== null)){
+validate10.errors = [{instancePath:instancePath+"/document",schemaPath:"#/properties/document/type",keyword:"type",params:{type: schema11.properties.document.type},message:"must be object,null",schema:schema11.properties.document.type,parentSchema:schema11.properties.document,data:data3}];
+return false;
+}
+var valid0 = _errs8 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.problems !== undefined){
+let data4 = data.problems;
+const _errs10 = errors;
+if(errors === _errs10){
+if(Array.isArray(data4)){
+var valid1 = true;
+const len0 = data4.length;
+for(let i0=0; i0<len0; i0++){
+let data5 = data4[i0];
+const _errs12 = errors;
+if(typeof data5 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/problems/" + i0,schemaPath:"#/properties/problems/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.problems.items.type,parentSchema:schema11.properties.problems.items,data:data5}];
+return false;
+}
+var valid1 = _errs12 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/problems",schemaPath:"#/properties/problems/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.properties.problems.type,parentSchema:schema11.properties.problems,data:data4}];
+return false;
+}
+}
+var valid0 = _errs10 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
+return false;
+}
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
 export const validatePolicyDocument = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"policy.schema.json","title":"PolicyDocument","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["id","name"],"properties":{"id":{"$ref":"shared.schema.json#/definitions/policy_name"},"name":{"type":"string","minLength":1,"maxLength":256},"mode":{"$ref":"shared.schema.json#/definitions/policy_mode"},"selectable":{"type":"boolean"},"fs":{"type":"object","additionalProperties":false,"properties":{"read":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_scope"}},"deny_read":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"write":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_scope"}},"deny_write":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"scratch":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/folder_scope"}}}},"net":{"type":"object","additionalProperties":false,"properties":{"allowed":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/net_name"}},"dns":{"type":"object","additionalProperties":false,"properties":{"pinned":{"type":"boolean"},"refresh_secs":{"type":"integer","minimum":1,"maximum":86400},"servers":{"type":"array","minItems":1,"maxItems":16,"items":{"type":"string","maxLength":64,"pattern":"^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$","x-wanted":"an address with a port, such as 127.0.0.1:5353"}}}},"egress_budget":{"type":"object","additionalProperties":false,"properties":{"bytes_per_sec":{"type":"integer","minimum":1,"maximum":9007199254740991},"total_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}}}},"commands":{"type":"object","additionalProperties":false,"properties":{"allowed":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"denied":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"isolated":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"ask":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"warn":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"opaque":{"type":"string","enum":["deny","ask","isolate","allow"]},"memory_programs":{"type":"string","enum":["allow","deny"]},"timeout":{"type":["string","null"],"maxLength":16,"pattern":"^[1-9][0-9]*(?:ms|s|m|h|d)$","x-wanted":"a duration such as 90s, 30m or 2h, or null"},"shell_operators":{"type":"boolean"}}},"world":{"type":"object","additionalProperties":false,"properties":{"reuse_session":{"type":"boolean"},"isolate_network":{"type":"boolean"},"enable_preload":{"type":"boolean"},"seccomp":{"type":"string","enum":["enforce","log"]},"require":{"type":"array","maxItems":12,"items":{"$ref":"shared.schema.json#/definitions/isolation_part"}},"limits":{"type":"object","additionalProperties":false,"properties":{"cpu":{"type":"string","maxLength":16,"pattern":"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$","x-wanted":"CPUs such as \"2\", \"0.5\" or \"500m\", in quotes"},"memory":{"$ref":"#/definitions/size"},"pids":{"type":"integer","minimum":1,"maximum":4194304},"disk":{"$ref":"#/definitions/size"}}},"env":{"type":"array","maxItems":1024,"items":{"type":"string","maxLength":1024,"pattern":"^[^=\\s\\u0000]+$","x-wanted":"the name of a variable, or a glob such as LC_*"}},"publish":{"type":"array","maxItems":1024,"items":{"type":"integer","minimum":1,"maximum":65535}},"sockets":{"type":"array","maxItems":16,"items":{"type":"string","maxLength":1024,"pattern":"^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$","x-wanted":"ssh-agent, gpg-agent, or an absolute path"}}}},"approval":{"type":"object","additionalProperties":false,"properties":{"interactive":{"type":"boolean"},"require":{"type":"boolean"},"auto_approve":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_pattern"}},"preview":{"type":"string","enum":["auto","off"]},"timeout_secs":{"type":"integer","minimum":1,"maximum":86400}}},"budgets":{"type":"object","additionalProperties":false,"properties":{"window":{"type":"string","maxLength":16,"pattern":"^[1-9][0-9]*[smhd]$","x-wanted":"a duration such as 30m, 24h or 7d"},"default":{"$ref":"shared.schema.json#/definitions/budget_limits"},"shared":{"$ref":"shared.schema.json#/definitions/budget_limits"}}},"changes":{"type":"object","additionalProperties":false,"properties":{"apply":{"type":"string","enum":["operator","agent"]},"auto_apply":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}}}},"shims":{"type":"object","additionalProperties":false,"properties":{"offline":{"type":"string","enum":["pass","deny"]}}},"privacy":{"type":"object","additionalProperties":false,"properties":{"ignore_paths":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"hash_code_only":{"type":"boolean"},"index_user_docs":{"type":"boolean"}}}}},{"if":{"required":["world"],"properties":{"world":{"type":"object","required":["isolate_network"],"properties":{"isolate_network":{"const":false}}}}},"then":{"properties":{"net":{"type":"object","properties":{"allowed":{"not":{},"x-wanted":"absent while world.isolate_network is false (the host's network has no list)"}}}}}}],"definitions":{"path_scope":{"title":"PathScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$","x-wanted":"a path or path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"},"folder_scope":{"title":"FolderScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$","x-wanted":"path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"},"path_glob":{"title":"PathGlob","type":"string","minLength":1,"maxLength":4095,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"},"net_name":{"title":"NetName","type":"string","maxLength":261,"pattern":"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$","x-wanted":"a host name, *.name, name:port, a CIDR or one of @npm @pip @cargo @go @gem @apt @git"},"command_pattern":{"title":"CommandPattern","type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},"command_rule":{"title":"CommandRule","anyOf":[{"type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{"pattern":{"$ref":"#/definitions/command_pattern"},"match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"not_match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"reason":{"type":"string","maxLength":1024}}}]},"size":{"title":"Size","type":"string","maxLength":24,"pattern":"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$","x-wanted":"a size such as \"2Gi\" or \"512Mi\", in quotes"}}};

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { basename, resolve } from "node:path";
-import { type CaseResult, judgeCase } from "../../../broker/policy-cases/judge-case.ts";
+import { type CaseResult, judgeCase, plainVerdict } from "../../../broker/policy-cases/judge-case.ts";
+import type { PolicyCase } from "../../../broker/policy-cases/parse-case.ts";
 import { type FoundCases, readCases } from "../../../broker/policy-cases/read-cases.ts";
 import { type CompiledPolicy, loadPolicy } from "../../../broker/policy/index.ts";
 import type { CommandRule, PolicyDocument } from "../../../schemas/generated/types.ts";
@@ -63,7 +64,13 @@ function findCases(terminal: Terminal, file: string, chosen: string | undefined)
 }
 
 function failures(policy: CompiledPolicy, { cases }: FoundCases): readonly CaseResult[] {
-  return cases.map((one) => judgeCase(policy, one)).filter(({ kept }) => !kept);
+  return cases.map((one) => judgeCase(policy, asEnforced(policy, one))).filter(({ kept }) => !kept);
+}
+
+/** Once a policy enforces, what a case says that it would do is what it does. */
+function asEnforced({ mode }: CompiledPolicy, one: PolicyCase): PolicyCase {
+  if (mode === "observe") return one;
+  return { ...one, document: { ...one.document, verdict: plainVerdict(one.document.verdict) } };
 }
 
 /** How many `match` and `not_match` examples the rules have. */

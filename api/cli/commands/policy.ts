@@ -1,24 +1,32 @@
 import { fileLists } from "../../../broker/file-lists.ts";
 import type { PolicyNet } from "../../../broker/network/entries.ts";
-import { loadPolicy, PASSED_BY_DEFAULT } from "../../../broker/policy/index.ts";
+import { basename } from "node:path";
+import { compiled } from "../../../broker/learn/additions.ts";
+import { type CompiledPolicy, loadPolicy, PASSED_BY_DEFAULT } from "../../../broker/policy/index.ts";
+import type { PolicyDocument, PolicyReply } from "../../../schemas/generated/types.ts";
+import { NoBroker } from "../../client.ts";
 import { ownPolicyFiles, policyFile } from "../policy-files.ts";
 import { type ShownPresets, shownPresets } from "../preset-words.ts";
+import { ask } from "../replies.ts";
 import { Complaint, harmless, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
 
-/** A policy as it is loaded, and what its presets stand for on this host. Needs no broker. */
+/**
+ * A policy as it holds, and what its presets stand for on this host. Exit 1 for a file that does not load: shown is then the last
+ * good one, which the broker has. Nothing else needs a broker.
+ */
 export async function showPolicy(terminal: Terminal, name: string, json: boolean): Promise<number> {
   const file = policyFile(terminal, name);
   const result = loadPolicy(file);
-  if ("problems" in result)
-    throw new Complaint(
-      `Policy '${name}' does not load:\n${result.problems.map(({ text }) => `  ${text}`).join("\n")}`,
-    );
-  const { id, mode, hash, document, net, notes } = result.ok;
-  const presets = await shownPresets(terminal, result.ok);
+  const problems = "ok" in result ? [] : result.problems.map(({ text }) => text);
+  const policy = "ok" in result ? result.ok : await lastGood(terminal, name, file, problems);
+  const { id, mode, hash, document, net, notes } = policy;
+  const presets = await shownPresets(terminal, policy);
+  const exit = problems.length === 0 ? 0 : 1;
   if (json) {
-    printJson(terminal, { id, file, hash, document, fs: fileLists(document), presets, notes });
-    return 0;
+    printJson(terminal, { id, file, hash, document, fs: fileLists(document), presets, notes, problems });
+    return exit;
   }
+  for (const line of brokenWords(name, problems)) printLine(terminal, harmlessLine(line));
   printLine(terminal, `${id}: ${document.name} (${mode})`);
   printLine(terminal, `  file  ${file}`);
   printLine(terminal, `  hash  ${hash}`);
@@ -32,7 +40,46 @@ export async function showPolicy(terminal: Terminal, name: string, json: boolean
   const passed = document.world?.env ?? PASSED_BY_DEFAULT;
   printLine(terminal, `  ${"world.env".padEnd(15)} ${harmlessLine(passed.join(" ")) || "nothing"}`);
   for (const note of notes) printLine(terminal, `  note: ${note}`);
-  return 0;
+  return exit;
+}
+
+function brokenWords(name: string, problems: readonly string[]): readonly string[] {
+  if (problems.length === 0) return [];
+  return [
+    `Policy '${name}' does not load:`,
+    ...problems.map((problem) => `  ${problem}`),
+    "Until the file is mended, the last good one holds:",
+    "",
+  ];
+}
+
+/** What the broker goes on with while a file does not load. Throws {@link Complaint} when it has nothing. */
+async function lastGood(
+  terminal: Terminal,
+  name: string,
+  file: string,
+  problems: readonly string[],
+): Promise<CompiledPolicy> {
+  const reply = name.endsWith(".yaml") ? null : await inForce(terminal, name);
+  if (reply?.document != null) return compiled(reply.document as PolicyDocument, basename(file));
+  const means = name.endsWith(".yaml")
+    ? ""
+    : reply === undefined
+      ? "\n  No broker runs. One that starts now allows nothing under this policy until the file is mended"
+      : "\n  It has not loaded since the broker started, so nothing is allowed under it until the file is mended";
+  throw new Complaint(
+    `Policy '${name}' does not load:\n${problems.map((problem) => `  ${harmlessLine(problem)}`).join("\n")}${means}`,
+  );
+}
+
+/** Undefined when no broker runs. */
+async function inForce(terminal: Terminal, name: string): Promise<PolicyReply | undefined> {
+  try {
+    return await ask<PolicyReply>(terminal, `/v1/policy/${encodeURIComponent(name)}`);
+  } catch (error) {
+    if (error instanceof NoBroker) return undefined;
+    throw error;
+  }
 }
 
 /** What no entry means: CONTRACT §7. */
