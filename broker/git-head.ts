@@ -40,15 +40,21 @@ export class GitHeads {
 
   /** The same for the nearest repository that a file lies in. */
   around(file: string): string | null {
-    for (let folder = dirname(file); ; folder = dirname(folder)) {
-      if (lstatSync(join(folder, ".git"), { throwIfNoEntry: false }) !== undefined) return this.of(folder);
-      if (folder === "/") return null;
-    }
+    const folder = repositoryAround(file);
+    return folder === null ? null : this.of(folder);
   }
 
   #keep(folder: string, known: Known): void {
     if (this.#known.size >= MAX_KNOWN) this.#known.clear();
     this.#known.set(folder, known);
+  }
+}
+
+/** The nearest folder above a file that has a `.git`. */
+export function repositoryAround(file: string): string | null {
+  for (let folder = dirname(file); ; folder = dirname(folder)) {
+    if (lstatSync(join(folder, ".git"), { throwIfNoEntry: false }) !== undefined) return folder;
+    if (folder === "/") return null;
   }
 }
 

@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import type { PolicyDocument } from "../schemas/generated/types.ts";
 import type { NetEntry } from "./network/entries.ts";
 import { type CompiledPolicy, loadPolicy, type PolicyMemory, type PolicyProblem } from "./policy/index.ts";
+import type { PolicyCommits } from "./policy-commits.ts";
 import { quoted, type Refusal, refusal } from "./refusal.ts";
 
 /** Policies in force for one command: the assigned policy, and the policies that narrow it. */
@@ -12,7 +13,7 @@ export type Effective = {
   readonly policies: readonly [CompiledPolicy, ...CompiledPolicy[]];
   readonly id: string;
   readonly hash: string;
-  /** That the assigned policy's file was at when it was read; null outside git. */
+  /** That has the assigned policy as it holds; null outside git, and while nobody has committed it. */
   readonly commit: string | null;
   /** What a token adds; `hash` is then another one than the policies have. */
   readonly beyond?: Beyond;
@@ -31,7 +32,8 @@ type Loaded = {
   readonly identity: string;
   readonly policy: CompiledPolicy | undefined;
   readonly problems: readonly PolicyProblem[];
-  readonly commit: string | null;
+  /** Of the policy: that of the last good file. */
+  readonly text: string;
   /** Makes the next reading of the same file quick. */
   readonly memory: PolicyMemory;
 };
@@ -65,19 +67,19 @@ export class Policies {
   readonly #shipped: string;
   readonly #loaded = new Map<string, Loaded>();
   readonly #onReload: OnReload;
-  readonly #commitOf: (file: string) => string | null;
+  readonly #commits: Pick<PolicyCommits, "of" | "forget">;
 
   /** The operator's folder is looked into first, then the shipped one. */
   constructor(
     folder: string,
     shipped: string,
-    commitOf: (file: string) => string | null,
+    commits: Pick<PolicyCommits, "of" | "forget">,
     onReload: OnReload,
   ) {
     this.#folder = folder;
     this.#shipped = shipped;
     this.#onReload = onReload;
-    this.#commitOf = commitOf;
+    this.#commits = commits;
   }
 
   /**
@@ -85,7 +87,8 @@ export class Policies {
    * first, so an edit holds for this command already; one that does not load changes nothing.
    */
   effective(name: string, profiles: readonly string[]): Effective | Refusal {
-    const { policy, problems, commit } = this.#current(name);
+    const current = this.#current(name);
+    const { policy, problems } = current;
     if (policy === undefined) return broken(name, problems);
     const narrowing: CompiledPolicy[] = [];
     for (const profile of profiles) {
@@ -93,7 +96,7 @@ export class Policies {
       if ("code" in found) return found;
       narrowing.push(found);
     }
-    return effectiveOf(policy, narrowing, commit);
+    return effectiveOf(policy, narrowing, this.#commitOf(current));
   }
 
   /** What holds, narrowed by further policies too, whether a request could name them or not. */
@@ -114,20 +117,22 @@ export class Policies {
    * by which profile. Undefined when the assigned one has never loaded.
    */
   narrowedAsBefore(name: string, { policies: [, ...before] }: Effective): Effective | undefined {
-    const { policy, commit } = this.#current(name);
+    const current = this.#current(name);
+    const { policy } = current;
     if (policy === undefined) return undefined;
     const now = before.map((each) => {
       const known = [...this.#loaded].find(([, loaded]) => loaded.policy?.source === each.source);
       return (known && this.#current(known[0]).policy) ?? each;
     });
-    return effectiveOf(policy, now, commit);
+    return effectiveOf(policy, now, this.#commitOf(current));
   }
 
   /** Any policy by name, alone: for the operator, who asks what would hold. */
   named(name: string): Effective | Refusal {
     if (!this.#exists(name)) return this.#unknown(name);
-    const { policy, problems, commit } = this.#current(name);
-    return policy === undefined ? broken(name, problems) : effectiveOf(policy, [], commit);
+    const current = this.#current(name);
+    const { policy, problems } = current;
+    return policy === undefined ? broken(name, problems) : effectiveOf(policy, [], this.#commitOf(current));
   }
 
   #exists(name: string): boolean {
@@ -148,10 +153,15 @@ export class Policies {
   }
 
   /** The same for the operator, who may ask for one that there is not; with the commit of what holds. */
-  inForce(name: string): Pick<Loaded, "policy" | "problems" | "commit"> | Refusal {
+  inForce(name: string): (Pick<Loaded, "policy" | "problems"> & Pick<Effective, "commit">) | Refusal {
     // One that was in use is held to although its file is gone.
     if (!this.#loaded.has(name) && !this.#exists(name)) return this.#unknown(name);
-    return this.#current(name);
+    const current = this.#current(name);
+    return { ...current, commit: this.#commitOf(current) };
+  }
+
+  #commitOf({ file, policy, text }: Loaded): string | null {
+    return policy === undefined ? null : this.#commits.of(file, text);
   }
 
   /** Of every policy that was asked for so far, as it holds now. */
@@ -190,15 +200,16 @@ export class Policies {
     if (known?.identity === identity) return known;
     const result = loadPolicy(file, known?.memory);
     const { memory } = result;
+    this.#commits.forget(file);
     const loaded: Loaded =
       "ok" in result
-        ? { file, identity, policy: result.ok, problems: [], commit: this.#commitOf(file), memory }
+        ? { file, identity, policy: result.ok, problems: [], text: memory.yaml?.text ?? "", memory }
         : {
             file,
             identity,
             policy: known?.policy,
             problems: result.problems,
-            commit: known?.commit ?? null,
+            text: known?.text ?? "",
             memory,
           };
     this.#loaded.set(name, loaded);

@@ -23,6 +23,7 @@ import { HeldTurns } from "../../broker/held/turns.ts";
 import { type Home, prepareHome } from "../../broker/home.ts";
 import { Idempotency } from "../../broker/idempotency/idempotency.ts";
 import { Policies } from "../../broker/policies.ts";
+import { PolicyCommits } from "../../broker/policy-commits.ts";
 import { ProgramPaths } from "../../broker/program-paths.ts";
 import { rehearse } from "../../broker/policy/index.ts";
 import { Profiles } from "../../broker/profiles.ts";
@@ -98,7 +99,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
   const policies = new Policies(
     home.policies,
     installation.policies,
-    (file) => gitHeads.around(file),
+    new PolicyCommits(gitHeads, parts.host["PATH"] ?? "/usr/local/bin:/usr/bin:/bin"),
     (name, policy, problems, news) => {
       decisions.clear();
       if (news) tellReload(trace, reloadSpan(name, policy, problems), onFault);
