@@ -12,7 +12,6 @@ import {
   isPrivate,
   isReadable,
   isWithin,
-  readsEverything,
   shallowFirst,
   withoutStars,
 } from "./scopes.ts";
@@ -92,14 +91,15 @@ function place(
     return [...point, { op: "bind", source: join(layers, "upper"), target, access: "rw" }];
   const sealed = sealedIn(target, spec, facts).filter((path) => !hidden.some((name) => isWithin(path, name)));
   return [
+    ...point,
     { op: "veil", source: target, target, layers, userxattr: facts.userNamespace },
     ...sealed.map((path) => ({ op: "readonly", target: path }) as const),
   ];
 }
 
-/** Whether it lies in the root that is made for it, and not in a tree of the host. */
-function isPlaceless(target: string, spec: WorldSpec): boolean {
-  return !isReadable(target, spec) && !readsEverything(spec);
+/** Whether it lies in the root that is made for it, and not in a tree of the host: `read` alone says which of those are there. */
+function isPlaceless(target: string, { files }: WorldSpec): boolean {
+  return !files.read.some((scope) => scope.endsWith("/**") && isWithin(target, withoutStars(scope)));
 }
 
 function holdsMounts(path: string, facts: HostFacts): boolean {

@@ -1,0 +1,295 @@
+/** `substrate policy allow`, as a person uses it: the line, the question, the file, and what the next command may do. */
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { spawn } from "node-pty";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { actors } from "../actors.ts";
+import { TestBroker } from "../broker.ts";
+import { HomeFolder } from "../home-folder.ts";
+import { installationFor } from "../installation.ts";
+
+const POLICY = `# What is mine stays mine.
+id: default
+name: Allowing
+mode: enforce
+
+fs:
+  read: ["/**"]   # all of it
+  deny_read:
+    - "$HOME/.ssh"
+  write: ["$PROJECT/**"]   # and no more
+
+commands:
+  allowed:
+    - "sh -c *"   # the tests' own
+    - echo *
+    - cat *
+  denied:
+    - sudo *
+
+net:
+  allowed: [registry.example]
+`;
+
+describe.each(actors())("policy allow, as $kind", (actor) => {
+  let broker: TestBroker;
+  let outside: HomeFolder;
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: { default: POLICY } });
+    outside = new HomeFolder(actor);
+  });
+  afterAll(async () => {
+    outside.remove();
+    await broker.stop();
+  });
+  const file = (name = "default"): string => join(broker.home, "policies", `${name}.yaml`);
+  const text = (name?: string): string => readFileSync(file(name), "utf8");
+  const allow = (...words: readonly string[]) => broker.cli(["policy", "allow", ...words]);
+  beforeEach(() => broker.write(file(), POLICY));
+  afterEach(() => {
+    expect(readdirSync(join(broker.home, "policies")).filter((name) => !name.endsWith(".yaml"))).toEqual([]);
+  });
+
+  test("a place is written by the next command, and not before; comments and layout stay", async () => {
+    const into = join(outside.path, "place");
+    outside.write("place/there", "old\n");
+    const write = { argv: ["sh", "-c", `echo new > ${into}/there`] };
+    expect((await broker.run(write)).exit).not.toBe(0);
+    const { code, stdout, stderr } = await allow("write", into, "--yes");
+    expect([code, stderr]).toEqual([0, ""]);
+    const home = realpathSync(actor.home);
+    const entry = `"$HOME${into.slice(home.length)}/**"`;
+    expect(stdout).toContain(
+      `-  write: ["$PROJECT/**"]   # and no more\n+  write: ["$PROJECT/**", ${entry}]   # and no more\n`,
+    );
+    expect(text()).toBe(POLICY.replace(`["$PROJECT/**"]`, `["$PROJECT/**", ${entry}]`));
+    expect(await broker.run(write)).toMatchObject({ exit: 0 });
+    expect(readFileSync(join(into, "there"), "utf8")).toBe("new\n");
+    const again = await allow("write", `${into}/deeper/`);
+    expect(again).toMatchObject({ code: 0, stderr: "" });
+    expect(again.stdout).toMatch(
+      /^already allowed by default\.yaml:10: .* in fs\.write\. Nothing was changed\n/,
+    );
+  });
+
+  test("without a yes nothing is written: no terminal, or --dry-run", async () => {
+    const asked = await allow("net", "api.example.org:8443");
+    expect(asked.code).toBe(125);
+    expect(asked.stdout).toContain(`+  allowed: [registry.example, "api.example.org:8443"]\n`);
+    expect(asked.stderr).toMatch(/nothing was written.*--yes/);
+    expect(await allow("net", "api.example.org", "--dry-run")).toMatchObject({ code: 0, stderr: "" });
+    expect(text()).toBe(POLICY);
+  });
+
+  test("a name and a pattern hold for what is checked next", async () => {
+    expect(await broker.refused({ cmd: "date -u" })).toMatchObject({ code: "policy_denied" });
+    expect((await allow("command", "date *", "--yes")).code).toBe(0);
+    expect(await broker.run("date -u")).toMatchObject({ exit: 0 });
+    expect(text()).toBe(POLICY.replace("    - cat *\n", '    - cat *\n    - "date *"\n'));
+    expect((await allow("net", "*.example.org", "--yes")).code).toBe(0);
+    const shown = await broker.cli(["policy", "show"]);
+    expect(shown.stdout).toMatch(/net\.allowed +\*\.example\.org/);
+    expect((await allow("net", "a.example.org")).stdout).toMatch(
+      /^already allowed by default\.yaml:\d+: '\*\.example\.org'/,
+    );
+  });
+
+  test("what a line refuses all the same is not pretended: it is named, and nothing changes", async () => {
+    for (const [words, line] of [
+      [["read", "~/.ssh/config"], /'\$HOME\/\.ssh' in fs\.deny_read \(default\.yaml:9\)/],
+      [["write", "~/.ssh"], /'\$HOME\/\.ssh' in fs\.deny_read \(default\.yaml:9\)/],
+      [["command", "sudo apt-get *"], /'sudo \*' in commands\.denied \(default\.yaml:18\)/],
+    ] as const) {
+      const { code, stderr } = await allow(...words, "--yes");
+      expect([words, code, stderr]).toEqual([words, 125, expect.stringMatching(line)]);
+    }
+    expect(text()).toBe(POLICY);
+  });
+
+  test("what no policy can give is refused", async () => {
+    for (const [kind, what] of [
+      ["write", "~"],
+      ["write", "/etc/hosts"],
+      ["write", "/tmp/substrate-nothing"],
+      ["write", broker.home],
+      ["read", join(broker.home, "policies")],
+      ["net", "localhost:80"],
+      ["command", ""],
+      ["all", "x"],
+    ] as const)
+      expect([kind, what, (await allow(kind, what, "--yes")).code]).toEqual([kind, what, 125]);
+    expect(text()).toBe(POLICY);
+  });
+
+  test("a shipped policy becomes a copy of the operator's own, and holds", async () => {
+    const into = join(outside.path, "copied");
+    mkdirSync(into);
+    outside.own();
+    const { code, stdout } = await allow("write", into, "--policy", "strict", "--yes");
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/'strict' is a shipped policy: it is copied to/);
+    expect(statSync(file("strict")).uid).toBe(actor.uid);
+    const { launcher } = await installationFor(actor);
+    const shipped = readFileSync(join(launcher, "../../../policies/strict.yaml"), "utf8");
+    const [before, now] = [shipped.split("\n"), text("strict").split("\n")];
+    expect(now.filter((line) => !before.includes(line))).toEqual([
+      expect.stringMatching(/^ {2}write: \[.*copied\/\*\*"\]$/),
+    ]);
+    expect((await broker.cli(["policy", "test", "strict"])).code).toBe(0);
+    expect((await broker.run({ argv: ["sh", "-c", `echo x > ${into}/x`] })).exit).not.toBe(0);
+    expect(await broker.run({ argv: ["sh", "-c", `echo x > ${into}/x`], profile: "strict" })).toMatchObject({
+      decision: { mode: "enforce" },
+    });
+    expect((await allow("write", into, "--policy", "strict")).stdout).toMatch(
+      /^already allowed by strict\.yaml:/,
+    );
+  });
+
+  test("the policy that holds for the agent and for the place is the one that changes", async () => {
+    broker.write(file("agents"), "id: agents\nname: Agents\n");
+    broker.write(join(broker.home, "config.yaml"), `projects: ["/"]\nagents:\n  ann: { policy: agents }\n`);
+    try {
+      expect((await allow("net", "one.example", "--agent", "ann", "--yes")).code).toBe(0);
+      expect(text("agents")).toBe('id: agents\nname: Agents\n\nnet:\n  allowed:\n    - "one.example"\n');
+      expect(text()).toBe(POLICY);
+      broker.write(join(broker.project, ".substrate-profile"), "readonly\n");
+      const narrowed = await allow("net", "two.example", "--dry-run");
+      expect(narrowed.stdout).toContain("Policy 'readonly' narrows this one here, and does not allow it");
+    } finally {
+      broker.write(join(broker.home, "config.yaml"), `projects: ["/", "${broker.folder}"]\n`);
+      renameSync(join(broker.project, ".substrate-profile"), join(broker.folder, "gone"));
+    }
+  });
+
+  test("a policy that does not load is not touched, and says where", async () => {
+    broker.write(file(), `${POLICY}nonsense\n`);
+    const { code, stderr } = await allow("net", "x.example", "--yes");
+    expect([code, stderr]).toEqual([
+      125,
+      expect.stringMatching(/does not load.*Mend it first[^]*default\.yaml:22:1/),
+    ]);
+    expect(text()).toBe(`${POLICY}nonsense\n`);
+  });
+
+  test("mode and owner stay, and a link stays one", async () => {
+    const real = join(broker.folder, "dotfiles.yaml");
+    broker.write(real, POLICY);
+    chmodSync(real, 0o640);
+    renameSync(file(), join(broker.folder, "kept.yaml"));
+    symlinkSync(real, file());
+    try {
+      expect((await allow("net", "linked.example", "--yes")).code).toBe(0);
+      expect(readFileSync(real, "utf8")).toContain("linked.example");
+      expect(statSync(real)).toMatchObject({ uid: actor.uid });
+      expect(statSync(real).mode & 0o7777).toBe(0o640);
+      expect(realpathSync(file())).toBe(realpathSync(real));
+    } finally {
+      renameSync(join(broker.folder, "kept.yaml"), file());
+    }
+  });
+
+  test("--json says what was done", async () => {
+    const { code, stdout } = await allow("net", "json.example", "--yes", "--json");
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({
+      kind: "net",
+      policy: "default",
+      file: file(),
+      additions: [{ list: "net.allowed", value: "json.example" }],
+      already: null,
+      written: true,
+    });
+    const again = await allow("net", "json.example", "--yes", "--json");
+    expect(JSON.parse(again.stdout)).toMatchObject({
+      already: { source: "default.yaml:21" },
+      written: false,
+    });
+  });
+
+  test("inside a world it says that it is for a person, and changes nothing", async () => {
+    const { node, launcher } = await installationFor(actor);
+    const open = "id: default\nname: Open\nmode: enforce\n";
+    broker.write(file(), open);
+    const line = `SUBSTRATE_HOME='${broker.home}' '${node}' '${launcher}' policy allow net x.example --yes`;
+    for (const cmd of [line, `unset SUBSTRATE_SPAN_ID; ${line}`]) {
+      const reply = await broker.run(cmd);
+      expect([reply.exit, reply.stderr]).toEqual([125, expect.stringContaining("outside of every world")]);
+    }
+    expect(text()).toBe(open);
+    expect(existsSync(join(broker.project, "policies"))).toBe(false);
+  });
+});
+
+describe.each(actors().slice(0, 1))("policy allow at a terminal, as $kind", (actor) => {
+  test.each([
+    ["y\r", 0, true],
+    ["\r", 125, false],
+    ["n\r", 125, false],
+    ["\u0003", 125, false],
+  ])("the answer %j ends with %i", async (typed, code, written) => {
+    const broker = await TestBroker.start(actor, { policies: { default: POLICY } });
+    try {
+      const { node, launcher } = await installationFor(actor);
+      const terminal = spawn(node, [launcher, "policy", "allow", "net", "asked.example"], {
+        cwd: broker.project,
+        cols: 200,
+        env: { PATH: "/usr/bin:/bin", HOME: actor.home, TERM: "dumb", SUBSTRATE_HOME: broker.home },
+      });
+      let shown = "";
+      terminal.onData((data) => {
+        const asks = !shown.includes("[n]");
+        shown += data;
+        if (asks && shown.includes("[n]")) terminal.write(typed);
+      });
+      const ended = await new Promise<number>((resolve) =>
+        terminal.onExit(({ exitCode }) => resolve(exitCode)),
+      );
+      expect(shown).toContain("Write it?");
+      expect([
+        ended,
+        readFileSync(join(broker.home, "policies/default.yaml"), "utf8").includes("asked.example"),
+      ]).toEqual([code, written]);
+    } finally {
+      await broker.stop();
+    }
+  });
+
+  test("a file that somebody changes before the yes is left as it is", async () => {
+    const broker = await TestBroker.start(actor, { policies: { default: POLICY } });
+    try {
+      const policy = join(broker.home, "policies/default.yaml");
+      const { node, launcher } = await installationFor(actor);
+      const terminal = spawn(node, [launcher, "policy", "allow", "net", "asked.example"], {
+        cwd: broker.project,
+        cols: 200,
+        env: { PATH: "/usr/bin:/bin", HOME: actor.home, TERM: "dumb", SUBSTRATE_HOME: broker.home },
+      });
+      let shown = "";
+      terminal.onData((data) => {
+        const asks = !shown.includes("[n]");
+        shown += data;
+        if (!asks || !shown.includes("[n]")) return;
+        writeFileSync(policy, `${POLICY}# mine\n`);
+        terminal.write("y\r");
+      });
+      const ended = await new Promise<number>((resolve) =>
+        terminal.onExit(({ exitCode }) => resolve(exitCode)),
+      );
+      expect([ended, shown]).toEqual([125, expect.stringContaining("changed by somebody else")]);
+      expect(readFileSync(policy, "utf8")).toBe(`${POLICY}# mine\n`);
+    } finally {
+      await broker.stop();
+    }
+  });
+});
