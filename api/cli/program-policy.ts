@@ -24,7 +24,7 @@ export function describePolicy(program: Command, choose: (action: Action) => voi
   policy
     .command("allow")
     .description(
-      "Make the policy that holds here allow more, by a line in its file: shows the change, asks, writes it",
+      "Make the policy that holds here allow more, by a line in its file: shows the change, asks at a terminal, writes it",
     )
     .usage("[options] write PATH | read PATH | net NAME[:PORT] | command PATTERN")
     .argument("<kind>", "write, read, net or command")

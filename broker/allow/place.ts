@@ -151,7 +151,7 @@ function writeNotes(
 function missingNote(real: string, uid: number): string {
   const parent = dirname(real);
   const stat = lstatSync(parent, { throwIfNoEntry: false });
-  const taken = `${quoted(real)} does not exist, so it is taken for a folder`;
+  const taken = `${quoted(real)} does not exist, so it is taken for a folder (for one file, make the file first)`;
   if (stat?.isDirectory() === true && stat.uid === uid) return `${taken}: it is made when a world needs it`;
   const why =
     stat === undefined

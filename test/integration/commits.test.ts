@@ -1,4 +1,4 @@
-import { rmSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
@@ -37,5 +37,46 @@ describe.each(actors())("the commits that a span names, as $kind", (actor) => {
       replay_context: { policy_commit: commit },
     });
     rmSync(join(policies, ".git"), { recursive: true });
+  });
+
+  test("it is the commit of the content that holds: none for an edit, and the good one while the file is broken", async () => {
+    const policies = join(broker.home, "policies");
+    const file = join(policies, "default.yaml");
+    const shipped = readFileSync(file, "utf8");
+    const commit = (message: string): string => {
+      hostGit(actor, policies, "add", ".");
+      hostGit(actor, policies, "commit", "-q", "-m", message);
+      return hostGit(actor, policies, "rev-parse", "HEAD");
+    };
+    const told = async (): Promise<string | null> =>
+      (await broker.span((await broker.run("true")).span_id)).policy_commit;
+    hostGit(actor, policies, "init", "-q");
+    const first = commit("first");
+    await broker.operator("POST", "/v1/policy/reload");
+    expect(await told()).toBe(first);
+    broker.write(file, `${shipped}# nobody has committed this\n`);
+    expect(await told()).toBe(null);
+    const second = commit("second");
+    expect(await told()).toBe(second);
+    // Packed, as after a clone.
+    hostGit(actor, policies, "gc", "-q");
+    const third = ((): string => {
+      broker.write(join(policies, "notes"), "beside it\n");
+      return commit("third");
+    })();
+    expect(await told()).toBe(third);
+    broker.write(file, "nonsense\n");
+    expect(await told()).toBe(third);
+    const broken = commit("broken");
+    expect(broken).not.toBe(third);
+    expect(await told()).toBe(third);
+    const { document } = await broker.operator("GET", "/v1/policy/default");
+    expect(document).toMatchObject({
+      policy_commit: third,
+      problems: [expect.stringMatching(/^default\.yaml:1:1: /)],
+    });
+    rmSync(join(policies, ".git"), { recursive: true });
+    broker.write(file, shipped);
+    expect(await told()).toBe(null);
   });
 });

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { spawn } from "node-pty";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
 import { HomeFolder } from "../home-folder.ts";
@@ -57,9 +57,6 @@ describe.each(actors())("policy allow, as $kind", (actor) => {
   const text = (name?: string): string => readFileSync(file(name), "utf8");
   const allow = (...words: readonly string[]) => broker.cli(["policy", "allow", ...words]);
   beforeEach(() => broker.write(file(), POLICY));
-  afterEach(() => {
-    expect(readdirSync(join(broker.home, "policies")).filter((name) => !name.endsWith(".yaml"))).toEqual([]);
-  });
 
   test("a place is written by the next command, and not before; comments and layout stay", async () => {
     const into = join(outside.path, "place");
@@ -76,6 +73,9 @@ describe.each(actors())("policy allow, as $kind", (actor) => {
     expect(text()).toBe(POLICY.replace(`["$PROJECT/**"]`, `["$PROJECT/**", ${entry}]`));
     expect(await broker.run(write)).toMatchObject({ exit: 0 });
     expect(readFileSync(join(into, "there"), "utf8")).toBe("new\n");
+    // Nothing is left of the file that was renamed into its place.
+    const names = readdirSync(join(broker.home, "policies"));
+    expect(names.filter((name) => !name.endsWith(".yaml"))).toEqual([]);
     const again = await allow("write", `${into}/deeper/`);
     expect(again).toMatchObject({ code: 0, stderr: "" });
     expect(again.stdout).toMatch(
@@ -83,13 +83,13 @@ describe.each(actors())("policy allow, as $kind", (actor) => {
     );
   });
 
-  test("without a yes nothing is written: no terminal, or --dry-run", async () => {
-    const asked = await allow("net", "api.example.org:8443");
-    expect(asked.code).toBe(125);
-    expect(asked.stdout).toContain(`+  allowed: [registry.example, "api.example.org:8443"]\n`);
-    expect(asked.stderr).toMatch(/nothing was written.*--yes/);
-    expect(await allow("net", "api.example.org", "--dry-run")).toMatchObject({ code: 0, stderr: "" });
+  test("--dry-run shows the change and writes nothing; where nobody can be asked it is written", async () => {
+    const shown = await allow("net", "api.example.org:8443", "--dry-run");
+    expect(shown).toMatchObject({ code: 0, stderr: "" });
+    expect(shown.stdout).toContain(`+  allowed: [registry.example, "api.example.org:8443"]\n`);
     expect(text()).toBe(POLICY);
+    expect((await allow("net", "api.example.org:8443")).code).toBe(0);
+    expect(text()).toContain("api.example.org:8443");
   });
 
   test("a name and a pattern hold for what is checked next", async () => {

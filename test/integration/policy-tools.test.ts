@@ -68,6 +68,26 @@ describe.each(actors())("policy test, as $kind", (actor) => {
     expect(strict.code).toBe(0);
   });
 
+  test("a case of what observe would do is kept by what enforce does, and not by anything else", async () => {
+    const shipped = readFileSync(join(import.meta.dirname, "../../policies/default.yaml"), "utf8");
+    const enforcing = shipped.replace("\nmode: observe", "\nmode: enforce");
+    expect(enforcing).not.toBe(shipped);
+    const folder = join(broker.folder, "enforced");
+    broker.write(join(folder, "default.yaml"), enforcing);
+    const cases = join(import.meta.dirname, "../../policies/cases/default");
+    const all = await broker.cli(["policy", "test", join(folder, "default.yaml"), "--cases", cases]);
+    expect([all.stdout, all.code]).toEqual([expect.stringMatching(/^default: (\d+) of \1 cases kept/), 0]);
+    broker.write(
+      join(folder, "default.yaml"),
+      enforcing
+        .replace(/ {4}- pattern: "sudo \*"\n/, '    - pattern: "doas *"\n')
+        .replace(/^ +(not_)?match: \[.*sudo.*\]\n/gm, ""),
+    );
+    const one = await broker.cli(["policy", "test", join(folder, "default.yaml"), "--cases", cases]);
+    expect(one.code).toBe(1);
+    expect(one.stdout).toContain("sudo-behind-env.yaml");
+  });
+
   test("says that there are no cases instead of that they hold", async () => {
     broker.write(join(broker.project, "mine.yaml"), "id: mine\nname: Mine\n");
     const { stdout, code } = await broker.cli(["policy", "test", "mine.yaml"]);

@@ -334,6 +334,21 @@ describe("the mount plan", () => {
     expect(plan).not.toContain("root");
   });
 
+  test("what may be written is there, whatever fs.read says: a place is made for it to be bound at", () => {
+    const write = [`${PROJECT}/**`, "/srv/out/**", "/srv/out/deep/**", "/usr/local/out/**", "/srv/file"];
+    const files = { ...spec().files, read: ["/usr/**"], write };
+    const plan = lines(mountPlan(spec({ files }), host({ "/srv/file": "file" })));
+    const made = plan.indexOf("dir /srv/out 755");
+    expect(made).toBeGreaterThan(0);
+    expect(plan.indexOf("bind /srv/out /srv/out rw")).toBe(made + 1);
+    expect(plan[plan.indexOf("bind /srv/file /srv/file rw") - 1]).toBe("file /srv/file");
+    // What lies in another tree is there already: nothing is made in the host's own folders.
+    expect(plan).toContain("bind /usr/local/out /usr/local/out rw");
+    expect(plan.filter((line) => /^dir (\/usr\/local|\/srv\/out\/deep)/.test(line))).toEqual([]);
+    const all = lines(mountPlan(spec({ files: { ...files, read: ["/**"] } }), host({ "/srv/file": "file" })));
+    expect(all.filter((line) => /^(dir|file) \/srv/.test(line))).toEqual([]);
+  });
+
   test("a project outside what may be read and written is not there, and a bare folder gives nothing to read", () => {
     const files = { ...spec().files, read: ["/usr/**", "/srv"], write: [] };
     const plan = lines(mountPlan(spec({ files }), host())).join("\n");

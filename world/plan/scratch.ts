@@ -7,14 +7,7 @@ import type { WorldSpec } from "../backend.ts";
 import type { Denials } from "./denials.ts";
 import type { HostFacts } from "./host-facts.ts";
 import type { MountOperation } from "./operations.ts";
-import {
-  isOfKernel,
-  isPrivate,
-  isReadable,
-  isWithin,
-  shallowFirst,
-  withoutStars,
-} from "./scopes.ts";
+import { isOfKernel, isPrivate, isReadable, isWithin, shallowFirst, withoutStars } from "./scopes.ts";
 
 /** A folder of the world, and the layers on the host that hold what is written there. */
 export type KeptWrites = { readonly target: string; readonly layers: string };

@@ -61,7 +61,8 @@ async function lastGood(
   problems: readonly string[],
 ): Promise<CompiledPolicy> {
   const reply = name.endsWith(".yaml") ? null : await inForce(terminal, name);
-  if (reply?.document != null) return compiled(reply.document as PolicyDocument, basename(file));
+  const document = reply?.document ?? null;
+  if (document !== null) return compiled(document as PolicyDocument, basename(file));
   const means = name.endsWith(".yaml")
     ? ""
     : reply === undefined
