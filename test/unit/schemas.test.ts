@@ -38,6 +38,7 @@ const VALIDATORS: Readonly<Record<string, Validator<unknown>>> = {
   policy: validators.validatePolicyDocument,
   "policy-case": validators.validatePolicyCaseDocument,
   "policy-reload-reply": validators.validatePolicyReloadReply,
+  "policy-reply": validators.validatePolicyReply,
   "replay-reply": validators.validateReplayReply,
   "replay-request": validators.validateReplayRequest,
   span: validators.validateSpan,
