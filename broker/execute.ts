@@ -128,7 +128,7 @@ async function runAndRecord(
     if (unrecorded !== undefined) return refused(unrecorded);
     for (const span of [...warningSpans(job, started), ...builtinSpans(job, started)])
       broker.trace.event(span);
-    const writes = writeRules(broker, job);
+    const writes = writeRules(broker, job, world);
     const violations = new Violations((one) => write(violationSpan(job, started, explainWrite(one, writes))));
     const onViolation = (violation: WorldViolation): void => violations.add(violation);
     let network: CommandNetwork | undefined;

@@ -1,5 +1,5 @@
 /** Why a mount of the world refused a write, in the words of the policies, and what a person or an agent can do about it. */
-import type { WorldViolation } from "../world/backend.ts";
+import type { World, WorldViolation, WritePlace } from "../world/backend.ts";
 import type { Broker } from "./broker.ts";
 import { fileLists } from "./file-lists.ts";
 import type { Job } from "./job.ts";
@@ -11,13 +11,16 @@ type WriteRules = Folders & {
   readonly policies: readonly CompiledPolicy[];
   /** The running installation: no policy opens it. */
   readonly installation: readonly string[];
+  /** The folders of `fs.write` as the world has them. */
+  readonly places: readonly WritePlace[];
 };
 
-/** What is asked about the writes of one command. */
-export function writeRules({ around }: Broker, { effective, place }: Job): WriteRules {
+/** What is asked about the writes of one command in a world. */
+export function writeRules({ around }: Broker, { effective, place }: Job, { spec }: World): WriteRules {
   const { project } = place;
   const installation = sealedInstallation(project, around);
-  return { policies: effective.policies, project, home: around.home, installation };
+  const { places = [] } = spec;
+  return { policies: effective.policies, project, home: around.home, installation, places };
 }
 
 /** The same violation with the list that is the reason, and the command that lifts it. Others come back as they are. */
@@ -30,6 +33,8 @@ export function explainWrite(violation: WorldViolation, rules: WriteRules): Worl
 function reasonOf(path: string, rules: WriteRules): string {
   if (rules.installation.some((own) => isWithin(path, own)))
     return "it belongs to the running installation of Substrate, which no command may change";
+  const unopened = rules.places.find((place) => place.why !== null && isWithin(path, place.path));
+  if (unopened !== undefined) return `'${unopened.path}/**' in fs.write opens nothing: ${unopened.why}`;
   for (const { id, document, rules: set } of rules.policies) {
     const { deny_write, sealed, write } = fileLists(document);
     const denied = deniedBy(path, deny_write, rules);

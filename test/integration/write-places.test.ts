@@ -122,9 +122,13 @@ describe.each(actors())("places of fs.write, as $kind", (actor) => {
       expect(existsSync(foreign())).toBe(false);
     });
 
-    test("a command after the first hears nothing more of it", async () => {
+    test("a command after the first hears nothing more of it, unless it writes there", async () => {
       await run(agent, "true");
       expect((await run(agent, "true")).notices).toEqual([]);
+      const { notices } = await run(agent, `mkdir -p ${foreign()}/sub; true`);
+      // Where fs.read shows nothing above it, that is what cannot be made.
+      const why = agent === "limited" ? /outside fs\.write/ : /belongs to user \d+/;
+      expect(notices.map(({ message }) => message).join()).toMatch(why);
     });
   });
 
@@ -137,6 +141,19 @@ describe.each(actors())("places of fs.write, as $kind", (actor) => {
     expect(read.exit).not.toBe(0);
     expect(await run("limited", `echo new > ${at("there/file")}`)).toMatchObject({ exit: 0 });
     expect(readFileSync(at("there/file"), "utf8")).toBe("new\n");
+  });
+
+  test("what lies in no tree of the host cannot be written either: it would be lost, and nobody told", async () => {
+    for (const place of [at("beside"), "/opt/beside", "/beside"]) {
+      const made = await run("limited", `mkdir -p ${place}`);
+      expect([place, made.exit]).toEqual([place, 1]);
+      expect(made.notices.map(({ message }) => message).join()).toContain("outside fs.write");
+    }
+    expect(await run("limited", `env isolated true; mkdir -p ${at("beside")}`)).toMatchObject({ exit: 1 });
+    expect(await run("limited", "echo x > /tmp/x && cat /tmp/x && echo y > /dev/null")).toMatchObject({
+      exit: 0,
+      stdout: "x\n",
+    });
   });
 
   test("an isolated command reads and writes there too, and the host gets nothing of it", async () => {

@@ -332,6 +332,9 @@ describe("the mount plan", () => {
     expect(plan).toContain("bind /usr /usr ro");
     expect(plan).toContain("symlink /usr/bin /bin");
     expect(plan).not.toContain("root");
+    // Last of all: a write into the root of our own would be lost with the world.
+    expect(plan.at(-1)).toBe("closed");
+    expect(lines(mountPlan(spec(), host()))).not.toContain("closed");
   });
 
   test("what may be written is there, whatever fs.read says: a place is made for it to be bound at", () => {

@@ -18,6 +18,8 @@ int open_below(int root, const char *path, int flags, int walk);
 /* A detached copy of the tree at `source`, for mount_place. All of these return -1 with errno. */
 int mount_copy(int source);
 int mount_restrict(int tree, uint64_t attributes);
+/* The same for one mount that is in place, and none below it. */
+int mount_restrict_one(int mount, uint64_t attributes);
 int mount_place(int tree, int target);
 
 /* A new file system: create, add options (NULL value: a flag), make the detached mount. */

@@ -135,6 +135,9 @@ static int do_text(const struct stage *stage, const char *target, const char *te
   return close_keeping_errno(place, result);
 }
 
+/* The new root alone, not what is mounted on it: a root of our own keeps no write that nobody would ever see. */
+static int do_closed(const struct stage *stage) { return mount_restrict_one(stage->world, ATTR_RDONLY); }
+
 enum operation {
   ROOT,
   TMPFS,
@@ -155,7 +158,8 @@ enum operation {
   FOLDER,
   SPINE,
   FILL,
-  SOURCES
+  SOURCES,
+  CLOSED
 };
 
 /* `target` is the number of the part that is a path of the world (0: none). */
@@ -171,6 +175,7 @@ static const struct {
     {"hide", HIDE, 2, 2, 1},         {"veil", VEIL, 3, 6, 2},
     {"text", TEXT, 3, 3, 1},         {"show", SHOW, 3, 3, 1},    {"folder", FOLDER, 2, 2, 1},
     {"spine", SPINE, 2, 2, 1},       {"fill", FILL, 2, 2, 1},     {"sources", SOURCES, 2, 2, 1},
+    {"closed", CLOSED, 1, 1, 0},
 };
 
 static int apply(const struct stage *stage, enum operation operation, const struct mount_step *step,
@@ -222,6 +227,8 @@ static int apply(const struct stage *stage, enum operation operation, const stru
       return spine_fill(stage, path);
     case SOURCES:
       return spines_sources(stage, parts[1]);
+    case CLOSED:
+      return do_closed(stage);
   }
   return refuse(ENOSYS);
 }

@@ -83,6 +83,8 @@ export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
       ...sealed(spec, opened, facts),
       ...unveiledNames(gone.hidden, trees.parts, facts),
       ...maskedSockets(spec, shared, ground, facts),
+      // A write into the root that is made for it would be lost with the world, and nobody told.
+      ...(readsEverything(spec) ? [] : [{ op: "closed" } as const]),
     ],
     sockets: shared.map(({ target }) => target),
     denied: gone.names,

@@ -6,6 +6,8 @@ import { join } from "node:path";
  */
 export type MountOperation =
   | { readonly op: "root" }
+  /** Nothing more is made in the new root itself; what is mounted on it stays as it is. */
+  | { readonly op: "closed" }
   | { readonly op: "tmpfs"; readonly target: string; readonly options: string }
   | { readonly op: "dir"; readonly target: string; readonly mode: string }
   | { readonly op: "file"; readonly target: string; readonly mode?: string }
@@ -52,7 +54,8 @@ type OverlayOperation = {
 export function operationWords(operation: MountOperation): readonly string[] {
   switch (operation.op) {
     case "root":
-      return ["root"];
+    case "closed":
+      return [operation.op];
     case "tmpfs":
       return ["tmpfs", operation.target, operation.options];
     case "dir":
