@@ -36,12 +36,18 @@ export function placeWish(
   const wanted = place.below ? `${place.real === "/" ? "" : place.real}/**` : place.real;
   const given = standing(kind, wanted, lists, scope, sources);
   return {
-    additions: given === undefined ? [{ list: `fs.${kind}`, value: place.entry }] : [],
+    additions:
+      given === undefined ? [...linkTo(place, scope.read), { list: `fs.${kind}`, value: place.entry }] : [],
     ...(given === undefined ? {} : { already: given }),
     refusals: refusals.map(shown),
     partly: partly.map(shown),
     notes: given === undefined ? place.notes : [],
   };
+}
+
+/** A link that no list shows is shown as the link that it is, for commands that go by it. */
+function linkTo({ asked, link }: AllowedPlace, read: readonly string[]): Wish["additions"] {
+  return link === undefined || covers(read, asked) ? [] : [{ list: "fs.read", value: link }];
 }
 
 /** `led`: where a name leads that is a link. */

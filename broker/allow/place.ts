@@ -25,6 +25,8 @@ export type AllowedPlace = {
   readonly below: boolean;
   /** The entry of the list. */
   readonly entry: string;
+  /** The entry that shows the link by which it was asked for; absent: there is none. */
+  readonly link?: string;
   readonly notes: readonly string[];
 };
 
@@ -47,6 +49,7 @@ export function placeOf(kind: "read" | "write", written: string, spot: Spot): Al
     real,
     below,
     entry: entryOf(real, below, !isPlain(written), spot),
+    ...(asked === real ? {} : { link: entryOf(asked, false, !isPlain(written), spot) }),
     notes: [
       ...(asked === real
         ? []

@@ -8,6 +8,7 @@ import {
   realpathSync,
   rmSync,
   statSync,
+  symlinkSync,
 } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -141,6 +142,19 @@ describe.each(actors())("places of fs.write, as $kind", (actor) => {
     expect(read.exit).not.toBe(0);
     expect(await run("limited", `echo new > ${at("there/file")}`)).toMatchObject({ exit: 0 });
     expect(readFileSync(at("there/file"), "utf8")).toBe("new\n");
+  });
+
+  test("policy allow read shows a folder, by its name and by a link, and nothing beside it", async () => {
+    outside.write("secret/file", "host\n");
+    outside.write("beside/file", "host\n");
+    symlinkSync(at("secret"), at("link"));
+    const read = `cat ${at("secret/file")} ${at("link/file")}; ls ${at("beside")} 2> /dev/null; true`;
+    expect((await run("limited", read)).stdout).toBe("");
+    const { code, stdout } = await broker.cli(["policy", "allow", "read", at("link"), "--policy", "limited"]);
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/link' leads to '.*secret', and that is what/)]);
+    expect((await run("limited", read)).stdout).toBe("host\nhost\n");
+    await run("limited", `echo x > ${at("secret/file")}; true`);
+    expect(readFileSync(at("secret/file"), "utf8")).toBe("host\n");
   });
 
   test("what lies in no tree of the host cannot be written either: it would be lost, and nobody told", async () => {
