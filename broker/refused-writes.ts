@@ -1,4 +1,6 @@
 /** Why a mount of the world refused a write, in the words of the policies, and what a person or an agent can do about it. */
+import { existsSync, lstatSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { World, WorldViolation, WritePlace } from "../world/backend.ts";
 import type { Broker } from "./broker.ts";
 import { fileLists } from "./file-lists.ts";
@@ -42,8 +44,36 @@ function reasonOf(path: string, rules: WriteRules): string {
       return `'${denied}' stands in fs.deny_write of policy '${id}' (${set.sources.denyWrite})`;
     if (deniedBy(path, sealed, rules) !== undefined)
       return `git runs what stands there by itself, and policy '${id}' lets no command change it (fs.deny_write); a person can, outside of Substrate`;
-    if (!isCovered(path, write, rules))
-      return `it is outside fs.write of policy '${id}' (${set.sources.write}); 'substrate policy allow write ${path}' lets it, or ask for the scope 'fs.write:${path}' (POST /v1/request_scopes)`;
+    if (!isCovered(path, write, rules)) {
+      const place = worthOpening(path, rules.home);
+      const word = /^[\w@%+=:,./-]+$/.test(place) ? place : `'${place.replaceAll("'", "'\\''")}'`;
+      return `it is outside fs.write of policy '${id}' (${set.sources.write}); "substrate policy allow write ${word}" lets it, or ask for the scope 'fs.write:${place}' (POST /v1/request_scopes)`;
+    }
   }
   return "it is, or holds, a place that this world keeps as it is: a denied or sealed name, or git's own settings";
+}
+
+/**
+ * What a person would open for it: the bare repository that it lies in, else the folder that is there, else the path itself where
+ * that folder is nobody's to open: the home, what contains it, or what lies directly in `/`.
+ */
+function worthOpening(path: string, home: string): string {
+  const folders: string[] = [];
+  for (let at = dirname(path); at !== "/"; at = dirname(at)) if (isFolder(at)) folders.push(at);
+  const repository = folders.find((folder) => GIT_PARTS.every((name) => existsSync(join(folder, name))));
+  const [nearest = "/"] = folders;
+  const place = repository ?? nearest;
+  return isWithin(home, place) || dirname(place) === "/" ? path : place;
+}
+
+/** What every git folder holds. */
+const GIT_PARTS = ["HEAD", "objects", "refs"] as const;
+
+function isFolder(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  } catch {
+    // Closed to the broker, which is closed to the person too.
+    return false;
+  }
 }

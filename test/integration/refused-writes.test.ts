@@ -36,8 +36,8 @@ describe.each(actors())("a refused write, as $kind", (actor) => {
       const [notice] = notices;
       expect(notice?.message).toContain(`'${path}' was not written`);
       expect(notice?.message).toContain("fs.write of policy 'default' (default.yaml:5)");
-      expect(notice?.message).toContain(`substrate policy allow write ${path}`);
-      expect(notice?.message).toContain(`fs.write:${path}`);
+      expect(notice?.message).toContain(`"substrate policy allow write ${beside}" lets it`);
+      expect(notice?.message).toContain(`'fs.write:${beside}'`);
       const span = await broker.span(notice?.span_id ?? "");
       expect(span).toMatchObject({ event_type: "violation", violation: { kind: "write", subject: path } });
       expect(existsSync(path)).toBe(false);
@@ -56,6 +56,13 @@ describe.each(actors())("a refused write, as $kind", (actor) => {
       const { notices } = await broker.run(`${commandIn(beside)}; rm -f l`);
       expect(notices[0]?.message).toContain(`'${join(beside, name)}' was not written`);
       expect(readFileSync(join(beside, "file"), "utf8")).toBe("as it was\n");
+    });
+
+    test("in a bare repository beside the project is lifted by opening all of that repository", async () => {
+      const odd = join(broker.folder, "it's bare.git");
+      for (const name of ["HEAD", "objects/info/x", "refs/heads/x"]) broker.write(join(odd, name), "");
+      const { notices } = await broker.run(`mkdir "${odd}/objects/aa"; true`);
+      expect(notices[0]?.message).toContain(`allow write '${odd.replaceAll("'", "'\\''")}'" lets it`);
     });
 
     test("many in one folder are one notice with their count, those in another are another one", async () => {
