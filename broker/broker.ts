@@ -18,6 +18,7 @@ import type { BaseEnvironments } from "./environment.ts";
 import type { GitFolders } from "./git-folder.ts";
 import type { GitNamed } from "./git-named.ts";
 import type { GitHeads } from "./git-head.ts";
+import type { JudgedSettings } from "./git-settings.ts";
 import type { ListedFolders } from "./listed.ts";
 import type { Marks } from "./marks.ts";
 import type { HeldTurns } from "./held/turns.ts";
@@ -61,6 +62,7 @@ export type Broker = {
   readonly profiles: Profiles;
   readonly gitFolders: GitFolders;
   readonly gitNamed: GitNamed;
+  readonly judgedSettings: JudgedSettings;
   readonly marks: Marks;
   readonly listed: ListedFolders;
   readonly gitHeads: GitHeads;

@@ -47,6 +47,25 @@ export function sealedInGitFolder(folder: string): readonly string[] {
   return pathsOf(gitRows(folder, OTHERS));
 }
 
+/** What of a git folder is for no command to write, also where it does not stand: replaced by content (git-settings.ts), or not at all. */
+export function settingsIn(folder: string): readonly string[] {
+  return [`${folder}/config`, `${folder}/config.worktree`];
+}
+
+/** Those of sealed patterns that are settings. */
+export function settingsAmong(seals: readonly string[]): readonly string[] {
+  return seals.filter((pattern) => /\/config(?:\.worktree)?$/.test(pattern));
+}
+
+/**
+ * Whether a denial is a row of `DENIED_WRITES` for that project. Where commands write straight to the project such a row is a seal,
+ * as it is for the repositories below: a repository that a command makes gets its settings and its samples of hooks, and is judged
+ * when the command ends (git-brought.ts).
+ */
+export function isOwnGitRow(pattern: string, project: string): boolean {
+  return gitRows(`${project}/.git`, [""]).some(({ path }) => path === pattern);
+}
+
 export function pathsOf(rows: readonly Denial[]): readonly string[] {
   return rows.map(({ path }) => path);
 }

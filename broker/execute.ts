@@ -148,6 +148,7 @@ async function runAndRecord(
       gate: gate.programs,
       onViolation,
       onRun,
+      replacements: broker.judgedSettings,
       ...tellers,
       ...outputs,
     };
@@ -200,7 +201,15 @@ async function withoutBrought(
   if (isIsolated(job) || !world.spec.files.seal.some((path) => path.endsWith(".git/config"))) return changes;
   const { uid } = broker.projectRules();
   const takeOut = (path: string): string => world.takeOut(path);
-  return withoutBroughtCode(changes, { project: job.place.project, since, uid, takeOut, tell });
+  const { judgedSettings } = broker;
+  return withoutBroughtCode(changes, {
+    project: job.place.project,
+    since,
+    uid,
+    judgedSettings,
+    takeOut,
+    tell,
+  });
 }
 
 /** Without its line on record no command begins. */

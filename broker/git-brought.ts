@@ -9,6 +9,7 @@ import type { FsDiff } from "../schemas/generated/types.ts";
 import type { WorldViolation } from "../world/backend.ts";
 import { runsCode } from "./git-commands.ts";
 import { gitSettings } from "./git-config.ts";
+import type { JudgedSettings } from "./git-settings.ts";
 import { searchChanged } from "./git-brought-search.ts";
 import { readSmallFile } from "./small-file.ts";
 
@@ -23,6 +24,7 @@ export type Brought = {
   readonly since: number;
   /** Who the file belongs to when a command made it. */
   readonly uid: number;
+  readonly judgedSettings: Pick<JudgedSettings, "has">;
   /** Moves a path to quarantine; returns where it lies now. */
   readonly takeOut: (path: string) => string;
   readonly tell: (violation: WorldViolation) => void;
@@ -38,9 +40,11 @@ export async function withoutBroughtCode(changes: FsDiff, brought: Brought): Pro
       if (takeIfCode(path, changed.has(path), brought)) taken.add(path);
     });
   }
-  if (taken.size === 0) return changes;
+  const { writes, mods } = changes;
+  // Settings that were judged run nothing that the host did not have.
+  const autorun = changes.autorun.filter((path) => !brought.judgedSettings.has(join(brought.project, path)));
+  if (taken.size === 0) return { ...changes, autorun };
   const rest = (paths: readonly string[]): string[] => paths.filter((path) => !taken.has(path));
-  const { writes, mods, autorun } = changes;
   // The hash was over all of them.
   return {
     ...changes,
@@ -67,8 +71,11 @@ function writtenIn({ writes, mods, autorun, deletes }: FsDiff): readonly string[
 }
 
 /** True when it was taken out. */
-function takeIfCode(path: string, stood: boolean, { project, uid, takeOut, tell }: Brought): boolean {
+function takeIfCode(path: string, stood: boolean, brought: Brought): boolean {
+  const { project, uid, judgedSettings, takeOut, tell } = brought;
   const place = join(project, path);
+  // What of it runs code is the person's.
+  if (judgedSettings.has(place)) return false;
   const why = whyNot(place, stood, uid);
   if (why === undefined) return false;
   const made = `'${place}' was made although ${why}`;

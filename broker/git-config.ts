@@ -33,14 +33,16 @@ export function treeSettings(text: string): TreeSettings | undefined {
 
 const SECTION = /^\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\[^\n])*)")?\]/;
 const NAME = /^([A-Za-z][A-Za-z0-9-]*)[ \t]*/;
-const BLANK = /^(?:[\s\uFEFF]+|[#;][^\n]*)/;
+/** Git's own idea of blank space (`isspace` in its git-compat-util.h): any other blank letter makes it refuse the file. */
+const BLANK = /^(?:[ \t\r\n]+|[#;][^\n]*)/;
+const MARK = /^(?:\uFEFF|\xEF\xBB\xBF)/;
 
 /** Every setting in the text of a config file, in its order; undefined when git would refuse the file. */
 export function gitSettings(text: string): readonly GitSetting[] | undefined {
   const settings: GitSetting[] = [];
   let section: string | undefined;
   let subsection: string | undefined;
-  for (let rest = text; rest !== ""; ) {
+  for (let rest = text.replace(MARK, ""); rest !== ""; ) {
     const blank = BLANK.exec(rest)?.[0];
     if (blank !== undefined) {
       rest = rest.slice(blank.length);
@@ -62,6 +64,8 @@ export function gitSettings(text: string): readonly GitSetting[] | undefined {
   }
   return settings;
 }
+
+const SPACE = /[ \t\r\n]/;
 
 const ESCAPED: Readonly<Record<string, string>> = {
   n: "\n",
@@ -89,8 +93,8 @@ function readValue(text: string): { readonly value: string; readonly rest: strin
       const escaped = ESCAPED[text[at] ?? ""];
       if (escaped === undefined) return undefined;
       value += escaped;
-    } else if (quoted || !/\s/.test(letter) || value !== "") value += letter;
-    if (quoted || !/\s/.test(letter)) kept = value.length;
+    } else if (quoted || !SPACE.test(letter) || value !== "") value += letter;
+    if (quoted || !SPACE.test(letter)) kept = value.length;
   }
   if (quoted) return undefined;
   const end = text.indexOf("\n", at);

@@ -107,6 +107,7 @@ function kindOf({ violation, decision, code }: SpanRecord): Notice["kind"] | und
       if (code === undefined) return undefined;
       return decision?.verdict === "ask" ? "approval_required" : "denied";
     case "write":
+    case "setting":
       return "denied";
     case "denied_name":
       return "quarantined";

@@ -43,6 +43,7 @@ export type RunRequest = {
   readonly onRun?: (run: CommandRun) => void;
   readonly onPrograms?: ExecRequest["onPrograms"];
   readonly onTelemetry?: ExecRequest["onTelemetry"];
+  readonly replacements?: ExecRequest["replacements"];
 };
 
 export type Ran = {
@@ -85,6 +86,7 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
     onViolation: request.onViolation,
     onPrograms: request.onPrograms,
     onTelemetry: request.onTelemetry,
+    replacements: request.replacements,
   });
   request.onRun?.(run);
   const stop = new Stopper(world, run, request.room);

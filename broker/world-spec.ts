@@ -1,7 +1,13 @@
 /** From policies to what a world is told: paths with their variables replaced, and of two policies what both allow. */
 import { isDeepStrictEqual } from "node:util";
 import type { FileScope, ProjectAccess, WorldSpec } from "../world/backend.ts";
-import { deniedInGitFolder, sealedInGitFolder } from "./default-denials.ts";
+import {
+  deniedInGitFolder,
+  isOwnGitRow,
+  sealedInGitFolder,
+  settingsAmong,
+  settingsIn,
+} from "./default-denials.ts";
 import { fileScope, literalPattern } from "./file-scope.ts";
 import type { GitFolder, GitLink } from "./git-folder.ts";
 import { PROFILE_FILE } from "./profiles.ts";
@@ -56,7 +62,8 @@ export class WarmSpecs {
 
   /** As `of`, on an overlay with these layers. */
   isolated(hash: string, policies: readonly CompiledPolicy[], site: Site, layers: string): SpecOfFiles {
-    return { ...this.of(hash, policies, site), access: { kind: "overlay", layers } };
+    const made = this.#get(hash, policies, site, "overlay");
+    return { ...made, access: { kind: "overlay", layers } };
   }
 
   /** The same, with the folders of `fs.write` as they are now: those that are missing are made where that may be. */
@@ -71,14 +78,24 @@ export class WarmSpecs {
 
   /** `hash` is that of the policies together. */
   of(hash: string, policies: readonly CompiledPolicy[], site: Site): SpecOfFiles {
+    return this.#get(hash, policies, site, "direct");
+  }
+
+  #get(
+    hash: string,
+    policies: readonly CompiledPolicy[],
+    site: Site,
+    kind: ProjectAccess["kind"],
+  ): SpecOfFiles {
     const git = [site.git?.file, site.git?.folder?.path];
     const sockets = sharedSockets(policies, site.project, this.#around).map(({ identity }) => identity);
     const places = [...git, ...site.profiles, "", ...(site.gitNamed ?? []), "", ...sockets];
-    const key = [hash, identityOf(site), site.project, ...places].join("\0");
+    const key = [hash, kind, identityOf(site), site.project, ...places].join("\0");
     const known = this.#made.get(key);
     if (known !== undefined) return known;
     if (this.#made.size >= MAX_MADE) this.#made.clear();
-    const made = worldSpec(policies, site, { kind: "direct" }, this.#around);
+    const access: ProjectAccess = kind === "direct" ? { kind } : { kind, layers: "" };
+    const made = worldSpec(policies, site, access, this.#around);
     this.#made.set(key, made);
     return made;
   }
@@ -98,14 +115,20 @@ export function worldSpec(
   const links = git === undefined ? [] : [git.file];
   // A policy that leaves git's own folder open says the same of what its settings name.
   const named = files.seal.length === 0 ? [] : (site.gitNamed ?? []);
+  const direct = access.kind === "direct";
+  const ownRow = (pattern: string): boolean => direct && isOwnGitRow(pattern, literalPattern(project));
   return {
     project,
     identity: identityOf(site),
     access,
     files: {
       ...files,
-      denyWrite: [...files.denyWrite, ...[...profiles, ...links, ...named].map(literalPattern)],
+      denyWrite: [
+        ...files.denyWrite.filter((pattern) => !ownRow(pattern)),
+        ...[...profiles, ...links, ...named].map(literalPattern),
+      ],
       seal: [...files.seal, `${literalPattern(project)}/**/${PROFILE_FILE}`],
+      ...(direct ? { judged: settingsAmong(files.seal) } : {}),
     },
     ...(git?.folder === undefined ? {} : { gitFolder: git.folder.path }),
     hidden: around.hidden,
@@ -157,7 +180,7 @@ function withGitFolder(files: FileScope, project: string, folder: GitFolder | un
     read: covers(files.read, own) ? [...files.read, opened] : files.read,
     write: covers(files.write, own) && !isDenied ? [...files.write, opened] : files.write,
     denyWrite: [...files.denyWrite, ...deniedInGitFolder(place, folder.shared)],
-    seal: [...files.seal, ...sealedInGitFolder(place)],
+    seal: [...files.seal, ...settingsIn(place), ...sealedInGitFolder(place)],
   };
 }
 

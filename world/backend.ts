@@ -50,6 +50,11 @@ export type FileScope = {
   readonly denyWrite: readonly string[];
   /** As `denyWrite`, for what stands there: a name that a command makes is the command's. */
   readonly seal: readonly string[];
+  /**
+   * Those of `seal` that name files whose replacement by a command `ExecRequest.replacements` judges, where the file stands in a
+   * folder with a sealed folder `hooks`. Absent: none.
+   */
+  readonly judged?: readonly string[];
   /** Folders (`path/**`) whose writes stay in the world; where `write` opens a place too, `write` holds. Absent: none. */
   readonly scratch?: readonly string[];
 };
@@ -129,11 +134,27 @@ export type SocketOwner = { readonly run: CommandRun; readonly pid: number; read
 
 /** Something that a command did against the rules of its world: refused, undone, ended or (by policy) only noted. */
 export type WorldViolation = {
-  readonly kind: "system_call" | "denied_name" | "limit" | "name" | "connection" | "write";
+  readonly kind: "system_call" | "denied_name" | "limit" | "name" | "connection" | "write" | "setting";
   /** The system call, the path, the limit, the name that was looked up, or `host:port`; of a write, the path that was refused. */
   readonly subject: string;
   /** A sentence for people: what happened, and what was done about it. */
   readonly message: string;
+};
+
+/** What a command would put in the place of a sealed file, by a rename. */
+export type Replacement = {
+  /** Absolute real path. */
+  readonly path: string;
+  readonly before: Uint8Array;
+  readonly after: Uint8Array;
+};
+
+/** Whoever knows what such files may hold. */
+export type ReplacementJudge = {
+  /** Undefined: the host's file becomes what the command wrote. Otherwise the call fails with EPERM, and the violation is told. */
+  readonly judge: (replacement: Replacement) => WorldViolation | undefined;
+  /** The host's file holds it, as an inode that no command can write. */
+  readonly done: (path: string) => void;
 };
 
 /** Bytes that a command gets on a descriptor and that no other process ever sees: not in arguments, variables or files. */
@@ -164,6 +185,8 @@ export type ExecRequest = {
   readonly onViolation: (violation: WorldViolation) => void;
   /** Holds at each program that the command starts, not at its own; absent: none. */
   readonly gate?: ProgramGate | undefined;
+  /** Asked about each replacement of a file of `FileScope.judged`; absent: each fails. */
+  readonly replacements?: ReplacementJudge | undefined;
   /**
    * In order, in batches, all of them before `ending` settles but for processes that are kept. `untold` counts programs that
    * were more than can be told.

@@ -19,6 +19,7 @@ import { BaseEnvironments, hostEnvironment } from "../../broker/environment.ts";
 import { GitFolders } from "../../broker/git-folder.ts";
 import { GitNamed } from "../../broker/git-named.ts";
 import { GitHeads } from "../../broker/git-head.ts";
+import { JudgedSettings } from "../../broker/git-settings.ts";
 import { HeldTurns } from "../../broker/held/turns.ts";
 import { type Home, prepareHome } from "../../broker/home.ts";
 import { Idempotency } from "../../broker/idempotency/idempotency.ts";
@@ -161,6 +162,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     profiles: new Profiles(),
     gitFolders: new GitFolders(),
     gitNamed: new GitNamed(),
+    judgedSettings: new JudgedSettings(),
     marks,
     listed,
     gitHeads,

@@ -2185,7 +2185,7 @@ export interface Span {
   readonly hash: string;
 }
 export interface SpanViolation {
-  readonly kind: "system_call" | "denied_name" | "limit" | "name" | "connection" | "program" | "write";
+  readonly kind: "system_call" | "denied_name" | "limit" | "name" | "connection" | "program" | "write" | "setting";
   /**
    * The system call, the path, the limit, the name that was looked up, host:port, the words of a program that was started, or the path that could not be written.
    */

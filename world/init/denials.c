@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,14 +21,22 @@
 #define BUCKETS 1024
 #define MASK_ATTRIBUTES (ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV | ATTR_NOEXEC)
 
+/* Folders and files under seals that stay open; a project has a few repositories, with two or three of them each. */
+#define UNDER_MAX 256
+/* And no more than this part of the descriptors that PID 1 may have. */
+#define UNDER_PART 8
+
 struct known {
   struct known *next;
+  int under; /* -1: not kept */
+  bool asks;
   char path[];
 };
 
 static int root, mask_file, mask_folder;
 static struct known *names[BUCKETS];
-static size_t count;
+static size_t count, kept, asking;
+static size_t room;
 
 static int open_or_fail(const char *path, int flags) {
   int fd = open(path, O_PATH | O_CLOEXEC | flags);
@@ -36,6 +45,9 @@ static int open_or_fail(const char *path, int flags) {
 }
 
 void denials_open(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) < 0) fail_world(STEP, "rlimit", errno);
+  room = limit.rlim_max / UNDER_PART < UNDER_MAX ? limit.rlim_max / UNDER_PART : UNDER_MAX;
   root = open_or_fail("/", O_DIRECTORY);
   mask_file = open_or_fail(MASK_FILE, 0);
   mask_folder = open_or_fail(MASK_FOLDER, O_DIRECTORY);
@@ -53,11 +65,20 @@ bool denial_known(const char *path) {
   return *slot(path) != NULL;
 }
 
+static void denial_drop_under(struct known *known) {
+  if (known->under < 0) return;
+  close(known->under);
+  known->under = -1;
+  kept--;
+}
+
 void denial_forget(const char *path) {
   struct known **link = slot(path);
   struct known *gone = *link;
   if (gone == NULL) return;
   *link = gone->next;
+  denial_drop_under(gone);
+  if (gone->asks) asking--;
   free(gone);
   count--;
 }
@@ -68,7 +89,44 @@ void denial_remember(const char *path) {
   *link = calloc(1, sizeof **link + strlen(path) + 1);
   if (*link == NULL) fail_world(STEP, path, ENOMEM);
   strcpy((*link)->path, path);
+  (*link)->under = -1;
   count++;
+}
+
+int denial_under(const char *path) {
+  const struct known *known = *slot(path);
+  return known == NULL ? -1 : known->under;
+}
+
+void denial_keep_under(const char *path, int under) {
+  struct known *known = *slot(path);
+  if (known != NULL) denial_drop_under(known);
+  if (known == NULL || kept >= room) {
+    close(under);
+    return;
+  }
+  known->under = under;
+  kept++;
+}
+
+static void mark_asking(const char *path) {
+  struct known *known = *slot(path);
+  if (known->asks) return;
+  known->asks = true;
+  asking++;
+}
+
+bool denial_asks(const char *path) {
+  const struct known *known = *slot(path);
+  return known != NULL && known->asks;
+}
+
+bool denials_ask(void) {
+  return asking > 0;
+}
+
+size_t denials_descriptors(void) {
+  return room;
 }
 
 size_t denials_count(void) {
@@ -124,6 +182,14 @@ static int deny(int place, unsigned denies) {
   return cover(place, S_ISDIR(status.st_mode) ? mask_folder : mask_file, MASK_ATTRIBUTES);
 }
 
+int denial_seal(int place) {
+  return is_mount_root(place) ? 0 : cover(place, place, ATTR_RDONLY);
+}
+
+int denial_open(const char *path, int flags) {
+  return open_below(root, path, flags, WALK_NO_SYMLINKS);
+}
+
 bool denial_apply(const char *zone, const char *path, unsigned denies, bool pins) {
   /* From shallow to deep, and before the name is opened: each pin is a mount of its own above it. */
   if (pins && !pin_between(zone, path)) return false;
@@ -132,11 +198,14 @@ bool denial_apply(const char *zone, const char *path, unsigned denies, bool pins
   if (place < 0) fail_world(STEP, path, errno);
   int result = deny(place, denies);
   int error = errno;
-  close(place);
+  if (result < 0) close(place);
   /* Unlinked between the two calls. */
   if (result < 0 && error == ENOENT) return false;
   if (result < 0) fail_world(STEP, path, error);
   if (pins) denial_remember(path);
+  if (pins && (denies & DENY_ASKS) != 0) mark_asking(path);
+  if (pins && (denies & DENY_READ) == 0) denial_keep_under(path, place);
+  else close(place);
   return true;
 }
 

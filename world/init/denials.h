@@ -19,6 +19,19 @@ bool denial_holds(const char *path);
 
 /* Names that were there when they were denied: who replaces one of them is not inside, where it cannot be moved. */
 bool denial_known(const char *path);
+/* What the seal of such a name lies on, O_PATH: through it the name is reached past the seal. -1: none is kept. */
+int denial_under(const char *path);
+/* Keeps the descriptor `under` for it, and closes the one before. */
+void denial_keep_under(const char *path, int under);
+/* Whether the broker is asked about what a command would put in its place; and whether it is about any name. */
+bool denial_asks(const char *path);
+bool denials_ask(void);
+/* Puts a seal on what an O_PATH descriptor names. -1 with errno. */
+int denial_seal(int place);
+/* Opens what is below the world's root, following no link (open_below). -1 with errno. */
+int denial_open(const char *path, int flags);
+/* Descriptors that are kept at most. */
+size_t denials_descriptors(void);
 /* The same of a name that nothing is mounted on. */
 void denial_remember(const char *path);
 void denial_forget(const char *path);

@@ -87,20 +87,21 @@ static bool in_known_repository(const char *path) {
 static bool on_late(const char *path, unsigned denies) {
   bool known = denial_known(path);
   bool active = late_commands_run();
+  unsigned refuses = denies & ~DENY_ASKS;
   if (denial_holds(path)) {
     /* Told of before, and moved before it was taken out. */
-    if (!known && active) late_name_add(path, denies);
-    else if (!known) late_name_tell(path, denies);
+    if (!known && active) late_name_add(path, refuses);
+    else if (!known) late_name_tell(path, refuses);
     return false;
   }
   if (is_persons(known)) {
     denial_apply(current->path, path, denies, true);
     return (denies & DENY_READ) == 0;
   }
-  if ((denies & ~DENY_SEAL) == 0 && !in_known_repository(path)) return true;
-  if (active && !late_name_add(path, denies)) return false;
+  if ((refuses & ~DENY_SEAL) == 0 && !in_known_repository(path)) return true;
+  if (active && !late_name_add(path, refuses)) return false;
   if ((denies & DENY_READ) != 0) denial_apply(current->path, path, denies, false);
-  if (!active) late_name_tell(path, denies);
+  if (!active) late_name_tell(path, refuses);
   return false;
 }
 

@@ -18,6 +18,10 @@
 #define FRAME_MAX_TELEMETRY_TEXT 1024
 /* How long a start waits for its ANSWER, unless a WAIT says more; then it is refused. */
 #define FRAME_START_PATIENCE_MS 2000
+/* How long a replacement waits for its REPLACED; then it fails as it would without the broker. */
+#define FRAME_REPLACE_PATIENCE_MS 5000
+/* The longest content of a replacement, bytes; a longer one is not asked about. */
+#define FRAME_MAX_REPLACEMENT 1048576
 /* The most of a program's arguments in STARTING, bytes. */
 #define FRAME_MAX_WORDS 65536
 /* Bytes of a frame's header. */
@@ -83,6 +87,14 @@
 #define FRAME_GATE 9
 /* broker → init, id command, fields: The answer to STARTING. */
 #define FRAME_ANSWER 10
+/* init → broker, id command, fields: A command renames a file of its own onto a sealed file of DENY's kind c. The call waits for REPLACED. */
+#define FRAME_REPLACING 90
+/* broker → init, id command, fields: The answer to REPLACING. With 0 the host's file holds what the broker took of the content, and the command's own file goes. */
+#define FRAME_REPLACED 21
+/* broker → init, id question, fields: Seals a new file that the broker made in a sealed folder, before a rename on the host makes it TARGET. SEALED answers. The id is the question's. */
+#define FRAME_SEAL 20
+/* init → broker, id question, fields: Whether the file of SEAL is sealed. */
+#define FRAME_SEALED 91
 /* init → broker, id command, fields: A program that the gate asks about is about to be started. CALLED begins a file, and what follows it is that file's: first the one that was asked for, then what its #! line or the dynamic loader makes of it. */
 #define FRAME_STARTING 77
 /* init → broker, id command, bytes: Programs that a command started: records without padding, each PROGRAM_HEADER_SIZE bytes little-endian (u32 length of the record, u8 kind, u8 flags, u16 length of the path, u32 number, u32 parent, u32 pid, u32 status, i64 wall clock in ns), the path, and the arguments with a NUL behind each. kind: 1 started, 2 refused, 3 ended. flags: 1 the arguments are cut, 2 another program took its process over, 4 status is known, as wait(2) has it. All of a command before EXIT, none after. */
@@ -114,7 +126,7 @@
 #define TAG_COMMAND_FILTER 8
 /* repeated text: Each NAME=value. cgroup: the name of the world's cgroup, whose folder is fd 4. memory: 1 when commands have a memory controller. pids: pids.max of one command. pid_max: kernel.pid_max of the pid namespace. nproc, nofile: rlimits of commands. */
 #define TAG_LIMIT 9
-/* repeated text: Denied names, each: r (masked), w (sealed), s (sealed unless a command made it) or h (hidden outside of the zones), then for each segment of an absolute path NUL and L with a literal name, G with a pattern of fnmatch(3), or D for any number of folders. */
+/* repeated text: Denied names, each: r (masked), w (sealed), s (sealed unless a command made it), c (as s; REPLACING asks about what a command renames onto it) or h (hidden outside of the zones), then for each segment of an absolute path NUL and L with a literal name, G with a pattern of fnmatch(3), or D for any number of folders. */
 #define TAG_DENY 10
 /* repeated text: Trees for r and w: watch (the host's own files) or once (an overlay), NUL, path; skip: what the walk for h leaves out. */
 #define TAG_ZONE 11
@@ -244,5 +256,13 @@
 #define TAG_UNREFRESHED 90
 /* repeated text: Real paths of folders and files outside of PROJECT whose changes are told too, with absolute paths. Each below a mount of its own. */
 #define TAG_OPENED 91
+/* text: Absolute path of the file that it will replace. */
+#define TAG_TARGET 100
+/* u64: Of its folder. */
+#define TAG_INODE 101
+/* u64: Of its folder, as stat(2) has it. */
+#define TAG_DEVICE 102
+/* bytes: What the command's file held when it was read, once. */
+#define TAG_CONTENT 103
 
 #endif

@@ -14,6 +14,7 @@
 #include "jobs.h"
 #include "notices.h"
 #include "pending.h"
+#include "replacements.h"
 #include "wakeups.h"
 #include "watch.h"
 
@@ -63,6 +64,7 @@ void listener_remove(struct leader *leader) {
   if (leader->listener < 0) return;
   pending_forget(leader->listener);
   dials_forget(leader->listener);
+  replacements_forget(leader->listener);
   wakeups_forget(leader->listener);
   close(leader->listener);
   leader->listener = -1;

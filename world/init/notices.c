@@ -15,6 +15,7 @@
 #include "hits.h"
 #include "places.h"
 #include "refused_writes.h"
+#include "replacements.h"
 #include "starts.h"
 #include "touched.h"
 #include "wakeups.h"
@@ -96,6 +97,7 @@ void notice_serve(int listener, struct command *command) {
   if (start_is(&notice.data)) return start_serve(listener, &notice, command);
   if (dial_is(&notice.data)) return dial_serve(listener, &notice, command);
   names_hear_before((pid_t)notice.pid);
+  if (replacement_serve(listener, &notice, command)) return;
   int count = file_call_names(&notice.data, names);
   /* bind(2) and the calls that make a name by ioctl(2) are only counted as calls: no diff has what they make. */
   record(listener, &notice, names, count < 0 ? 0 : count, command);

@@ -19,6 +19,7 @@
 #include "outputs.h"
 #include "owner.h"
 #include "pending.h"
+#include "replacements.h"
 #include "tree.h"
 
 /* A leader gives up after 1 s by itself; one that does not answer then is ended from here. */
@@ -91,6 +92,12 @@ bool requests_serve(int proc) {
         break;
       case FRAME_ANSWER:
         pending_answer(&frame);
+        break;
+      case FRAME_SEAL:
+        replacement_seal(&frame);
+        break;
+      case FRAME_REPLACED:
+        replacement_answer(&frame);
         break;
       case FRAME_OWNER:
         owner_send(proc, frame.id, number_of(&frame, "OWNER: not eight bytes"));

@@ -75,14 +75,14 @@ static const char *add_segment(struct rule *rule, const char *part, size_t lengt
 }
 
 const char *rules_add(const uint8_t *data, size_t length) {
-  static const char KINDS[] = "rwhsg";
+  static const char KINDS[] = "rwhsgc";
   const char *text = (const char *)data;
   if (length < 3 || text[1] != 0) return "DENY: too short";
   const char *kind = memchr(KINDS, text[0], sizeof KINDS - 1);
   if (kind == NULL) return "DENY: unknown kind";
   if (rule_count == RULES_MAX) return "DENY: too many";
   struct rule *rule = &rules[rule_count++];
-  rule->denies = 1U << (kind - KINDS);
+  rule->denies = text[0] == 'c' ? DENY_SEAL | DENY_ASKS : 1U << (kind - KINDS);
   rule->segments = must_allocate(SEGMENTS_MAX * sizeof *rule->segments);
   for (size_t at = 2; at <= length;) {
     size_t size = strnlen(text + at, length - at);

@@ -13,8 +13,9 @@
 #define DENY_HOST 4U /* reading, outside of what may be written: hidden by a whiteout */
 #define DENY_SEAL 8U /* writing, unless a command made the name */
 #define DENY_REPOSITORY 16U /* nothing: a git folder, whose seals hold for what is missing in it too where it was there before */
+#define DENY_ASKS 32U /* nothing: a sealed file, and the broker is asked about what a command would put in its place */
 #define DENY_IN_ZONES (DENY_READ | DENY_WRITE | DENY_SEAL | DENY_REPOSITORY)
-#define DENY_OF_SEALS (DENY_SEAL | DENY_REPOSITORY)
+#define DENY_OF_SEALS (DENY_SEAL | DENY_REPOSITORY | DENY_ASKS)
 
 struct place {
   uint16_t rule, segment;
@@ -28,7 +29,7 @@ struct places {
   struct place at[];
 };
 
-/* Takes a DENY field: "r", "w", "h", "s" or "g", then the segments of an absolute path, each after a NUL: L and a
+/* Takes a DENY field: "r", "w", "h", "s", "g" or "c" (as "s", and DENY_ASKS), then the segments of an absolute path, each after a NUL: L and a
    literal name, G and a pattern of fnmatch(3), D for any number of folders, T for any number of folders of a working
    tree, which git folders and installed packages (node_modules) are not. NULL, or what is wrong. */
 const char *rules_add(const uint8_t *data, size_t length);

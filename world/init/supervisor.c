@@ -39,6 +39,7 @@
 #include "own_sockets.h"
 #include "places.h"
 #include "requests.h"
+#include "replacements.h"
 #include "spines.h"
 #include "telemetry.h"
 #include "pending.h"
@@ -84,7 +85,7 @@ static void raise_descriptor_limit(bool reports) {
   if (getrlimit(RLIMIT_NOFILE, &limit) < 0) fail_world("rlimit", "", errno);
   limit.rlim_cur = limit.rlim_max;
   if (setrlimit(RLIMIT_NOFILE, &limit) < 0) fail_world("rlimit", "", errno);
-  uint64_t taken = lives_fit(limit.rlim_cur) + veil_names_fit(limit.rlim_cur) + dials_fit(limit.rlim_cur);
+  uint64_t taken = lives_fit(limit.rlim_cur) + veil_names_fit(limit.rlim_cur) + dials_fit(limit.rlim_cur) + denials_descriptors();
   commands_fit(limit.rlim_cur > taken ? limit.rlim_cur - taken : 0, groups_descriptors() + (reports ? 1 : 0));
 }
 
@@ -233,7 +234,7 @@ static int64_t next_timeout(int proc) {
   int strays = children_end_strays() ? STRAYS_RETRY_MS : -1;
   endings_release();
   int64_t programs = sooner(pending_check_deadlines(), sooner(lineage_flush_old(), telemetry_flush_old()));
-  int64_t ms = sooner(sooner(sooner(deadline, strays), programs), sooner(names_check_idle(), sooner(veil_names_rest(), dials_retry())));
+  int64_t ms = sooner(sooner(sooner(deadline, strays), programs), sooner(names_check_idle(), sooner(veil_names_rest(), sooner(dials_retry(), replacements_check_deadlines()))));
   return sooner(ms < 0 ? -1 : 1000 * ms, names_next_look_us());
 }
 

@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import { FRAME, FRAME_MAX_MEMORY_FILE, FRAME_MEMORY_FILE_FD, TAG } from "../../schemas/generated/frames.ts";
 import type { FsDiff } from "../../schemas/generated/types.ts";
-import type { CommandRun, Ending, ExecRequest, WorldViolation } from "../backend.ts";
+import type { CommandRun, Ending, ExecRequest, ReplacementJudge, WorldViolation } from "../backend.ts";
 import type { Counted } from "../cgroup/words.ts";
 import { type Hit, hitViolation } from "../seccomp/hit.ts";
 import type { CommandRecord } from "../changes/command-record.ts";
@@ -33,6 +33,9 @@ export type CommandSide = {
   readonly gate?: ExecRequest["gate"];
   readonly onPrograms?: ExecRequest["onPrograms"];
   readonly onTelemetry?: ExecRequest["onTelemetry"];
+  readonly replacements?: ExecRequest["replacements"];
+  /** Answers a REPLACING. */
+  readonly replace?: (payload: Buffer, judge: ReplacementJudge | undefined) => Promise<Field[]>;
   /** Called once, before `ending` settles. */
   readonly onCounted: (counted: Counted) => void;
 };
@@ -93,6 +96,7 @@ export class LinuxCommand implements CommandRun {
       return false;
     }
     if (type === FRAME.STARTING) return this.#ask(payload);
+    if (type === FRAME.REPLACING) return this.#replace(payload);
     if (type === FRAME.PROGRAMS) {
       this.#request.onPrograms?.(decodePrograms(payload), 0);
       return false;
@@ -148,6 +152,15 @@ export class LinuxCommand implements CommandRun {
     const { gate } = this.#request;
     if (gate === undefined) throw new RangeError("STARTING about a command that has no gate");
     void answerStart(gate, this.#id, payload, this.#send);
+    return false;
+  }
+
+  #replace(payload: Buffer): false {
+    const { replace, replacements } = this.#request;
+    if (replace === undefined) throw new RangeError("REPLACING of a world that replaces nothing");
+    void replace(payload, replacements).then((fields) =>
+      this.#send(encodeFields(FRAME.REPLACED, this.#id, fields)),
+    );
     return false;
   }
 

@@ -19,6 +19,7 @@ import { isolationVector } from "./isolation.ts";
 import { DIRECT, type Launcher } from "./launch.ts";
 import { launchLimited } from "./limits.ts";
 import { ALWAYS, hasNamespace } from "./namespaces.ts";
+import { Replacements } from "./replacements.ts";
 import { LinuxWorld } from "./world.ts";
 
 export type LinuxOptions = {
@@ -58,6 +59,7 @@ export class WorldMaker {
   readonly #groups = new WorldGroups();
   readonly #spare: SpareNetwork | undefined;
   readonly #changes: ChangeReader;
+  readonly #replacements = new Replacements();
   readonly #found: FoundNames;
   #asked: Asked;
 
@@ -168,6 +170,7 @@ export class WorldMaker {
         spec: layers === undefined ? spec : { ...spec, access: { kind: "overlay", layers: layers.folder } },
         mountedAt: layers?.madeAt ?? null,
         changes: this.#changes,
+        replacements: this.#replacements,
         userxattr: userNamespace,
         isolation: () => ({
           ...isolationVector({

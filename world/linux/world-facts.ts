@@ -4,6 +4,7 @@ import type { Holding } from "../cgroup/words.ts";
 import type { NetworkHelper } from "../network/helper.ts";
 import type { ChangeReader } from "../overlay/change-reader.ts";
 import type { StrayLayer } from "../overlay/strays.ts";
+import type { Replacements } from "./replacements.ts";
 
 /** What is known of a world when it is made. */
 export type WorldFacts = {
@@ -24,6 +25,8 @@ export type WorldFacts = {
   readonly mountedAt: bigint | null;
   /** Undefined: its spec does not ask. */
   readonly telemetry: WorldTelemetry | undefined;
+  /** Of all worlds of the backend. */
+  readonly replacements: Replacements;
   readonly changes: ChangeReader;
   /** Whether an overlay of it keeps its marks as an ordinary user's does. */
   readonly userxattr: boolean;

@@ -18,6 +18,7 @@ import { Intruders } from "./intruders.ts";
 import { DefinedGates } from "./program-gates.ts";
 import { abortError, type Launched } from "./launch.ts";
 import { Owners } from "./owners.ts";
+import { answerReplacement, Seals } from "./replacements.ts";
 import { takeOut } from "./quarantine.ts";
 import type { WorldFacts } from "./world-facts.ts";
 
@@ -41,6 +42,7 @@ export class LinuxWorld implements World {
   readonly #facts: WorldFacts;
   readonly #owners = new Owners((frame) => this.#send(frame));
   readonly #gates = new DefinedGates((frame) => this.#send(frame));
+  readonly #seals = new Seals((frame) => this.#send(frame));
   readonly #strays: Strays;
   readonly #intruders: Intruders;
   readonly #launched: Launched;
@@ -71,6 +73,7 @@ export class LinuxWorld implements World {
       this.#ended = resolve;
     });
     this.#listen();
+    facts.replacements.follow(this.#seals, launched.holder.ended);
     // A world without its network looks like one that may reach nothing, which is not what was asked for.
     void facts.network?.ended.then((cause) => (this.#loss === undefined ? this.end(cause) : undefined));
   }
@@ -84,6 +87,7 @@ export class LinuxWorld implements World {
     const command = new LinuxCommand(id, (frame) => this.#send(frame), {
       ...request,
       record: new CommandRecord(this.spec, this.#facts.init),
+      replace: (payload, judge) => answerReplacement(this.#facts.replacements, payload, judge, request),
       onCounted: (counted) => {
         for (const violation of limitViolations(this.spec.limits, this.#facts.holding, counted))
           request.onViolation(violation);
@@ -180,6 +184,7 @@ export class LinuxWorld implements World {
   #takeFrame(type: number, id: number, payload: Buffer): void {
     if (type === FRAME.LISTED) return this.#takeList(payload);
     if (type === FRAME.OWNED) return this.#owners.take(id, payload);
+    if (type === FRAME.SEALED) return this.#seals.take(id, payload);
     if (type === FRAME.FAILED) return this.#lose(failureWords(payload));
     if (type === FRAME.APPEARED) return this.#takeIntruder(payload);
     if (type === FRAME.EXIT || type === FRAME.CLOSED) this.#intruders.settle();
@@ -235,6 +240,7 @@ export class LinuxWorld implements World {
     for (const tell of this.#listeners) tell([]);
     this.#listeners = [];
     this.#owners.close();
+    this.#seals.close();
     this.#ended(cause);
   }
 }

@@ -17,11 +17,11 @@ import { SYSTEM } from "./tree-parts.ts";
 import { atEveryName } from "./second-names.ts";
 
 /**
- * A pattern for init: masked (`r`) or sealed (`w`; `s`: unless a command made it) in a zone, hidden (`h`) outside of all zones. `g`
+ * A pattern for init: masked (`r`) or sealed (`w`; `s`: unless a command made it; `c`: as `s`, and judged) in a zone, hidden (`h`) outside of all zones. `g`
  * denies nothing: it names the git folders in which a missing name of a seal is not for commands to make.
  */
 export type DeniedName = {
-  readonly kind: "r" | "w" | "s" | "g" | "h";
+  readonly kind: "r" | "w" | "s" | "c" | "g" | "h";
   readonly segments: readonly Segment[];
 };
 
@@ -60,7 +60,7 @@ export function denials(spec: WorldSpec, zones: readonly string[], facts: HostFa
     names: [
       ...guarded(reads, zones).map((segments) => ({ kind: "r", segments }) as const),
       ...guarded(from(spec.files.denyWrite), zones).map((segments) => ({ kind: "w", segments }) as const),
-      ...seals(guarded(from(spec.files.seal), zones), spec),
+      ...seals(guarded(from(spec.files.seal), zones), guarded(from(spec.files.judged ?? []), zones), spec),
       ...searched.map((segments) => ({ kind: "h", segments }) as const),
     ],
   };
@@ -70,14 +70,19 @@ export function denials(spec: WorldSpec, zones: readonly string[], facts: HostFa
  * A seal that begins with `**` looks for repositories in the whole working tree, which costs a walk. Over an overlay it is left to
  * whoever applies what is held (broker/held/denied-paths.ts): on the host nothing is changed meanwhile.
  */
-function seals(patterns: readonly (readonly Segment[])[], spec: WorldSpec): readonly DeniedName[] {
+function seals(
+  patterns: readonly (readonly Segment[])[],
+  judged: readonly (readonly Segment[])[],
+  spec: WorldSpec,
+): readonly DeniedName[] {
   const own = patterns.map(asTree);
+  const asked = new Set(judged.map((segments) => JSON.stringify(asTree(segments))));
   const trees = own.filter((segments) => segments.some(({ kind }) => kind === "tree"));
   if (spec.access.kind === "overlay")
     return own.filter((segments) => !trees.includes(segments)).map((segments) => ({ kind: "s", segments }));
   const folders = new Map(trees.map(gitFolder).map((segments) => [JSON.stringify(segments), segments]));
   return [
-    ...own.map((segments) => ({ kind: "s", segments }) as const),
+    ...own.map((segments) => ({ kind: asked.has(JSON.stringify(segments)) ? "c" : "s", segments }) as const),
     ...[...folders.values()]
       .filter((segments) => segments.length > 0)
       .map((segments) => ({ kind: "g", segments }) as const),

@@ -1,0 +1,289 @@
+/**
+ * Writes a sealed file of the host for a command, when whoever knows such files has judged what the command would put in its
+ * place. The new file is sealed in every world before any command can reach it (world/init/replacements.h says how), so there is
+ * no moment at which a command could open it for writing, and none at which the host reads half of it.
+ */
+import {
+  type BigIntStats,
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { constants as system } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { uuidv7 } from "uuidv7";
+import { FRAME, FRAME_MAX_REPLACEMENT, TAG } from "../../schemas/generated/frames.ts";
+import type { ExecRequest, ReplacementJudge } from "../backend.ts";
+import { decodeFields, decodeNumber, encodeFields, type Field } from "./frame-codec.ts";
+
+const { EBUSY, EPERM } = system.errno;
+/** In SEALED: the file is not sealed in that world. */
+const NOT_SEALED = system.errno.ENOENT;
+
+/** From `include/uapi/asm-generic/fcntl.h`: Node has no name for it. */
+const O_PATH = 0o10000000;
+const FOLDER = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+
+/** The sealed folder beside a judged file in which the new one is made. */
+const STAGE = "hooks";
+
+/** What the new file is called there: git runs nothing of that name, and whoever finds one that a killed broker left sees whose it is. */
+const STAGED = "substrate-settings-";
+
+/** How often a file that somebody else changes meanwhile is judged anew. */
+const MAX_TRIES = 3;
+
+/** Init answers in less than a millisecond. */
+const SEAL_PATIENCE_MS = 2000;
+
+/** What a REPLACING tells. */
+export type Asked = {
+  readonly path: string;
+  /** Of its folder. */
+  readonly device: bigint;
+  readonly inode: bigint;
+  readonly content: Buffer;
+};
+
+/** What kept a file from being written. */
+class CannotReplace extends Error {
+  override readonly name = "CannotReplace";
+}
+
+/** One world's questions to init about new files. */
+export class Seals {
+  readonly #send: (frame: Buffer) => void;
+  readonly #waiting = new Map<number, (errno: number) => void>();
+  #closed = false;
+  #last = 0;
+
+  constructor(send: (frame: Buffer) => void) {
+    this.#send = send;
+  }
+
+  /** An errno; 0: `staged`, which is to become `target`, is sealed in this world. Never rejects. */
+  ask(staged: string, target: string, inode: bigint): Promise<number> {
+    if (this.#closed) return Promise.resolve(EBUSY);
+    this.#last = (this.#last % 0xffff_ffff) + 1;
+    const question = this.#last;
+    const number = Buffer.alloc(8);
+    number.writeBigUInt64LE(inode);
+    return new Promise((resolve) => {
+      const late = setTimeout(() => this.#answer(question, EBUSY), SEAL_PATIENCE_MS);
+      this.#waiting.set(question, (errno) => {
+        clearTimeout(late);
+        resolve(errno);
+      });
+      this.#send(
+        encodeFields(FRAME.SEAL, question, [
+          [TAG.PATH, staged],
+          [TAG.TARGET, target],
+          [TAG.INODE, number],
+        ]),
+      );
+    });
+  }
+
+  take(question: number, payload: Buffer): void {
+    const errno = new Map(decodeFields(payload)).get(TAG.ERRNO);
+    this.#answer(question, errno === undefined ? EBUSY : decodeNumber(errno));
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const question of [...this.#waiting.keys()]) this.#answer(question, EBUSY);
+  }
+
+  #answer(question: number, errno: number): void {
+    const resolve = this.#waiting.get(question);
+    this.#waiting.delete(question);
+    resolve?.(errno);
+  }
+}
+
+/** Replacements in all worlds of a backend: a file has one at a time. */
+export class Replacements {
+  readonly #worlds = new Set<Seals>();
+  readonly #turns = new Map<string, Promise<unknown>>();
+
+  /** Asks this world too, until the last process of it is gone. */
+  follow(seals: Seals, gone: Promise<unknown>): void {
+    this.#worlds.add(seals);
+    void gone.then(() => this.#worlds.delete(seals));
+  }
+
+  /** Returns false when the judge refused. Throws {@link CannotReplace} and what the kernel says. */
+  async replace(asked: Asked, judge: ReplacementJudge, tell: ExecRequest["onViolation"]): Promise<boolean> {
+    const before = this.#turns.get(asked.path) ?? Promise.resolve();
+    const turn = before.then(() => this.#replace(asked, judge, tell));
+    const settled = turn.catch(() => {
+      // Whoever asked is told, ignoring: the next one only waits for its turn.
+    });
+    this.#turns.set(asked.path, settled);
+    try {
+      return await turn;
+    } finally {
+      if (this.#turns.get(asked.path) === settled) this.#turns.delete(asked.path);
+    }
+  }
+
+  async #replace(asked: Asked, judge: ReplacementJudge, tell: ExecRequest["onViolation"]): Promise<boolean> {
+    const folder = openSync(dirname(asked.path), FOLDER);
+    try {
+      const { dev, ino } = fstatSync(folder, { bigint: true });
+      if (dev !== asked.device || ino !== asked.inode)
+        throw new CannotReplace("its folder on the host is another one");
+      const stage = openStage(folder);
+      try {
+        for (let tried = 0; tried < MAX_TRIES; tried += 1) {
+          const done = await this.#try(asked, { folder, stage }, judge, tell);
+          if (done !== undefined) return done;
+        }
+      } finally {
+        closeSync(stage);
+      }
+    } finally {
+      closeSync(folder);
+    }
+    throw new CannotReplace("somebody else changes it all the time");
+  }
+
+  /** Undefined when the host's file changed meanwhile: what was judged is not what it would replace. */
+  async #try(
+    asked: Asked,
+    { folder, stage }: { readonly folder: number; readonly stage: number },
+    judge: ReplacementJudge,
+    tell: ExecRequest["onViolation"],
+  ): Promise<boolean | undefined> {
+    const target = below(folder, basename(asked.path));
+    const old = readTarget(target);
+    const violation = judge.judge({ path: asked.path, before: old.content, after: asked.content });
+    if (violation !== undefined) {
+      tell(violation);
+      return false;
+    }
+    const name = `${STAGED}${uuidv7()}`;
+    const staged = below(stage, name);
+    try {
+      const inode = writeStaged(staged, asked.content, old.mode);
+      await this.#seal(join(dirname(asked.path), STAGE, name), asked.path, inode);
+      // From here to the rename nothing else happens in this process.
+      if (identityOf(lstatSync(target, { bigint: true })) !== old.identity) return undefined;
+      renameSync(staged, target);
+    } finally {
+      rmSync(staged, { force: true });
+    }
+    judge.done(asked.path);
+    return true;
+  }
+
+  /** Also in worlds that begin meanwhile: one that is not there yet takes the host's file as it finds it. */
+  async #seal(staged: string, target: string, inode: bigint): Promise<void> {
+    const sealed = new Set<Seals>();
+    for (;;) {
+      const left = [...this.#worlds].filter((world) => !sealed.has(world));
+      if (left.length === 0) return;
+      const answers = await Promise.all(left.map((world) => world.ask(staged, target, inode)));
+      for (const world of left) sealed.add(world);
+      const refused = answers.find(
+        (errno, at) => errno !== 0 && errno !== NOT_SEALED && this.#worlds.has(left[at] as Seals),
+      );
+      if (refused !== undefined) throw new CannotReplace("the new file could not be sealed in every world");
+    }
+  }
+}
+
+/** The fields of a REPLACED. Never rejects: what went wrong is told as a violation. */
+export async function answerReplacement(
+  replacements: Replacements,
+  payload: Buffer,
+  judge: ReplacementJudge | undefined,
+  { onViolation }: Pick<ExecRequest, "onViolation">,
+): Promise<Field[]> {
+  const fields = new Map(decodeFields(payload));
+  const token = Buffer.from(fields.get(TAG.TOKEN) ?? []);
+  const answer = (errno: number): Field[] => [
+    [TAG.TOKEN, token],
+    [TAG.ERRNO, errno],
+  ];
+  if (judge === undefined) return answer(EBUSY);
+  const path = fields.get(TAG.PATH)?.toString("utf8") ?? "";
+  try {
+    const asked = {
+      path,
+      device: fields.get(TAG.DEVICE)?.readBigUInt64LE() ?? 0n,
+      inode: fields.get(TAG.INODE)?.readBigUInt64LE() ?? 0n,
+      // The frame's memory is used again while the file waits for its turn.
+      content: Buffer.from(fields.get(TAG.CONTENT) ?? []),
+    };
+    return answer((await replacements.replace(asked, judge, onViolation)) ? 0 : EPERM);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const message = `'${path}' was not changed, because ${why}`;
+    onViolation({ kind: "setting", subject: path, message });
+    return answer(EBUSY);
+  }
+}
+
+function openStage(folder: number): number {
+  try {
+    return openSync(below(folder, STAGE), FOLDER);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new CannotReplace(
+      `there is no folder '${STAGE}' beside it (${code}), in which the new file is made`,
+    );
+  }
+}
+
+function readTarget(target: string): {
+  readonly content: Buffer;
+  readonly mode: number;
+  readonly identity: string;
+} {
+  const file = openSync(target, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    const stat = fstatSync(file);
+    if (!stat.isFile() || stat.uid !== process.getuid?.())
+      throw new CannotReplace("it is no file of this user's");
+    if (stat.nlink > 1) throw new CannotReplace("it has a second name (a hard link)");
+    if (stat.size > FRAME_MAX_REPLACEMENT)
+      throw new CannotReplace(`it is longer than ${FRAME_MAX_REPLACEMENT} bytes`);
+    const identity = identityOf(fstatSync(file, { bigint: true }));
+    return { content: readFileSync(file), mode: stat.mode & 0o777, identity };
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Returns its inode. */
+function writeStaged(path: string, content: Uint8Array, mode: number): bigint {
+  const file = openSync(
+    path,
+    constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
+    0o600,
+  );
+  try {
+    writeFileSync(file, content);
+    fchmodSync(file, mode);
+    return fstatSync(file, { bigint: true }).ino;
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Any change gives a file another ctime. */
+function identityOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  return [dev, ino, size, mtimeNs, ctimeNs].join(":");
+}
+
+function below(folder: number, name: string): string {
+  return `/proc/self/fd/${folder}/${name}`;
+}
