@@ -218,7 +218,9 @@ static void on_appeared(const struct watched *folder, const char *name, bool is_
 
 static void on_disappeared(const struct watched *folder, const char *name) {
   char path[PATH_MAX];
-  if (snprintf(path, sizeof path, "%s/%s", folder->path, name) < (int)sizeof path) denial_forget(path);
+  if (snprintf(path, sizeof path, "%s/%s", folder->path, name) >= (int)sizeof path) return;
+  /* Two files that change names on the host are told of as one that came and one that went. */
+  if (denial_known(path) && !denial_holds(path)) denial_forget(path);
 }
 
 /* True when events were lost. */

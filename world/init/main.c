@@ -16,6 +16,7 @@
 #include "channel.h"
 #include "credentials.h"
 #include "entrance.h"
+#include "exchange.h"
 #include "failure.h"
 #include "filter.h"
 #include "find_names.h"
@@ -68,6 +69,7 @@ int main(int count, char **words) {
   if (count == 3 && strcmp(words[1], "network") == 0) network_run(words[2]);
   if (count == 2 && strcmp(words[1], "changes") == 0) changes_run();
   if (count == 2 && strcmp(words[1], "held") == 0) return held_run();
+  if (count > 2 && strcmp(words[1], "exchange") == 0) return exchange_run(count - 2, words + 2);
   if (count == 2 && strcmp(words[1], "find") == 0) find_names_run();
   if (count == 3 && strcmp(words[1], "looks") == 0) looks_run(words[2]);
   /* A path is where a container shows the host's tree; any other word is something to try. */

@@ -2,9 +2,9 @@
    once, asks the broker, which writes the host's file from what it was sent, and answers the call.
 
    The new file is sealed before any command can reach it. The broker makes it in a sealed folder beside the sealed file: there
-   commands see it through a read-only mount alone. PID 1 goes past that mount (denial_under), seals the file where it is, and the
-   broker's rename on the host takes the seal along: a mount stays on its directory entry, whatever name that gets. A seal put on
-   afterwards would come too late: what was opened in between, even with O_PATH, is opened anew for writing by /proc/self/fd, past
+   commands see it through a read-only mount alone. PID 1 goes past that mount (denial_under), seals the file where it is, and when
+   the two files change names on the host (exchange.h), each takes its seal along: a mount stays on its directory entry, whatever
+   name that gets. A seal put on afterwards would come too late: what was opened in between, even with O_PATH, is opened anew for writing by /proc/self/fd, past
    every mount that was put on top meanwhile. */
 #ifndef SUBSTRATE_REPLACEMENTS_H
 #define SUBSTRATE_REPLACEMENTS_H

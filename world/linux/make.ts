@@ -59,7 +59,7 @@ export class WorldMaker {
   readonly #groups = new WorldGroups();
   readonly #spare: SpareNetwork | undefined;
   readonly #changes: ChangeReader;
-  readonly #replacements = new Replacements();
+  readonly #replacements: Replacements;
   readonly #found: FoundNames;
   #asked: Asked;
 
@@ -69,6 +69,7 @@ export class WorldMaker {
     this.#launcher = options.launcher ?? DIRECT;
     this.#spare = options.spareNetwork === true ? new SpareNetwork(options.init) : undefined;
     this.#changes = new ChangeReader(options.init);
+    this.#replacements = new Replacements(options.init);
     this.#found = new FoundNames(options.init);
     const { userNamespace, cgroupRefusal, networkRefusal } = this.#launcher;
     this.#asked = { ...ALL, userNamespace, cgroupRefusal, networkRefusal };

@@ -3,16 +3,15 @@
  * place. The new file is sealed in every world before any command can reach it (world/init/replacements.h says how), so there is
  * no moment at which a command could open it for writing, and none at which the host reads half of it.
  */
+import { spawn } from "node:child_process";
 import {
   type BigIntStats,
   closeSync,
   constants,
   fchmodSync,
   fstatSync,
-  lstatSync,
   openSync,
   readFileSync,
-  renameSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
@@ -21,6 +20,7 @@ import { basename, dirname, join } from "node:path";
 import { uuidv7 } from "uuidv7";
 import { FRAME, FRAME_MAX_REPLACEMENT, TAG } from "../../schemas/generated/frames.ts";
 import type { ExecRequest, ReplacementJudge } from "../backend.ts";
+import { errnoName } from "./errno.ts";
 import { decodeFields, decodeNumber, encodeFields, type Field } from "./frame-codec.ts";
 
 const { EBUSY, EPERM } = system.errno;
@@ -39,6 +39,14 @@ const STAGED = "substrate-settings-";
 
 /** How often a file that somebody else changes meanwhile is judged anew. */
 const MAX_TRIES = 3;
+
+/** A rename; a file system that does not answer is not waited for. */
+const EXCHANGE_PATIENCE_MS = 2000;
+
+/** How `substrate-init exchange` ends when the file is another one (world/init/exchange.h). */
+const CHANGED = 3;
+
+const SECOND = 1_000_000_000n;
 
 /** Init answers in less than a millisecond. */
 const SEAL_PATIENCE_MS = 2000;
@@ -110,8 +118,14 @@ export class Seals {
 
 /** Replacements in all worlds of a backend: a file has one at a time. */
 export class Replacements {
+  readonly #init: string;
   readonly #worlds = new Set<Seals>();
   readonly #turns = new Map<string, Promise<unknown>>();
+
+  /** @param init the `substrate-init` program. */
+  constructor(init: string) {
+    this.#init = init;
+  }
 
   /** Asks this world too, until the last process of it is gone. */
   follow(seals: Seals, gone: Promise<unknown>): void {
@@ -174,9 +188,8 @@ export class Replacements {
     try {
       const inode = writeStaged(staged, asked.content, old.mode);
       await this.#seal(join(dirname(asked.path), STAGE, name), asked.path, inode);
-      // From here to the rename nothing else happens in this process.
-      if (identityOf(lstatSync(target, { bigint: true })) !== old.identity) return undefined;
-      renameSync(staged, target);
+      const names = [name, basename(asked.path), ...old.identity];
+      if (!(await exchange(this.#init, names, { folder, stage }))) return undefined;
     } finally {
       rmSync(staged, { force: true });
     }
@@ -246,7 +259,7 @@ function openStage(folder: number): number {
 function readTarget(target: string): {
   readonly content: Buffer;
   readonly mode: number;
-  readonly identity: string;
+  readonly identity: readonly string[];
 } {
   const file = openSync(target, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
@@ -279,9 +292,37 @@ function writeStaged(path: string, content: Uint8Array, mode: number): bigint {
   }
 }
 
-/** Any change gives a file another ctime. */
-function identityOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
-  return [dev, ino, size, mtimeNs, ctimeNs].join(":");
+/** Words for `substrate-init exchange`. */
+function identityOf({ ino, size, mtimeNs }: BigIntStats): readonly string[] {
+  return [ino, mtimeNs / SECOND, mtimeNs % SECOND, size].map(String);
+}
+
+/** Returns false, and has changed nothing, when the file is another one by now. */
+async function exchange(
+  init: string,
+  words: readonly string[],
+  { folder, stage }: { readonly folder: number; readonly stage: number },
+): Promise<boolean> {
+  const child = spawn(init, ["exchange", ...words], {
+    env: {},
+    stdio: ["ignore", "pipe", "ignore", folder, stage],
+    timeout: EXCHANGE_PATIENCE_MS,
+  });
+  let text = "";
+  child.stdout?.on("data", (bytes: Buffer) => {
+    text += bytes.toString("latin1");
+  });
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", resolve);
+  });
+  if (code === 0) return true;
+  if (code === CHANGED) return false;
+  throw new CannotReplace(
+    text === ""
+      ? "the files could not change names"
+      : `the files could not change names (${errnoName(Number(text))})`,
+  );
 }
 
 function below(folder: number, name: string): string {

@@ -1,0 +1,189 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, describe, expect, test } from "vitest";
+import { gitSettings } from "../../broker/git-config.ts";
+import { JudgedSettings } from "../../broker/git-settings.ts";
+
+const PATH = "/work/.git/config";
+const CORE = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n";
+const PERSONS = `${CORE}\tpager = less -R\n[alias]\n\tst = "!git status"\n[include]\n\tpath = ~/work.inc\n`;
+
+const base = mkdtempSync(join(tmpdir(), "substrate-settings-"));
+afterAll(() => rmSync(base, { recursive: true }));
+
+function judged(before: string, after: string): string | undefined {
+  const bytes = (text: string): Buffer => Buffer.from(text, "latin1");
+  return new JudgedSettings().judge({ path: PATH, before: bytes(before), after: bytes(after) })?.message;
+}
+
+/** As git reads the file: each `key\nvalue`; undefined when it refuses it. */
+function byGit(text: string): readonly string[] | undefined {
+  const file = join(base, "config");
+  writeFileSync(file, Buffer.from(text, "latin1"));
+  const { status, stdout } = spawnSync("git", ["config", "--file", file, "--list", "-z"], {
+    encoding: "latin1",
+  });
+  return status === 0 ? stdout.split("\0").slice(0, -1) : undefined;
+}
+
+describe("a command may write", () => {
+  test.each([
+    ["who commits", "[user]\n\tname = Ann B.\n\temail = ann@example.org\n\tsigningkey = ABCD\n"],
+    [
+      "a remote",
+      '[remote "origin"]\n\turl = git@example.org:a/b.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n',
+    ],
+    [
+      "a remote by https, by path and by a relative path",
+      '[remote "a"]\n\turl = https://u@example.org/x\n\tpushurl = /srv/x.git\n[remote "b"]\n\turl = ../y.git\n',
+    ],
+    [
+      "what a branch follows",
+      '[branch "main"]\n\tremote = origin\n\tmerge = refs/heads/main\n\trebase = true\n',
+    ],
+    ["a submodule", '[submodule "lib"]\n\turl = ../lib\n\tactive = true\n\tupdate = rebase\n'],
+    [
+      "colours and advice",
+      '[color]\n\tui = auto\n[color "status"]\n\tadded = green bold\n[advice]\n\tdetachedHead = false\n',
+    ],
+    [
+      "how it pushes, pulls and merges",
+      "[push]\n\tdefault = current\n\tautoSetupRemote = true\n[pull]\n\tff = only\n[merge]\n\tconflictStyle = zdiff3\n",
+    ],
+    [
+      "what git-lfs installs",
+      '[lfs]\n\trepositoryformatversion = 0\n[filter "lfs"]\n\tclean = git-lfs clean -- %f\n\tsmudge = git-lfs smudge -- %f\n\tprocess = git-lfs filter-process\n\trequired = true\n',
+    ],
+    ["letters of other languages", "[user]\n\tname = J\xc3\xbcrgen \xc3\xa0\n"],
+    ["notes and blank lines", "# note\n\n; core.pager = x\n[user]\n\tname = x # core\n"],
+  ])("%s", (_what, text) => {
+    expect(byGit(CORE + text)).toBeDefined();
+    expect(judged(CORE, CORE + text)).toBeUndefined();
+    expect(judged(PERSONS, PERSONS + text)).toBeUndefined();
+    expect(judged(PERSONS + text, PERSONS)).toBeUndefined();
+  });
+});
+
+describe("a command may not write", () => {
+  const attacks: readonly (readonly [string, string])[] = [
+    ["a monitor", "[core]\n\tfsmonitor = evil\n"],
+    ["a pager, in upper case, on the line of its section", "[CORE]PaGeR=evil"],
+    ["a program of a section with an unexpected sub-section", '[core "x"]\n\tpager = evil\n'],
+    ["the old way of a sub-section", "[remote.origin]\n\tvcs = evil\n"],
+    ["one in quotes", '[core]\n\teditor = "ev"il\n'],
+    ["one over two lines", "[core]\n\teditor = ev\\\nil\n"],
+    ["one behind a setting over two lines", "[user]\n\tname = a\\\n\n[core]\n\teditor = evil\n"],
+    ["one behind a note that seems to go on", "[user]\n\tname = a # \\\n[core]\n\teditor = evil\n"],
+    ["one behind a name with an escaped quote", '[branch "a\\"]"]\n\tmerge = x\n[core]\n\teditor = evil\n'],
+    ["more settings", "[include]\n\tpath = evil\n"],
+    ["more settings for a folder", '[includeIf "gitdir:/"]\n\tpath = evil\n'],
+    ["an alias that is a command", "[alias]\n\tst = !evil\n"],
+    ["an alias of git's own", "[alias]\n\tst = status\n"],
+    ["another address for all", '[url "ext::sh -c evil"]\n\tinsteadOf = https://\n'],
+    ["an address that starts a program", '[remote "origin"]\n\turl = ext::sh -c evil\n'],
+    ["the same for pushing", '[remote "origin"]\n\tpushurl = evil::x\n'],
+    ["the same for a branch", '[branch "main"]\n\tremote = ext::sh -c evil\n'],
+    ["the same for a submodule", '[submodule "a"]\n\turl = ext::sh -c evil\n'],
+    ["an address that is an option", '[remote "origin"]\n\turl = --upload-pack=evil\n'],
+    ["a host that is an option", '[remote "origin"]\n\turl = ssh://-oProxyCommand=evil/x\n'],
+    ["a host that is an option, behind a name", '[remote "origin"]\n\turl = git@-oProxyCommand=evil:x\n'],
+    ["the same behind a name in a scheme", '[remote "origin"]\n\turl = ssh://git@-oProxyCommand=evil/x\n'],
+    ["a remote's helper", '[remote "origin"]\n\tvcs = evil\n'],
+    ["a remote's programs", '[remote "origin"]\n\tuploadpack = evil\n'],
+    ["a remote's proxy", '[remote "origin"]\n\tproxy = http://evil\n'],
+    ["protocols", '[protocol "ext"]\n\tallow = always\n'],
+    ["a proxy of git's protocol", "[core]\n\tgitproxy = evil\n"],
+    ["what asks for passwords", "[core]\n\taskpass = evil\n"],
+    ["the editor of a rebase", "[sequence]\n\teditor = evil\n"],
+    ["a helper of credentials", '[credential "https://example.org"]\n\thelper = !evil\n'],
+    ["a proxy of http", "[http]\n\tproxy = http://evil\n"],
+    ["http's trust in anybody", "[http]\n\tsslVerify = false\n"],
+    ["a program that signs", '[gpg "ssh"]\n\tprogram = evil\n'],
+    ["a filter of texts", '[diff "x"]\n\ttextconv = evil\n'],
+    ["a filter", '[filter "lfs"]\n\tclean = "git-lfs clean -- %f; evil"\n'],
+    ["a command of trailers", '[trailer "x"]\n\tcommand = evil\n'],
+    ["how a submodule is updated", '[submodule "a"]\n\tupdate = !evil\n'],
+    ["a hook of upload-pack", "[uploadpack]\n\tpackObjectsHook = evil\n"],
+    ["another working tree", "[core]\n\tworktree = /home/ann\n"],
+    ["another folder of hooks", "[core]\n\thooksPath = evil\n"],
+    ["another file of attributes", "[core]\n\tattributesFile = evil\n"],
+    ["extensions", "[extensions]\n\tworktreeConfig = true\n"],
+    ["a tool whose name is a path", "[merge]\n\ttool = ../../evil\n"],
+    ["a strategy that is a program", "[pull]\n\ttwohead = evil\n"],
+    ["a template of hooks", "[init]\n\ttemplateDir = evil\n"],
+    ["a setting that nobody knows", "[core]\n\tnewInTheNextRelease = evil\n"],
+    ["lines that end as on Windows", "[user]\r\n\tname = x\r\n"],
+    ["a mark of the byte order", "\xef\xbb\xbf[user]\n\tname = x\n"],
+    ["a byte of 0", "[user]\n\tname = x\0\n"],
+    ["what git does not read", "[user]\n\tname\xa0= x\n"],
+    ["a blank letter that is none for git", "[user]\n\xa0\tname = x\n"],
+    ["a quote without an end", '[user]\n\tname = "x\n'],
+  ];
+
+  test.each(attacks)("%s", (_what, text) => {
+    expect(judged(CORE, CORE + text)).toBeDefined();
+    expect(judged(CORE, text)).toBeDefined();
+    expect(judged(PERSONS, PERSONS + text)).toBeDefined();
+  });
+
+  test.each([
+    ["another value of what the host has", PERSONS.replace("less -R", "evil")],
+    ["less than the host has", PERSONS.replace("\tpager = less -R\n", "")],
+    ["it twice", PERSONS + "[core]\n\tpager = less -R\n"],
+    [
+      "it in another order",
+      `[include]\n\tpath = ~/work.inc\n${PERSONS.replace("[include]\n\tpath = ~/work.inc\n", "")}`,
+    ],
+    ["nothing at all", ""],
+  ])("%s, where that runs code", (_what, text) => expect(judged(PERSONS, text)).toBeDefined());
+
+  test("over a file that git cannot read", () => expect(judged("[core\n", CORE)).toContain("could not read"));
+
+  test("and is told which setting it is, and who may", () => {
+    expect(judged(CORE, `${CORE}[remote "o"]\n\tvcs = evil\n`)).toContain("git config remote.o.vcs VALUE");
+  });
+});
+
+test("whatever the letters, settings are read as git reads them, or not at all", () => {
+  const words = [
+    "[",
+    "]",
+    "core",
+    "a",
+    '"',
+    " ",
+    "\t",
+    "\n",
+    "\\",
+    "=",
+    "#",
+    ";",
+    ".",
+    "-",
+    "1",
+    "!",
+    "\xa0",
+    "n",
+  ];
+  const part = fc.oneof(
+    fc.constantFrom(...words),
+    fc.constantFrom("[core]\n", '[a "b"]\n', "\tpager = x\n", "\ta = x\\\n", ' a = "x', '[a "b\\"'),
+  );
+  fc.assert(
+    fc.property(fc.array(part, { maxLength: 14 }), (parts) => {
+      const text = parts.join("");
+      const settings = gitSettings(text);
+      // A name without a section is nothing that git looks for.
+      if (settings === undefined) return;
+      const names = settings.map(({ name, subsection }) => {
+        const at = name.lastIndexOf(".");
+        return subsection === undefined ? name : `${name.slice(0, at)}.${subsection}${name.slice(at)}`;
+      });
+      expect(byGit(text)?.map((setting) => setting.split("\n")[0])).toEqual(names);
+    }),
+    { numRuns: 300 },
+  );
+});
