@@ -201,12 +201,14 @@ async function withoutBrought(
   if (isIsolated(job) || !world.spec.files.seal.some((path) => path.endsWith(".git/config"))) return changes;
   const { uid } = broker.projectRules();
   const takeOut = (path: string): string => world.takeOut(path);
+  const isSealed = (path: string): Promise<boolean> => world.isSealed(path);
   const { judgedSettings } = broker;
   return withoutBroughtCode(changes, {
     project: job.place.project,
     since,
     uid,
     judgedSettings,
+    isSealed,
     takeOut,
     tell,
   });

@@ -25,6 +25,8 @@ export type Brought = {
   /** Who the file belongs to when a command made it. */
   readonly uid: number;
   readonly judgedSettings: Pick<JudgedSettings, "has">;
+  /** Whether no command could write what stands there: it is as a person left it. */
+  readonly isSealed: (path: string) => Promise<boolean>;
   /** Moves a path to quarantine; returns where it lies now. */
   readonly takeOut: (path: string) => string;
   readonly tell: (violation: WorldViolation) => void;
@@ -33,7 +35,12 @@ export type Brought = {
 /** The changes without what was taken out again. */
 export async function withoutBroughtCode(changes: FsDiff, brought: Brought): Promise<FsDiff> {
   const changed = new Set(changes.mods);
-  const taken = new Set(writtenIn(changes).filter((path) => takeIfCode(path, changed.has(path), brought)));
+  const taken = new Set<string>();
+  for (const path of writtenIn(changes)) {
+    if (whyNot(join(brought.project, path), changed.has(path), brought.uid) === undefined) continue;
+    if (await brought.isSealed(join(brought.project, path))) continue;
+    if (takeIfCode(path, changed.has(path), brought)) taken.add(path);
+  }
   // What the listing lacks is looked for: a command may have ended its world, or closed a folder.
   if (changes.truncated) {
     await searchChanged(brought.project, brought.since, (path) => {

@@ -3,7 +3,7 @@
  * nothing are the command's to write, and those that run code stay exactly as the host has them.
  */
 import { lstatSync } from "node:fs";
-import type { Replacement, ReplacementJudge, WorldViolation } from "../world/backend.ts";
+import type { FileIdentity, Replacement, ReplacementJudge, WorldViolation } from "../world/backend.ts";
 import { type GitSetting, gitSettings } from "./git-config.ts";
 import { isSafe } from "./git-safe-settings.ts";
 
@@ -19,19 +19,19 @@ export class JudgedSettings implements ReplacementJudge {
     return message === undefined ? undefined : { kind: "setting", subject: path, message };
   }
 
-  done(path: string): void {
-    const identity = identityAt(path);
-    if (identity === undefined) return;
+  accepted(path: string, file: FileIdentity): void {
     this.#judged.delete(path);
-    this.#judged.set(path, identity);
+    this.#judged.set(path, identityOf(file));
     const [oldest] = this.#judged.keys();
     if (this.#judged.size > MAX_JUDGED && oldest !== undefined) this.#judged.delete(oldest);
   }
 
-  /** Whether the file is still the one that was written here: no command has changed it. */
+  /** Whether the file is still one that was judged: no command has changed it. */
   has(path: string): boolean {
     const identity = this.#judged.get(path);
-    return identity !== undefined && identity === identityAt(path);
+    const stat =
+      identity === undefined ? undefined : lstatSync(path, { bigint: true, throwIfNoEntry: false });
+    return stat !== undefined && identity === identityOf(stat);
   }
 }
 
@@ -93,7 +93,6 @@ function optionOf(path: string): string {
 }
 
 /** Not its ctime: git asks for another mode of a file, and takes it back, without a change. */
-function identityAt(path: string): string | undefined {
-  const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false });
-  return stat === undefined ? undefined : [stat.dev, stat.ino, stat.size, stat.mtimeNs].join(":");
+function identityOf({ dev, ino, size, mtimeNs }: FileIdentity): string {
+  return [dev, ino, size, mtimeNs].join(":");
 }

@@ -159,6 +159,10 @@ class QuietWorld implements World {
     });
   }
 
+  isSealed(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
+
   exec(request: ExecRequest): CommandRun {
     const { gate } = request;
     if (gate === undefined) throw new Error("A command is run without a gate");

@@ -149,12 +149,20 @@ export type Replacement = {
   readonly after: Uint8Array;
 };
 
+/** What tells a file and its content from others, as stat(2) has it. */
+export type FileIdentity = {
+  readonly dev: bigint;
+  readonly ino: bigint;
+  readonly size: bigint;
+  readonly mtimeNs: bigint;
+};
+
 /** Whoever knows what such files may hold. */
 export type ReplacementJudge = {
   /** Undefined: the host's file becomes what the command wrote. Otherwise the call fails with EPERM, and the violation is told. */
   readonly judge: (replacement: Replacement) => WorldViolation | undefined;
-  /** The host's file holds it, as an inode that no command can write. */
-  readonly done: (path: string) => void;
+  /** From now on the host's file may hold it: this file, which no command can write. */
+  readonly accepted: (path: string, file: FileIdentity) => void;
 };
 
 /** Bytes that a command gets on a descriptor and that no other process ever sees: not in arguments, variables or files. */
@@ -247,6 +255,8 @@ export interface World {
   fsDiff(signal: AbortSignal): Promise<FsDiff>;
   /** Moves what a command made at an absolute path out of the project. Returns where it lies now; throws what the kernel says. */
   takeOut(path: string): string;
+  /** Whether no command can write what stands at an absolute path, because it is sealed. False of a world that is gone. */
+  isSealed(path: string): Promise<boolean>;
   /** Writes that stayed in the world, each told once. */
   strays(): Promise<Strayed>;
   /** Ends every process inside and settles when the world is gone. */

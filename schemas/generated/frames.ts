@@ -375,13 +375,13 @@ export interface ReplacedFrame {
   readonly errno: number;
 }
 /**
- * Seals a new file that the broker made in a sealed folder, before a rename on the host makes it TARGET. SEALED answers. The id is the question's.
+ * Seals a new file that the broker made in a sealed folder, before a rename on the host makes it TARGET; without PATH it only asks whether TARGET is sealed. SEALED answers. The id is the question's.
  */
 export interface SealFrame {
   /**
    * Absolute path of the new file.
    */
-  readonly path: string;
+  readonly path?: string;
   /**
    * Absolute path of the file that it will replace.
    */
@@ -389,7 +389,7 @@ export interface SealFrame {
   /**
    * Of the new file.
    */
-  readonly inode: number;
+  readonly inode?: number;
 }
 /**
  * Whether the file of SEAL is sealed.
@@ -595,7 +595,7 @@ export const FRAME = {
   REPLACING: 90,
   /** broker → init, id command, fields: The answer to REPLACING. With 0 the host's file holds what the broker took of the content, and the command's own file goes. */
   REPLACED: 21,
-  /** broker → init, id question, fields: Seals a new file that the broker made in a sealed folder, before a rename on the host makes it TARGET. SEALED answers. The id is the question's. */
+  /** broker → init, id question, fields: Seals a new file that the broker made in a sealed folder, before a rename on the host makes it TARGET; without PATH it only asks whether TARGET is sealed. SEALED answers. The id is the question's. */
   SEAL: 20,
   /** init → broker, id question, fields: Whether the file of SEAL is sealed. */
   SEALED: 91,

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Actor, actors } from "../actors.ts";
-import { type Ran, TestBroker } from "../broker.ts";
+import { eventually, type Ran, TestBroker } from "../broker.ts";
 import { GIT, hostGit } from "../git.ts";
 import { buildProgram } from "../programs.ts";
 import { REPLACE } from "./git-settings-programs.ts";
@@ -62,7 +62,7 @@ describe.each(actors())("settings of git that run nothing, as $kind", (actor) =>
   });
 
   test("changes, renames and removes settings, stashes, and sets what a branch follows", async () => {
-    const cmd = `git config user.name Bob && git config --unset user.email && git config user.email b@example.org && git remote rename origin far && git checkout -q -b topic && git branch -q --set-upstream-to far/main && echo 2 > f && git stash -q && git stash pop -q && git checkout -q -f main && git remote add gone x && git remote remove gone && git config --get-regexp '^(user|branch[.]topic)'`;
+    const cmd = `git config user.name Bob && git config user.email a@example.org && git config --unset user.email && git config user.email b@example.org && git remote rename origin far && git checkout -q -b topic && git branch -q --set-upstream-to far/main && echo 2 > f && git stash -q && git stash pop -q && git checkout -q -f main && git remote add gone x && git remote remove gone && git config --get-regexp '^(user|branch[.]topic)'`;
     expect(await broker.run(cmd)).toMatchObject({
       exit: 0,
       stdout:
@@ -108,6 +108,18 @@ describe.each(actors())("settings of git that run nothing, as $kind", (actor) =>
     expect(ran.stdout).toBe("vim\n");
     expect(refusals(ran)).toHaveLength(1);
     expect([host("config", "core.editor"), host("config", "--local", "user.name")]).toEqual(["vim", "Eve"]);
+  });
+
+  test("a person's change beside one that is refused is not taken for the command's", async () => {
+    const running = broker.run(
+      "git config core.pager evil; touch ready; while [ ! -e done ]; do sleep 0.1; done",
+    );
+    expect(await eventually(() => existsSync(join(broker.project, "ready")), 10_000)).toBe(true);
+    host("config", "core.sshCommand", "ssh -v");
+    broker.write(join(broker.project, "done"), "");
+    expect(refusals(await running)).toHaveLength(1);
+    expect(host("config", "core.sshCommand")).toBe("ssh -v");
+    expectPersons();
   });
 
   test("in a repository below, in a bare one and in a submodule a command does the same", async () => {
@@ -198,11 +210,11 @@ describe.each(actors())("who cheats while settings are replaced, as $kind", (act
   }
 
   test.each([
-    ["writes other content into the file while the call waits", "content", "300"],
-    ["puts other files and links in its place", "names", "300"],
-    ["keeps the file open, mapped and by another name, and writes to it later", "writer", "50"],
-    ["opens each new file as early as it can, and anew for writing", "opener", "300"],
-    ["renames the folder above", "parent", "300"],
+    ["writes other content into the file while the call waits", "content", "80"],
+    ["puts other files and links in its place", "names", "80"],
+    ["keeps the file open, mapped and by another name, and writes to it later", "writer", "30"],
+    ["opens each new file as early as it can, and anew for writing", "opener", "80"],
+    ["renames the folder above", "parent", "80"],
   ])(
     "has nothing of it on the host: %s",
     async (_claim, way, rounds) => {

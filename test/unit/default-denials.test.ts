@@ -10,7 +10,7 @@ import {
 } from "../../broker/default-denials.ts";
 import { fileLists } from "../../broker/file-lists.ts";
 import { loadPolicy, parsePolicy } from "../../broker/policy/index.ts";
-import { type Site, worldSpec } from "../../broker/world-spec.ts";
+import { type Site, WarmSpecs, worldSpec } from "../../broker/world-spec.ts";
 
 const SHIPPED = join(import.meta.dirname, "../../policies");
 
@@ -64,7 +64,26 @@ describe("a world is told", () => {
     const files = filesOf("");
     expect(files.denyRead).toContain("/home/ann/.ssh");
     expect(files.denyRead).toHaveLength(DENIED_READS.length);
-    expect(files.denyWrite).toContain("/home/ann/work/.git/hooks");
+    expect(files.seal).toContain("/home/ann/work/**/*.git/hooks");
+  });
+
+  test("to keep the rows of the project's own git folder as denials where changes are held", () => {
+    const files = filesOf("", SITE);
+    expect(files.denyWrite).toEqual([]);
+    expect(filesOf('fs: { deny_write: ["$PROJECT/.git"] }').denyWrite).toEqual(["/home/ann/work/.git"]);
+    const held = new WarmSpecs(AROUND).isolated("hash", [compiled("")], SITE, "/layers");
+    expect(held.files.denyWrite).toContain("/home/ann/work/.git/hooks");
+    expect(held.files.judged).toBeUndefined();
+  });
+
+  test("to judge what a command makes of settings of git, and of nothing else", () => {
+    const { judged = [], seal } = filesOf("");
+    expect(judged).toContain("/home/ann/work/**/*.git/config");
+    expect(judged).toContain("/home/ann/work/**/*.git/modules/**/config.worktree");
+    expect(judged.every((pattern) => seal.includes(pattern) && /config(?:[.]worktree)?$/.test(pattern))).toBe(
+      true,
+    );
+    expect(filesOf("fs: { deny_write: [] }").judged).toEqual([]);
   });
 
   test("nothing to deny where the lists are empty", () =>
@@ -87,7 +106,7 @@ describe("a world is told", () => {
     const files = filesOf('fs: { deny_read: ["/x"], deny_write: [] }', SITE, "");
     expect(files.denyRead).toContain("/x");
     expect(files.denyRead).toContain("/home/ann/.aws");
-    expect(files.denyWrite).toContain("/home/ann/work/.git/config");
+    expect(files.seal).toContain("/home/ann/work/**/*.git/config");
   });
 });
 
@@ -122,7 +141,9 @@ describe("the git folder of a worktree", () => {
     expect(files.write).toEqual(["/home/ann/work/**", "/home/ann/main/.git/**"]);
     expect(files.denyWrite).toEqual([...deniedInGitFolder(folder.path, true), "/home/ann/work/.git"]);
     expect(files.denyWrite).toContain("/home/ann/main/.git/rebase-merge");
-    expect(files.seal).toEqual([...sealedInGitFolder(folder.path), PROFILE]);
+    const settings = ["config", "config.worktree"].map((name) => `${folder.path}/${name}`);
+    expect(files.seal).toEqual([...settings, ...sealedInGitFolder(folder.path), PROFILE]);
+    expect(files.judged).toEqual(expect.arrayContaining(settings));
     expect(deniedInGitFolder(folder.path, false)).not.toContain("/home/ann/main/.git/rebase-merge");
   });
 

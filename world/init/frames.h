@@ -91,7 +91,7 @@
 #define FRAME_REPLACING 90
 /* broker → init, id command, fields: The answer to REPLACING. With 0 the host's file holds what the broker took of the content, and the command's own file goes. */
 #define FRAME_REPLACED 21
-/* broker → init, id question, fields: Seals a new file that the broker made in a sealed folder, before a rename on the host makes it TARGET. SEALED answers. The id is the question's. */
+/* broker → init, id question, fields: Seals a new file that the broker made in a sealed folder, before a rename on the host makes it TARGET; without PATH it only asks whether TARGET is sealed. SEALED answers. The id is the question's. */
 #define FRAME_SEAL 20
 /* init → broker, id question, fields: Whether the file of SEAL is sealed. */
 #define FRAME_SEALED 91

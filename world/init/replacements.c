@@ -285,10 +285,12 @@ void replacement_seal(const struct frame *frame) {
     if (field.tag == TAG_PATH) staged = field_terminate(&field);
     if (field.tag == TAG_TARGET) target = field_terminate(&field);
   }
-  if (got < 0 || staged == NULL || target == NULL) fail_protocol("SEAL: malformed");
+  if (got < 0 || target == NULL) fail_protocol("SEAL: malformed");
   /* Whoever is inside may write it anyway, or does not see it: there is nothing to keep. */
   int failed = ENOENT;
-  if (denial_known(target)) {
+  if (denial_known(target) && staged == NULL) {
+    failed = denial_holds(target) ? 0 : ENOENT;
+  } else if (denial_known(target)) {
     credentials_raise();
     failed = seal(staged, target, inode);
     credentials_lower();

@@ -18,7 +18,7 @@ struct frame;
 /* True: the call is such a rename, or the change of mode by which git finds out whether a file system keeps modes, and is answered
    here, at once or later. */
 bool replacement_serve(int listener, const struct seccomp_notif *notice, struct command *command);
-/* SEAL: seals a new file where the broker made it, and tells so. */
+/* SEAL: seals a new file where the broker made it, or looks whether a name is sealed, and tells. */
 void replacement_seal(const struct frame *frame);
 /* REPLACED: answers the call. One that comes too late is nothing. */
 void replacement_answer(const struct frame *frame);

@@ -10,6 +10,7 @@ import {
   constants,
   fchmodSync,
   fstatSync,
+  lstatSync,
   openSync,
   readFileSync,
   rmSync,
@@ -78,25 +79,32 @@ export class Seals {
 
   /** An errno; 0: `staged`, which is to become `target`, is sealed in this world. Never rejects. */
   ask(staged: string, target: string, inode: bigint): Promise<number> {
+    const number = Buffer.alloc(8);
+    number.writeBigUInt64LE(inode);
+    return this.#ask([
+      [TAG.PATH, staged],
+      [TAG.TARGET, target],
+      [TAG.INODE, number],
+    ]);
+  }
+
+  #ask(fields: readonly Field[]): Promise<number> {
     if (this.#closed) return Promise.resolve(EBUSY);
     this.#last = (this.#last % 0xffff_ffff) + 1;
     const question = this.#last;
-    const number = Buffer.alloc(8);
-    number.writeBigUInt64LE(inode);
     return new Promise((resolve) => {
       const late = setTimeout(() => this.#answer(question, EBUSY), SEAL_PATIENCE_MS);
       this.#waiting.set(question, (errno) => {
         clearTimeout(late);
         resolve(errno);
       });
-      this.#send(
-        encodeFields(FRAME.SEAL, question, [
-          [TAG.PATH, staged],
-          [TAG.TARGET, target],
-          [TAG.INODE, number],
-        ]),
-      );
+      this.#send(encodeFields(FRAME.SEAL, question, fields));
     });
+  }
+
+  /** Whether no command of this world can write what stands at an absolute path, because it is sealed there. Never rejects. */
+  async isSealed(target: string): Promise<boolean> {
+    return (await this.#ask([[TAG.TARGET, target]])) === 0;
   }
 
   take(question: number, payload: Buffer): void {
@@ -186,15 +194,19 @@ export class Replacements {
     const name = `${STAGED}${uuidv7()}`;
     const staged = below(stage, name);
     try {
-      const inode = writeStaged(staged, asked.content, old.mode);
-      await this.#seal(join(dirname(asked.path), STAGE, name), asked.path, inode);
+      const made = writeStaged(staged, asked.content, old.mode);
+      await this.#seal(join(dirname(asked.path), STAGE, name), asked.path, made.ino);
+      // Before it stands there: whoever finds it must know that it was judged.
+      judge.accepted(asked.path, made);
       const names = [name, basename(asked.path), ...old.identity];
-      if (!(await exchange(this.#init, names, { folder, stage }))) return undefined;
+      const ended = await exchange(this.#init, names, { folder, stage });
+      // However the process ended: what stands there says whether it is done.
+      if (lstatSync(target, { bigint: true }).ino === made.ino) return true;
+      if (ended !== "changed") throw new CannotReplace(ended);
+      return undefined;
     } finally {
       rmSync(staged, { force: true });
     }
-    judge.done(asked.path);
-    return true;
   }
 
   /** Also in worlds that begin meanwhile: one that is not there yet takes the host's file as it finds it. */
@@ -276,8 +288,7 @@ function readTarget(target: string): {
   }
 }
 
-/** Returns its inode. */
-function writeStaged(path: string, content: Uint8Array, mode: number): bigint {
+function writeStaged(path: string, content: Uint8Array, mode: number): BigIntStats {
   const file = openSync(
     path,
     constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
@@ -286,7 +297,7 @@ function writeStaged(path: string, content: Uint8Array, mode: number): bigint {
   try {
     writeFileSync(file, content);
     fchmodSync(file, mode);
-    return fstatSync(file, { bigint: true }).ino;
+    return fstatSync(file, { bigint: true });
   } finally {
     closeSync(file);
   }
@@ -297,12 +308,12 @@ function identityOf({ ino, size, mtimeNs }: BigIntStats): readonly string[] {
   return [ino, mtimeNs / SECOND, mtimeNs % SECOND, size].map(String);
 }
 
-/** Returns false, and has changed nothing, when the file is another one by now. */
+/** Returns how it ended; with `changed` the file was another one by then, and is as it was. Throws when it does not start. */
 async function exchange(
   init: string,
   words: readonly string[],
   { folder, stage }: { readonly folder: number; readonly stage: number },
-): Promise<boolean> {
+): Promise<string> {
   const child = spawn(init, ["exchange", ...words], {
     env: {},
     stdio: ["ignore", "pipe", "ignore", folder, stage],
@@ -316,13 +327,9 @@ async function exchange(
     child.once("error", reject);
     child.once("close", resolve);
   });
-  if (code === 0) return true;
-  if (code === CHANGED) return false;
-  throw new CannotReplace(
-    text === ""
-      ? "the files could not change names"
-      : `the files could not change names (${errnoName(Number(text))})`,
-  );
+  if (code === CHANGED) return "changed";
+  const why = text === "" ? `ended with ${code}` : errnoName(Number(text));
+  return `the files could not change names (${why})`;
 }
 
 function below(folder: number, name: string): string {

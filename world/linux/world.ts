@@ -134,6 +134,10 @@ export class LinuxWorld implements World {
     return takeOut(Buffer.from(path), this.#facts.quarantine).toString("utf8");
   }
 
+  isSealed(path: string): Promise<boolean> {
+    return this.#seals.isSealed(path);
+  }
+
   strays(): Promise<Strayed> {
     return this.#strays.take();
   }
