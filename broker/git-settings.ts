@@ -10,6 +10,9 @@ import { isSafe } from "./git-safe-settings.ts";
 /** Files that are remembered as judged; a broker's commands write a few. */
 const MAX_JUDGED = 1000;
 
+/** What says that a text is UTF-8, as bytes. */
+const MARK = "\xEF\xBB\xBF";
+
 /** Judges settings, and remembers the files that were written after that. */
 export class JudgedSettings implements ReplacementJudge {
   readonly #judged = new Map<string, string>();
@@ -58,8 +61,7 @@ function whyNot(path: string, before: Uint8Array, after: Uint8Array): string | u
  */
 function read(bytes: Uint8Array, isHosts = false): readonly GitSetting[] | undefined {
   const text = Buffer.from(bytes).toString("latin1");
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: those are the letters that are meant
-  if (!isHosts && /[\0-\x08\x0B-\x1F\x7F]|^\xEF\xBB\xBF/.test(text)) return undefined;
+  if (!isHosts && (/[^\P{Cc}\t\n\x80-\x9F]/u.test(text) || text.startsWith(MARK))) return undefined;
   return gitSettings(text);
 }
 
