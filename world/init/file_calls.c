@@ -107,6 +107,7 @@ int file_call_names(const struct seccomp_data *call, struct file_name names[FILE
     *name = (struct file_name){.by_descriptor = shape->text[i] == NONE,
                                .follow = shape->follow,
                                .makes = shape->makes,
+                               .removes = !shape->makes && shape->how[0] == HOW_NAME && shape->how[1] == 0,
                                .exchanged = call->nr == SYS_renameat2 && (call->args[4] & EXCHANGE) != 0,
                                .how = shape->how[i],
                                .folder = shape->folder[i] == NONE ? AT_FDCWD : (int)call->args[shape->folder[i]],

@@ -16,6 +16,7 @@ struct file_name {
   bool follow;        /* a link in its last component stands for what it leads to */
   bool exchanged; /* the names of two files are (RENAME_EXCHANGE) */
   bool makes;     /* a new name: where one stands already, the call makes none, and may open what is there */
+  bool removes;   /* a name that goes, and nothing else comes */
   uint8_t how;
   int folder;         /* AT_FDCWD, or a descriptor of the caller's */
   uint64_t address;   /* of the text, in the caller's memory */

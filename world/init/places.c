@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "places.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -129,6 +130,21 @@ static bool is_pinned(int fd, const char *leaf) {
   return statx(fd, leaf, flags, 0, &status) == 0 && (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
+/* A folder with names in it is removed by nobody, on the host neither: git tries that on each folder above what it removed. */
+static bool is_full(int fd, const char *leaf) {
+  int folder = openat(fd, leaf, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  DIR *names = folder < 0 ? NULL : fdopendir(folder);
+  if (names == NULL) {
+    if (folder >= 0) close(folder);
+    return false;
+  }
+  const struct dirent *each;
+  do each = readdir(names);
+  while (each != NULL && callers_is_dots(each->d_name));
+  closedir(names);
+  return each != NULL;
+}
+
 static int refused_as(int fd, const char *leaf, const struct file_name *name, bool below, const struct place *place) {
   bool writes = (name->how & HOW_WRITE) != 0 && place->exists && S_ISREG(place->stat.st_mode);
   if (writes && is_closed(fd, leaf)) return EROFS;
@@ -136,7 +152,8 @@ static int refused_as(int fd, const char *leaf, const struct file_name *name, bo
   bool named = (name->how & HOW_NAME) != 0 && ((name->how & HOW_MOVED) != 0 || name->makes != place->exists);
   if (named) {
     if (is_closed(fd, ".")) return EROFS;
-    return place->exists && is_pinned(fd, leaf) ? EBUSY : 0;
+    if (!place->exists || !is_pinned(fd, leaf)) return 0;
+    return name->removes && S_ISDIR(place->stat.st_mode) && is_full(fd, leaf) ? 0 : EBUSY;
   }
   /* A chmod; the first name of a link has the same bit. In the project it is one of many, and what is sealed there is told of writes. */
   bool sets_mode = name->how == HOW_MODE && !name->makes && !below && place->exists;
