@@ -1,7 +1,9 @@
 /** Programs that replace a repository's settings and cheat meanwhile. */
 
 /**
- * `replace WAY ROUNDS`: renames config.lock with harmless content onto config, so often, while it tries to have evil content there.
+ * `replace WAY ROUNDS FOLDER`: renames config.lock with harmless content onto config, so often, while it tries to have evil content there.
+ *
+ * ROUNDS of 0: only cheats, for four seconds.
  *
  * - content: another process writes evil content into whatever config.lock is
  * - names: another process swaps config.lock for an evil file, and for a link to one
@@ -115,6 +117,7 @@ int main(int words, char **word) {
     munmap(map, sizeof GOOD);
     close(fd);
   }
+  if (atoi(word[2]) == 0) sleep(4);
   if (child > 0) { kill(child, SIGKILL); waitpid(child, NULL, 0); }
   printf("%d %d\\n", done > 0, strcmp(way, "writer") == 0 ? 0 : *wrote);
   return 0;

@@ -228,6 +228,16 @@ describe.each(actors())("who cheats while settings are replaced, as $kind", (act
     60_000,
   );
 
+  test("nor does a command of another world that opens each new file as early as it can", async () => {
+    const [cheating, { ran, seen }] = await Promise.all([
+      broker.run({ agent_id: "other", cmd: "./replace opener 0 .git" }),
+      watched("./replace content 60 .git"),
+    ]);
+    expect(cheating.stdout).toBe("0 0\n");
+    expect(ran.stdout).toBe("1 0\n");
+    expect([...seen].filter((text) => text.includes("evil"))).toEqual([]);
+  }, 60_000);
+
   test("its twin: the same program has its way with a folder that is no repository's", async () => {
     const ran = await broker.run("mkdir -p plain/hooks && echo > plain/config && ./replace opener 20 plain");
     expect(ran.stdout).toMatch(/^1 [1-9]/);

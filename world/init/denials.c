@@ -25,6 +25,8 @@
 #define UNDER_MAX 256
 /* And no more than this part of the descriptors that PID 1 may have. */
 #define UNDER_PART 8
+/* Different last names of files that the broker is asked about: `config` and `config.worktree`. */
+#define LEAVES_MAX 8
 
 struct known {
   struct known *next;
@@ -35,7 +37,8 @@ struct known {
 
 static int root, mask_file, mask_folder;
 static struct known *names[BUCKETS];
-static size_t count, kept, asking;
+static size_t count, kept, leaf_count;
+static char leaves[LEAVES_MAX][NAME_MAX + 1];
 static size_t room;
 
 static int open_or_fail(const char *path, int flags) {
@@ -78,7 +81,6 @@ void denial_forget(const char *path) {
   if (gone == NULL) return;
   *link = gone->next;
   denial_drop_under(gone);
-  if (gone->asks) asking--;
   free(gone);
   count--;
 }
@@ -109,20 +111,26 @@ void denial_keep_under(const char *path, int under) {
   kept++;
 }
 
+bool denials_ask_of(const char *leaf) {
+  for (size_t i = 0; i < leaf_count; i++) {
+    if (strcmp(leaves[i], leaf) == 0) return true;
+  }
+  return false;
+}
+
 static void mark_asking(const char *path) {
   struct known *known = *slot(path);
-  if (known->asks) return;
+  const char *leaf = strrchr(path, '/') + 1;
+  bool fits = denials_ask_of(leaf) || leaf_count < LEAVES_MAX;
+  /* No room: nobody is asked, and what is renamed onto it is refused. */
+  if (!fits) return;
   known->asks = true;
-  asking++;
+  if (!denials_ask_of(leaf)) snprintf(leaves[leaf_count++], sizeof leaves[0], "%s", leaf);
 }
 
 bool denial_asks(const char *path) {
   const struct known *known = *slot(path);
   return known != NULL && known->asks;
-}
-
-bool denials_ask(void) {
-  return asking > 0;
 }
 
 size_t denials_descriptors(void) {

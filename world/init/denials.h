@@ -23,9 +23,9 @@ bool denial_known(const char *path);
 int denial_under(const char *path);
 /* Keeps the descriptor `under` for it, and closes the one before. */
 void denial_keep_under(const char *path, int under);
-/* Whether the broker is asked about what a command would put in its place; and whether it is about any name. */
+/* Whether the broker is asked about what a command would put in its place; and whether it is about any path that ends so. */
 bool denial_asks(const char *path);
-bool denials_ask(void);
+bool denials_ask_of(const char *leaf);
 /* Puts a seal on what an O_PATH descriptor names. -1 with errno. */
 int denial_seal(int place);
 /* Opens what is below the world's root, following no link (open_below). -1 with errno. */

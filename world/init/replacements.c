@@ -79,11 +79,13 @@ static int mode_argument(const struct seccomp_data *call) {
   return call->nr == CALL_FCHMODAT2 && call->args[3] == 0 ? 2 : 0;
 }
 
-static bool find(pid_t caller, const struct file_name *name, struct named *named) {
+/* Only where the path ends as `ends` wants it: nearly every name is another one, and costs a look at its text. */
+static bool find(pid_t caller, const struct file_name *name, bool (*ends)(const char *leaf), struct named *named) {
   static char text[PATH_MAX], real[PATH_MAX + 1];
   struct view view = {.caller = caller, .base = -1, .folder = name->folder};
-  const char *leaf;
   if (!callers_text(caller, name->address, text)) return false;
+  const char *leaf = strrchr(text, '/');
+  if (!ends(leaf == NULL ? text : leaf + 1)) return false;
   int fd = callers_part(&view, text, &leaf);
   if (fd < 0) return false;
   if (callers_is_dots(leaf) || strlen(leaf) > NAME_MAX) {
@@ -102,6 +104,11 @@ static bool find(pid_t caller, const struct file_name *name, struct named *named
 /* Whether the broker is asked about it, and it is sealed now. */
 static bool is_asked_about(const struct named *named) {
   return denial_asks(named->path) && denial_holds(named->path);
+}
+
+static bool ends_as_lock(const char *leaf) {
+  size_t length = strlen(leaf), end = sizeof LOCK - 1;
+  return length > end && strcmp(leaf + length - end, LOCK) == 0;
 }
 
 static bool is_lock_of(const struct named *lock, const struct named *target) {
@@ -191,9 +198,9 @@ static bool serve_rename(int listener, const struct seccomp_notif *notice, struc
                          struct file_name names[FILE_NAMES_MAX]) {
   static struct named target, lock;
   pid_t caller = (pid_t)notice->pid;
-  if (!find(caller, &names[1], &target)) return false;
+  if (!find(caller, &names[1], denials_ask_of, &target)) return false;
   bool served = false;
-  if (is_asked_about(&target) && find(caller, &names[0], &lock)) {
+  if (is_asked_about(&target) && find(caller, &names[0], ends_as_lock, &lock)) {
     note(command, caller, names);
     served = replace(listener, notice, command, &lock, &target);
     if (lock.folder >= 0) close(lock.folder);
@@ -208,7 +215,7 @@ static bool serve_mode(int listener, const struct seccomp_notif *notice, const s
   static struct named named;
   struct stat status, seen;
   char link[32];
-  if (!find((pid_t)notice->pid, name, &named)) return false;
+  if (!find((pid_t)notice->pid, name, denials_ask_of, &named)) return false;
   int under = is_asked_about(&named) ? denial_under(named.path) : -1;
   bool same = under >= 0 && fstat(under, &status) == 0 && lstat(named.path, &seen) == 0 && S_ISREG(status.st_mode) &&
               status.st_ino == seen.st_ino && status.st_dev == seen.st_dev;
@@ -223,7 +230,7 @@ static bool serve_mode(int listener, const struct seccomp_notif *notice, const s
 
 bool replacement_serve(int listener, const struct seccomp_notif *notice, struct command *command) {
   struct file_name names[FILE_NAMES_MAX];
-  if (command == NULL || !denials_ask()) return false;
+  if (command == NULL) return false;
   int mode = mode_argument(&notice->data);
   if (mode == 0 && !is_rename(&notice->data)) return false;
   int wanted = mode == 0 ? 2 : 1;
