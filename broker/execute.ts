@@ -11,7 +11,7 @@ import { type Admission, admit } from "./budgets/admit.ts";
 import { recordShortage } from "./budgets/record-shortage.ts";
 import { cannotRecord } from "./cannot-record.ts";
 import { changesOf } from "./changes.ts";
-import { withoutBroughtCode } from "./git-brought.ts";
+import { type Brought, withoutBroughtCode } from "./git-brought.ts";
 import { commandEnvironment } from "./environment.ts";
 import { jobGate } from "./exec-gate/job-gate.ts";
 import { holdsChanges, isIsolated, type Job, scopesOfJob, secretsOfJob } from "./job.ts";
@@ -153,6 +153,7 @@ async function runAndRecord(
       ...outputs,
     };
     const since = Date.now();
+    const stood = isIsolated(job) || broker.judgedSettings.stoodAtFirst(world, job.place.project);
     const ran = await runInWorld(world, order, signal);
     await programs.finish(ran.run, job.request.background === "keep");
     await network?.settled();
@@ -162,7 +163,7 @@ async function runAndRecord(
     if (over?.kind === "own") notices.takeTimeOver(over.message);
     // Until it is known that nothing changed, what may be in the overlay is kept.
     held = holdsChanges(job);
-    const all = { changes: await changesOf(job, world, ran), since, tell: onViolation };
+    const all = { changes: await changesOf(job, world, ran), since, stoodAtFirst: await stood, tell: onViolation };
     const listed = await withoutBrought(broker, job, world, all);
     violations.finish();
     const auto = listed.held ? await autoApply(broker, job, world, started, ran) : undefined;
@@ -195,7 +196,7 @@ async function withoutBrought(
   broker: Broker,
   job: Job,
   world: World,
-  { changes, since, tell }: { changes: FsDiff; since: number; tell: (violation: WorldViolation) => void },
+  { changes, ...about }: { changes: FsDiff } & Pick<Brought, "since" | "stoodAtFirst" | "tell">,
 ): Promise<FsDiff> {
   // Who lets commands write git's own settings says the same of those below.
   if (isIsolated(job) || !world.spec.files.seal.some((path) => path.endsWith(".git/config"))) return changes;
@@ -204,13 +205,12 @@ async function withoutBrought(
   const isSealed = (path: string): Promise<boolean> => world.isSealed(path);
   const { judgedSettings } = broker;
   return withoutBroughtCode(changes, {
+    ...about,
     project: job.place.project,
-    since,
     uid,
     judgedSettings,
     isSealed,
     takeOut,
-    tell,
   });
 }
 

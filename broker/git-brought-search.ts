@@ -28,18 +28,18 @@ const TICK_MS = 10;
 
 const NAMES: ReadonlySet<string> = new Set(["config", "config.worktree"]);
 
-/** Calls `visit` with paths below `project`, each while the folders above it are open to their owner. */
+/** Calls `visit` with paths below `project` but in `sealed` (`.git`), each while the folders above it are open to their owner. */
 export async function searchChanged(
   project: string,
   since: number,
+  sealed: string | undefined,
   visit: (path: string) => void,
 ): Promise<void> {
   const folders = [""];
   for (let at = 0; at < folders.length && at < MOST_FOLDERS; at += 1) {
     if (at % FOLDERS_A_TURN === FOLDERS_A_TURN - 1) await new Promise((resolve) => setImmediate(resolve));
     const folder = folders[at] ?? "";
-    // The project's own are sealed.
-    if (folder !== ".git") folders.push(...look(project, folder, since - TICK_MS, visit));
+    if (folder !== sealed) folders.push(...look(project, folder, since - TICK_MS, visit));
   }
 }
 

@@ -25,6 +25,8 @@ export type Brought = {
   /** Who the file belongs to when a command made it. */
   readonly uid: number;
   readonly judgedSettings: Pick<JudgedSettings, "has">;
+  /** Whether the project's own repository is a person's, and sealed. */
+  readonly stoodAtFirst: boolean;
   /** Whether no command could write what stands there: it is as a person left it. */
   readonly isSealed: (path: string) => Promise<boolean>;
   /** Moves a path to quarantine; returns where it lies now. */
@@ -43,7 +45,8 @@ export async function withoutBroughtCode(changes: FsDiff, brought: Brought): Pro
   }
   // What the listing lacks is looked for: a command may have ended its world, or closed a folder.
   if (changes.truncated) {
-    await searchChanged(brought.project, brought.since, (path) => {
+    const sealed = brought.stoodAtFirst ? ".git" : undefined;
+    await searchChanged(brought.project, brought.since, sealed, (path) => {
       if (takeIfCode(path, changed.has(path), brought)) taken.add(path);
     });
   }

@@ -3,7 +3,8 @@
  * nothing are the command's to write, and those that run code stay exactly as the host has them.
  */
 import { lstatSync } from "node:fs";
-import type { FileIdentity, Replacement, ReplacementJudge, WorldViolation } from "../world/backend.ts";
+import { join } from "node:path";
+import type { FileIdentity, Replacement, ReplacementJudge, World, WorldViolation } from "../world/backend.ts";
 import { type GitSetting, gitSettings } from "./git-config.ts";
 import { isSafe } from "./git-safe-settings.ts";
 
@@ -16,6 +17,7 @@ const MARK = "\xEF\xBB\xBF";
 /** Judges settings, and remembers the files that were written after that. */
 export class JudgedSettings implements ReplacementJudge {
   readonly #judged = new Map<string, string>();
+  readonly #stood = new WeakMap<object, Promise<boolean>>();
 
   judge({ path, before, after }: Replacement): WorldViolation | undefined {
     const message = whyNot(path, before, after);
@@ -27,6 +29,16 @@ export class JudgedSettings implements ReplacementJudge {
     this.#judged.set(path, identityOf(file));
     const [oldest] = this.#judged.keys();
     if (this.#judged.size > MAX_JUDGED && oldest !== undefined) this.#judged.delete(oldest);
+  }
+
+  /**
+   * Whether the project's own repository stood when the first command of this world began: then its settings and hooks are sealed for
+   * as long as the world lives. Asked of the world once, before that command can have done anything.
+   */
+  stoodAtFirst(world: Pick<World, "isSealed">, project: string): Promise<boolean> {
+    const known = this.#stood.get(world) ?? world.isSealed(join(project, ".git/config"));
+    this.#stood.set(world, known);
+    return known;
   }
 
   /** Whether the file is still one that was judged: no command has changed it. */

@@ -183,6 +183,36 @@ describe.each(actors())("settings of git that run nothing, as $kind", (actor) =>
   });
 });
 
+describe.each(actors())("a repository that a command makes, as $kind", (actor) => {
+  test("gets no hook and no program from a later command that ends its world", async () => {
+    const broker = await TestBroker.start(actor, { policies: { default: ENFORCE } });
+    try {
+      expect(await broker.run("git init -q && git config user.name Kim")).toMatchObject({ exit: 0, notices: [] });
+      const hook = "printf '#!/bin/sh\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit";
+      await broker.run(`${hook}; git config core.pager evil; kill -9 -1`);
+      expect(existsSync(join(broker.project, ".git/hooks/post-commit"))).toBe(false);
+      expect(existsSync(join(broker.project, ".git/config"))).toBe(false);
+    } finally {
+      await broker.stop();
+    }
+  });
+
+  test("its twin: a person's repository keeps its own when a command ends its world", async () => {
+    const broker = await TestBroker.start(actor, { policies: { default: ENFORCE } });
+    try {
+      hostGit(actor, broker.project, "init", "-q");
+      hostGit(actor, broker.project, "config", "core.pager", "less -R");
+      broker.write(join(broker.project, ".git/hooks/post-commit"), "#!/bin/sh\n");
+      await broker.run("git config user.name Lou; git config core.pager evil; kill -9 -1");
+      expect(hostGit(actor, broker.project, "config", "core.pager")).toBe("less -R");
+      expect(hostGit(actor, broker.project, "config", "--local", "user.name")).toBe("Lou");
+      expect(existsSync(join(broker.project, ".git/hooks/post-commit"))).toBe(true);
+    } finally {
+      await broker.stop();
+    }
+  });
+});
+
 describe.each(actors())("who cheats while settings are replaced, as $kind", (actor) => {
   let broker: TestBroker;
   const config = (): string => join(broker.project, ".git/config");
