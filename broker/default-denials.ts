@@ -47,7 +47,7 @@ export function sealedInGitFolder(folder: string): readonly string[] {
   return pathsOf(gitRows(folder, OTHERS));
 }
 
-/** What of a git folder is for no command to write, also where it does not stand: replaced by content (git-settings.ts), or not at all. */
+/** The settings that stand directly in a git folder. */
 export function settingsIn(folder: string): readonly string[] {
   return [`${folder}/config`, `${folder}/config.worktree`];
 }

@@ -163,7 +163,12 @@ async function runAndRecord(
     if (over?.kind === "own") notices.takeTimeOver(over.message);
     // Until it is known that nothing changed, what may be in the overlay is kept.
     held = holdsChanges(job);
-    const all = { changes: await changesOf(job, world, ran), since, stoodAtFirst: await stood, tell: onViolation };
+    const all = {
+      changes: await changesOf(job, world, ran),
+      since,
+      stoodAtFirst: await stood,
+      tell: onViolation,
+    };
     const listed = await withoutBrought(broker, job, world, all);
     violations.finish();
     const auto = listed.held ? await autoApply(broker, job, world, started, ran) : undefined;

@@ -187,7 +187,10 @@ describe.each(actors())("a repository that a command makes, as $kind", (actor) =
   test("gets no hook and no program from a later command that ends its world", async () => {
     const broker = await TestBroker.start(actor, { policies: { default: ENFORCE } });
     try {
-      expect(await broker.run("git init -q && git config user.name Kim")).toMatchObject({ exit: 0, notices: [] });
+      expect(await broker.run("git init -q && git config user.name Kim")).toMatchObject({
+        exit: 0,
+        notices: [],
+      });
       const hook = "printf '#!/bin/sh\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit";
       await broker.run(`${hook}; git config core.pager evil; kill -9 -1`);
       expect(existsSync(join(broker.project, ".git/hooks/post-commit"))).toBe(false);
