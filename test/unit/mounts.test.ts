@@ -352,6 +352,19 @@ describe("the mount plan", () => {
     expect(all.filter((line) => /^(dir|file) \/srv/.test(line))).toEqual([]);
   });
 
+  test("seals that are judged are init's to ask about, but over an overlay", () => {
+    const settings = `${PROJECT}/**/*.git/config`;
+    const files = { ...spec().files, seal: [settings, `${PROJECT}/**/*.git/hooks`], judged: [settings] };
+    const told = (access: "direct" | "overlay"): readonly string[] =>
+      mountPlan(
+        spec({ files, access: access === "direct" ? { kind: access } : { kind: access, layers: "/l" } }),
+        host(),
+      ).denied.map((name) => denialWords(name).join(" "));
+    expect(told("direct")).toContain("c Lhome Lann Lwork T G*.git Lconfig");
+    expect(told("direct")).toContain("s Lhome Lann Lwork T G*.git Lhooks");
+    expect(told("overlay").filter((words) => words.startsWith("c"))).toEqual([]);
+  });
+
   test("a project outside what may be read and written is not there, and a bare folder gives nothing to read", () => {
     const files = { ...spec().files, read: ["/usr/**", "/srv"], write: [] };
     const plan = lines(mountPlan(spec({ files }), host())).join("\n");
