@@ -15,12 +15,12 @@ describe.each(actors())("git in a project with the default denials, as $kind", (
   });
   afterAll(() => broker.stop());
 
-  test("a command can make a repository, but brings no hook and no setting into it", async () => {
+  test("a command can make a repository, but brings no hook into it and no setting that names a program", async () => {
     const ran = await broker.run(
       `git init -q && echo 'touch ran' > .git/hooks/post-commit && chmod +x .git/hooks/post-commit; git config core.pager evil; git add -A && git ${identity} commit -q --allow-empty -m one && git log --oneline | wc -l`,
     );
     expect(ran.stdout).toBe("1\n");
-    expect(existsSync(at(".git/hooks"))).toBe(false);
+    expect(existsSync(at(".git/hooks/post-commit"))).toBe(false);
     expect(existsSync(at(".git/config"))).toBe(false);
     expect(existsSync(at(".git/HEAD"))).toBe(true);
   });
