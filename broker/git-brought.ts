@@ -148,7 +148,8 @@ function commonWhy(place: string, uid: number): string | undefined {
 
 function hookWhy(place: string): string | undefined {
   const stat = lookAt(place);
-  const runs = stat?.isSymbolicLink() === true || (stat?.isFile() === true && (stat.mode & 0o111) !== 0);
+  // Also one that may not be run: a later command, or a kept process, has only to change its mode.
+  const runs = stat?.isSymbolicLink() === true || stat?.isFile() === true;
   if (!runs || place.endsWith(".sample") || !isGitFolder(dirname(dirname(place)))) return undefined;
   return "git runs it by itself, and a repository that a command makes has no hooks";
 }

@@ -62,6 +62,8 @@ describe.each(actors())("as $kind", (actor) => {
 
     test("nor where it is there, and it is read as before", async () => {
       for (const path of SETTINGS) broker.write(at(path), "before\n");
+      // A git folder that a command made is sealed from the next world on.
+      await broker.operator("POST", "/v1/world/restart", { all: true, force: true });
       await broker.run({ argv: ["sh", "write.sh", ...SETTINGS] });
       await broker.run({
         argv: ["sh", "-c", `rm -f ${SETTINGS.join(" ")}; mv .cursor .moved; mv .claude .away`],
