@@ -71,7 +71,7 @@ describe("a world is told", () => {
     const files = filesOf("", SITE);
     expect(files.denyWrite).toEqual([]);
     expect(filesOf('fs: { deny_write: ["$PROJECT/.git"] }').denyWrite).toEqual(["/home/ann/work/.git"]);
-    const held = new WarmSpecs(AROUND).isolated("hash", [compiled("")], SITE, "/layers");
+    const held = new WarmSpecs(AROUND, 0).isolated("hash", [compiled("")], SITE, "/layers");
     expect(held.files.denyWrite).toContain("/home/ann/work/.git/hooks");
     expect(held.files.judged).toBeUndefined();
   });
