@@ -84,6 +84,8 @@ export type Broker = {
   readonly startedIn: string;
   /** The operator's settings as they are now. */
   readonly config: () => ConfigDocument;
+  /** What is wrong with the settings while the last good ones hold. */
+  readonly settingsProblems: () => readonly ConfigProblem[];
   /** Reads the settings again; what is wrong with them, if anything is. */
   readonly reloadSettings: () => readonly ConfigProblem[];
   /** Calls `listener` each time the settings were read again and load. */

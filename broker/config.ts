@@ -23,6 +23,7 @@ export class Config {
   readonly #onChange: (problems: readonly ConfigProblem[]) => void;
   #identity = "";
   #current: ConfigDocument = {};
+  #problems: readonly ConfigProblem[] = [];
   /** In the same turn of the event loop: a call asks for its settings more than once, and has one answer to all. */
   #justLooked = false;
 
@@ -54,6 +55,11 @@ export class Config {
     return this.#current;
   }
 
+  /** What was wrong with the file at its last reading, while the last good settings hold. */
+  problems(): readonly ConfigProblem[] {
+    return this.#problems;
+  }
+
   /** Reads the file again, whatever its times say: what is wrong with it, if anything is. */
   reload(): readonly ConfigProblem[] {
     const identity = this.#look();
@@ -71,6 +77,11 @@ export class Config {
   }
 
   #read(identity: string): readonly ConfigProblem[] {
+    this.#problems = this.#problemsOf(identity);
+    return this.#problems;
+  }
+
+  #problemsOf(identity: string): readonly ConfigProblem[] {
     const known = this.#identity;
     this.#identity = identity;
     if (identity === MISSING && known !== "") {

@@ -20,6 +20,7 @@ import { lookFirst } from "./held/first-look.ts";
 import { heldHint } from "./held/hint.ts";
 import type { CommandNetwork } from "./network/command-network.ts";
 import { Notices } from "./notices.ts";
+import { staleWords } from "./stale-words.ts";
 import type { Outcome } from "./outcome.ts";
 import { prepareJob } from "./prepare-job.ts";
 import { type How, IN_WORLD } from "./request.ts";
@@ -37,6 +38,7 @@ import {
   violationSpan,
   warningSpans,
 } from "./spans/span-records.ts";
+import { recordUnjudged } from "./unjudged.ts";
 import { TelemetryRecorder } from "./telemetry/telemetry-recorder.ts";
 import { explainWrite, writeRules } from "./refused-writes.ts";
 import { Violations } from "./violations.ts";
@@ -62,7 +64,8 @@ async function journey(
   how: How,
 ): Promise<Outcome> {
   const job = prepareJob(broker, agent, request, how);
-  if ("code" in job) return refused(job);
+  if ("code" in job)
+    return refused(recordUnjudged(broker, { agent, request, how, component: "broker" }, job));
   const { idempotency: identity, effective } = job;
   if (identity === undefined) return await proceed(broker, job, signal);
   const call = { identity, agent, policy: effective.hash };
@@ -116,6 +119,7 @@ async function runAndRecord(
   const room = broker.outputRoom.share(2 * maxOutputBytes);
   const notices = new Notices(job.span);
   if (lease.first) notices.takePlaces(world.spec.places ?? []);
+  for (const words of staleWords(broker, job.effective)) notices.takeStale(words);
   const write = (span: SpanRecord): void => {
     broker.trace.event(span);
     notices.take(span);
@@ -266,7 +270,8 @@ function recordRefusal(broker: Broker, job: Job, error: Refusal): Outcome {
   try {
     if (error.code === "budget_exceeded") return refused(recordShortage(broker, job, error));
     broker.trace.event(refusedSpan(job, error));
-    return refused({ ...error, span_id: job.span });
+    const hint = [error.hint, ...staleWords(broker, job.effective)].join(". ");
+    return refused({ ...error, hint, span_id: job.span });
   } catch (fault) {
     return refused(cannotRecord("Nothing ran", fault));
   }

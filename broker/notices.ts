@@ -1,6 +1,6 @@
 /** What happened inside a command and would otherwise stand in the trace alone, told in its reply (CONTRACT §3). */
 import { basename, dirname } from "node:path";
-import type { FsDiff, Notice } from "../schemas/generated/types.ts";
+import type { FsDiff, Notice, Verdict } from "../schemas/generated/types.ts";
 import type { WritePlace } from "../world/backend.ts";
 import { BUDGET_NAMES } from "./budgets/limits.ts";
 import { TIME_LIMIT } from "./budgets/time-limit.ts";
@@ -32,7 +32,7 @@ export class Notices {
     const isStart = line.violation?.kind === "program";
     const notice: Notice = {
       kind,
-      message: line.message ?? "",
+      message: line.message ?? (kind === "observed" ? observedWords(line) : ""),
       rule: isStart ? (line.decision?.rule ?? null) : null,
       program: isStart ? programOf(line) : null,
       count: 1,
@@ -55,6 +55,11 @@ export class Notices {
       const message = `'${path}/**' in fs.write opens nothing: ${why}`;
       this.#add({ kind: "denied", message, rule: null, program: null, count: 1, span_id: this.#span });
     }
+  }
+
+  /** Takes a sentence about a policy or settings that do not load. */
+  takeStale(message: string): void {
+    this.#add({ kind: "policy", message, rule: null, program: null, count: 1, span_id: this.#span });
   }
 
   /** Takes what became of the changes. */
@@ -104,7 +109,7 @@ function kindOf({ violation, decision, code }: SpanRecord): Notice["kind"] | und
   switch (violation?.kind) {
     case "program":
       // A line without a code is about a start that went on, or counts those that have no line.
-      if (code === undefined) return undefined;
+      if (code === undefined) return decision !== null && decision.verdict in WOULD ? "observed" : undefined;
       return decision?.verdict === "ask" ? "approval_required" : "denied";
     case "write":
     case "setting":
@@ -119,6 +124,23 @@ function kindOf({ violation, decision, code }: SpanRecord): Notice["kind"] | und
     default:
       return undefined;
   }
+}
+
+/** What an enforcing policy would have done about the start of a program. */
+const WOULD: Readonly<Partial<Record<Verdict, string>>> = {
+  would_deny: "would refuse that this program starts",
+  would_ask: "would ask a person before this program starts",
+  would_isolate: "would let this program start on an overlay alone",
+};
+
+function observedWords({ decision, policy_id: policy }: SpanRecord): string {
+  const { verdict, rule } = decision ?? { verdict: "allow" as const, rule: null };
+  const reason = rule?.reason === undefined ? "" : `: ${rule.reason}`;
+  const why =
+    rule === null
+      ? ""
+      : `: '${rule.fragment}' matches '${rule.pattern}' in ${rule.list} (${rule.source})${reason}`;
+  return `Policy '${policy}' only observes; with 'mode: enforce' it ${WOULD[verdict] ?? ""}${why}`;
 }
 
 /** The subject of a start is its words as JSON (`redactWords`). */

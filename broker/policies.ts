@@ -15,6 +15,8 @@ export type Effective = {
   readonly hash: string;
   /** That has the assigned policy as it holds; null outside git, and while nobody has committed it. */
   readonly commit: string | null;
+  /** What is wrong with files that do not load and whose last good content holds; undefined when every file loads. */
+  readonly stale?: readonly string[];
   /** What a token adds; `hash` is then another one than the policies have. */
   readonly beyond?: Beyond;
 };
@@ -91,12 +93,14 @@ export class Policies {
     const { policy, problems } = current;
     if (policy === undefined) return broken(name, problems);
     const narrowing: CompiledPolicy[] = [];
+    let stale = problems;
     for (const profile of profiles) {
       const found = this.#selectable(profile);
       if ("code" in found) return found;
-      narrowing.push(found);
+      narrowing.push(found.policy);
+      if (found.problems.length > 0) stale = [...stale, ...found.problems];
     }
-    return effectiveOf(policy, narrowing, this.#commitOf(current));
+    return effectiveOf(policy, narrowing, this.#commitOf(current), stale);
   }
 
   /** What holds, narrowed by further policies too, whether a request could name them or not. */
@@ -107,7 +111,8 @@ export class Policies {
       if (policy === undefined) return broken(name, problems);
       if (narrowed.policies.some(({ hash }) => hash === policy.hash)) continue;
       const hash = jointHash(narrowed.hash, policy.hash);
-      narrowed = { ...narrowed, policies: [...narrowed.policies, policy], hash };
+      const stale = staleFiles([...(narrowed.stale ?? []), ...problems.map(({ text }) => text)]);
+      narrowed = { ...narrowed, ...stale, policies: [...narrowed.policies, policy], hash };
     }
     return narrowed;
   }
@@ -184,13 +189,13 @@ export class Policies {
     return { name, policy, problems };
   }
 
-  #selectable(name: string): CompiledPolicy | Refusal {
+  #selectable(name: string): (Pick<Loaded, "problems"> & { readonly policy: CompiledPolicy }) | Refusal {
     const hint = `Leave 'profile' out, or name a policy with 'selectable: true' in ${this.#folder}`;
     if (!this.#exists(name)) return refusal("unknown_profile", `No policy is called ${quoted(name)}`, hint);
     const { policy, problems } = this.#current(name);
     if (policy === undefined) return broken(name, problems);
     if (!policy.selectable) return refusal("unknown_profile", `Policy '${name}' is not selectable`, hint);
-    return policy;
+    return { policy, problems };
   }
 
   #current(name: string): Loaded {
@@ -263,9 +268,18 @@ function effectiveOf(
   base: CompiledPolicy,
   narrowing: readonly CompiledPolicy[],
   commit: string | null,
+  problems: readonly PolicyProblem[] = [],
 ): Effective {
   const hash = narrowing.reduce((joint, each) => jointHash(joint, each.hash), base.hash);
-  return { policies: [base, ...narrowing], id: base.id, hash, commit };
+  const stale = staleFiles(problems.map(({ text }) => text));
+  return { policies: [base, ...narrowing], id: base.id, hash, commit, ...stale };
+}
+
+/** The first problem of a file is enough: 'substrate policy validate' lists all of them. */
+function staleFiles(problems: readonly string[]): Pick<Effective, "stale"> {
+  if (problems.length === 0) return {};
+  const files = new Map(problems.toReversed().map((text) => [text.split(":", 1)[0], text]));
+  return { stale: [...files.values()].reverse() };
 }
 
 function jointHash(one: string, other: string): string {

@@ -1,6 +1,7 @@
-/** `substrate diff`, `apply`, `discard` and `undo`: options and help. */
+/** `substrate held`, `diff`, `apply`, `discard` and `undo`: options and help. */
 import type { Command } from "commander";
 import type { ChangesOptions, DiffOptions } from "./commands/changes.ts";
+import type { HeldOptions } from "./commands/held.ts";
 import type { Action } from "./program-world.ts";
 
 const SPAN = [
@@ -32,6 +33,14 @@ export function describeChanges(program: Command, choose: (action: Action) => vo
     .option("--json", "as JSON")
     .action((span: string, paths: string[], options: DiffOptions) =>
       choose(async (at) => (await import("./commands/changes.ts")).showDiff(at, span, paths, options)),
+    );
+  program
+    .command("held")
+    .description("Commands whose changes wait to be applied, in the project around this folder")
+    .option("--all", "in every project")
+    .option("--json", "as JSON")
+    .action((options: HeldOptions) =>
+      choose(async (at) => (await import("./commands/held.ts")).listHeld(at, options)),
     );
   for (const [verb, description] of VERBS)
     program

@@ -3,6 +3,7 @@ import { Command, CommanderError } from "commander";
 import { describeApprovals } from "./program-approvals.ts";
 import { describeBudget } from "./program-budget.ts";
 import { describeChanges } from "./program-changes.ts";
+import { describeGlance } from "./program-glance.ts";
 import { describePolicy } from "./program-policy.ts";
 import { describeTrace } from "./program-trace.ts";
 import { describeReplay } from "./program-replay.ts";
@@ -49,6 +50,7 @@ function describeProgram(terminal: Terminal, choose: (action: Action) => void): 
   describePolicy(program, choose);
   describeBudget(program, choose);
   describeShim(program, choose);
+  describeGlance(program, choose);
   program
     .command("tour", { hidden: true })
     .action(() => choose(async (at) => (await import("../tour/tour.ts")).runTour(at)));

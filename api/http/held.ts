@@ -1,10 +1,12 @@
 /** Held changes: looked at by whoever may see the span, changed by the operator, or by an agent whose policy lets it. */
+import { realpathSync } from "node:fs";
 import type { Request, Response } from "express";
 import type { Broker } from "../../broker/broker.ts";
 import { changeHeld } from "../../broker/held/change.ts";
 import type { Action } from "../../broker/held/change-spans.ts";
 import { namedPaths } from "../../broker/held/choose.ts";
 import { findHeld } from "../../broker/held/find-held.ts";
+import { listHeld } from "../../broker/held/list-held.ts";
 import { showHeld } from "../../broker/held/show.ts";
 import { quoted, type Refusal, refusal } from "../../broker/refusal.ts";
 import type { ChangesReply, ChangesRequest, DiffReply, Span } from "../../schemas/generated/types.ts";
@@ -13,10 +15,38 @@ import { sendJson, sendRefusal } from "./answer.ts";
 import { type Caller, maySee } from "./caller.ts";
 import { whenClientLeaves } from "./client-leaves.ts";
 import type { Context } from "./context.ts";
+import { strangeIn } from "./paging.ts";
 import { validDocument, type Validator } from "./valid-request.ts";
 
 /** Paths of one query; the parser of queries forgets those beyond 1,000. */
 const MAX_PATHS = 500;
+
+/** `GET /v1/held?cwd=`: the commands whose changes wait, of the agents that the caller may see. */
+export async function handleHeld(
+  { broker, caller }: Context,
+  request: Request,
+  response: Response,
+): Promise<void> {
+  const strange = strangeIn(request.query, ["cwd"]);
+  if (strange !== undefined) return sendRefusal(response, strange);
+  const cwd = request.query["cwd"] as string | undefined;
+  const signal = whenClientLeaves(request, response);
+  const listed = broker.activity.during(() =>
+    listHeld(broker, (agent) => maySee(caller, agent), cwd === undefined ? undefined : realOr(cwd), signal),
+  );
+  if (listed === undefined) return sendRefusal(response, stopping());
+  sendJson(response, 200, await listed);
+}
+
+/** Spans name projects by their real paths. */
+function realOr(path: string): string {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    // A folder that is gone may have had changes.
+    return path;
+  }
+}
 
 /** `GET /v1/diff/:span_id?path=…&path=…` */
 export async function handleDiff(

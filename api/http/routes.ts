@@ -2,7 +2,7 @@ import type { Request, Response } from "express";
 import { handleApprovals, handleDecision, handlePreview } from "./approvals.ts";
 import { handleBudget, handleBudgetReset, handleBudgets } from "./budgets.ts";
 import type { Context } from "./context.ts";
-import { handleChange, handleDiff } from "./held.ts";
+import { handleChange, handleDiff, handleHeld } from "./held.ts";
 import { handleHealth } from "./health.ts";
 import { handlePolicy, handleReload } from "./policy.ts";
 import { handleReplay } from "./replay.ts";
@@ -26,6 +26,7 @@ export const ROUTES: readonly Route[] = [
   { for: "everybody", method: "get", path: "/v1/spans", handle: handleSpans },
   { for: "everybody", method: "get", path: "/v1/health", handle: handleHealth },
   { for: "everybody", method: "post", path: "/v1/request_scopes", handle: handleRequestScopes },
+  { for: "everybody", method: "get", path: "/v1/held", handle: handleHeld },
   { for: "everybody", method: "get", path: "/v1/diff/:span_id", handle: handleDiff },
   { for: "everybody", method: "post", path: "/v1/apply/:span_id", handle: handleChange("apply") },
   { for: "everybody", method: "post", path: "/v1/discard/:span_id", handle: handleChange("discard") },

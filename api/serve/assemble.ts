@@ -186,6 +186,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     },
     startedIn: parts.cwd,
     config: () => config.current(),
+    settingsProblems: () => config.problems(),
     reloadSettings: () => config.reload(),
     onSettings: (listener) => followers.push(listener),
     projectRules,

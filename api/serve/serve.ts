@@ -94,6 +94,7 @@ function writeBrokerFile(broker: Broker, agents: AgentSockets, since: string): v
   const file: BrokerFile = {
     pid: process.pid,
     version: broker.version,
+    ...(broker.around.checkout === undefined ? {} : { installation: broker.around.checkout }),
     sockets: {
       agent: broker.home.agentSocket,
       control: broker.home.controlSocket,

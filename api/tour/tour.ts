@@ -1,8 +1,10 @@
 /** `npm start` ends with this: real commands through the real broker, on the project that is at hand. */
+import { loadPolicy } from "../../broker/policy/index.ts";
 import type { ChangesReply, DiffReply, ErrorReply } from "../../schemas/generated/types.ts";
 import { coloursFor } from "../cli/colours.ts";
 import { paintPatch } from "../cli/patch-words.ts";
-import { Complaint, printLine, type Terminal } from "../cli/terminal.ts";
+import { policyFile } from "../cli/policy-files.ts";
+import { Complaint, harmlessLine, printLine, type Terminal } from "../cli/terminal.ts";
 import { call } from "../client.ts";
 import {
   execute,
@@ -22,6 +24,7 @@ import { network } from "./network.ts";
 /** Returns 0 when every stop of the tour showed what it promises; throws {@link Complaint} at the first that does not. */
 export async function runTour(terminal: Terminal): Promise<number> {
   const guide = { terminal, colours: coloursFor(terminal), spans: [] };
+  sayMode(guide);
   await allowed(guide);
   await denied(guide);
   await isolated(guide);
@@ -29,6 +32,27 @@ export async function runTour(terminal: Terminal): Promise<number> {
   await spans(guide);
   farewell(guide);
   return 0;
+}
+
+/** Before everything else: who sees the stops below believes that the policy stops things already. */
+function sayMode({ terminal, colours }: Guide): void {
+  const file = policyFile(terminal, "default");
+  const result = loadPolicy(file);
+  const mode = "ok" in result ? result.ok.mode : undefined;
+  printLine(terminal);
+  if (mode === undefined) {
+    const problem = "problems" in result ? result.problems[0]?.text : undefined;
+    printLine(terminal, colours.red(`Your policy does not load: ${harmlessLine(problem ?? file)}`));
+  } else if (mode === "observe") {
+    printLine(
+      terminal,
+      `${colours.yellow("Your policy only observes")}: commands run as ever, and the trace says what it would have stopped.`,
+    );
+    printLine(
+      terminal,
+      `'mode: enforce' in ${file} has it stop them. The tour uses the policy '${PROFILE}', which enforces.`,
+    );
+  } else printLine(terminal, `Your policy enforces: ${file}`);
 }
 
 async function allowed(guide: Guide): Promise<void> {

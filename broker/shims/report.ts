@@ -14,6 +14,7 @@ import { quoted, type Refusal, refusal } from "../refusal.ts";
 import { refuseByDecision } from "../refuse-by-decision.ts";
 import { ON_HOST } from "../request.ts";
 import { refusedSpan } from "../spans/span-records.ts";
+import { recordUnjudged } from "../unjudged.ts";
 import { shimSpan } from "./shim-span.ts";
 
 /** The shim, while it has no answer. */
@@ -42,8 +43,10 @@ async function starts(
   request: ReportRequest & { readonly argv: NonNullable<ReportRequest["argv"]> },
   asking: Asking,
 ): Promise<ReportReply | Refusal> {
-  const asked = prepareJob(broker, agent, callOf(agent, request), ON_HOST);
-  if ("code" in asked) return asked;
+  const call = callOf(agent, request);
+  const asked = prepareJob(broker, agent, call, ON_HOST);
+  if ("code" in asked)
+    return recordUnjudged(broker, { agent, request: call, how: ON_HOST, component: "shim" }, asked);
   if (request.bypass === true) return await begin(broker, asked, BYPASSED);
   const denial = refuseUnread(asked, request) ?? refuseByDecision(asked) ?? refuseIsolation(asked);
   if (denial !== undefined) return refuse(broker, asked, denial);

@@ -457,6 +457,10 @@ export interface BrokerFile {
    */
   readonly version: string;
   /**
+   * The folder whose program it runs; absent in files of earlier versions.
+   */
+  readonly installation?: string;
+  /**
    * Absolute paths of its sockets.
    */
   readonly sockets: {
@@ -1009,9 +1013,18 @@ export interface FsDiff {
  */
 export interface Notice {
   /**
-   * denied, approval_required: a program did not start. network: a name or connection was refused. budget: one cut something off. quarantined: a denied name that the command made was taken out. held: changes wait to be applied. world_only: writes that the host does not have.
+   * denied, approval_required: a program did not start. network: a name or connection was refused. budget: one cut something off. quarantined: a denied name that the command made was taken out. held: changes wait to be applied. world_only: writes that the host does not have. observed: a program started that an enforcing policy would have stopped. policy: a policy in force or the settings do not load, and the last good ones hold.
    */
-  readonly kind: "denied" | "approval_required" | "network" | "budget" | "quarantined" | "held" | "world_only";
+  kind:
+    | "denied"
+    | "approval_required"
+    | "network"
+    | "budget"
+    | "quarantined"
+    | "held"
+    | "world_only"
+    | "observed"
+    | "policy";
   /**
    * What happened, for people and models; where a name lies that was taken out.
    */
@@ -1317,6 +1330,60 @@ export interface PublishedPort {
   readonly connections: number;
   /**
    * Why it is not open; null: it is. The operator reads who has the port, an agent does not.
+   */
+  readonly problem: string | null;
+}
+/**
+ * Answer 200 of GET /v1/held: isolated commands whose changes wait to be applied, newest first.
+ */
+export interface HeldReply {
+  readonly held: readonly HeldSpan[];
+  /**
+   * How many older commands are not listed.
+   */
+  readonly more: number;
+}
+/**
+ * One command whose changes are held.
+ */
+export interface HeldSpan {
+  /**
+   * The command's span.
+   */
+  readonly span_id: string;
+  readonly agent_id: AgentId;
+  /**
+   * The project that the changes belong to.
+   */
+  readonly project: string;
+  /**
+   * The command; words of an argv as JSON.
+   */
+  readonly cmd: string | null;
+  /**
+   * When the command ended, RFC 3339 in UTC.
+   */
+  readonly ended_at: string;
+  /**
+   * Paths that wait; null when the changes cannot be read.
+   */
+  readonly paths: number | null;
+  /**
+   * Bytes of the files that wait; null when the changes cannot be read.
+   */
+  readonly bytes: number | null;
+  /**
+   * The first 20 paths that tools run by themselves.
+   *
+   * @maxItems 20
+   */
+  readonly autorun: readonly ChangePath[];
+  /**
+   * How many such paths there are.
+   */
+  readonly autorun_count: number;
+  /**
+   * Why the changes cannot be applied as they are; null when nothing is known against it.
    */
   readonly problem: string | null;
 }

@@ -20,6 +20,7 @@ import type {
   ExecuteReply,
   ExecuteRequest,
   HealthReply,
+  HeldReply,
   PolicyCaseDocument,
   PolicyReloadReply,
   PolicyReply,
@@ -67,6 +68,7 @@ export declare const validateErrorReply: Validator<ErrorReply>;
 export declare const validateExecuteReply: Validator<ExecuteReply>;
 export declare const validateExecuteRequest: Validator<ExecuteRequest>;
 export declare const validateHealthReply: Validator<HealthReply>;
+export declare const validateHeldReply: Validator<HeldReply>;
 export declare const validatePolicyCaseDocument: Validator<PolicyCaseDocument>;
 export declare const validatePolicyReloadReply: Validator<PolicyReloadReply>;
 export declare const validatePolicyReply: Validator<PolicyReply>;

@@ -2589,10 +2589,10 @@ return validate10;
 
 export const validateBrokerFile = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"broker-file.schema.json","title":"BrokerFile","type":"object","additionalProperties":false,"required":["pid","version","sockets","started_at"],"properties":{"pid":{"type":"integer","minimum":1},"version":{"type":"string","minLength":1},"sockets":{"type":"object","additionalProperties":false,"required":["agent","control"],"properties":{"agent":{"type":"string","pattern":"^/"},"control":{"type":"string","pattern":"^/"},"agents":{"type":"object","additionalProperties":{"type":"string","pattern":"^/"}}}},"started_at":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"}}};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"broker-file.schema.json","title":"BrokerFile","type":"object","additionalProperties":false,"required":["pid","version","sockets","started_at"],"properties":{"pid":{"type":"integer","minimum":1},"version":{"type":"string","minLength":1},"installation":{"type":"string","pattern":"^/"},"sockets":{"type":"object","additionalProperties":false,"required":["agent","control"],"properties":{"agent":{"type":"string","pattern":"^/"},"control":{"type":"string","pattern":"^/"},"agents":{"type":"object","additionalProperties":{"type":"string","pattern":"^/"}}}},"started_at":{"type":"string","pattern":"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$","x-wanted":"a time such as 2026-01-31T12:00:00.000Z"}}};
 const func2 = codePointLength;
 const pattern0 = new RegExp("^/", "u");
-const pattern3 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$", "u");
+const pattern4 = new RegExp("^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$", "u");
 
 function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 /*# sourceURL="broker-file.schema.json" */;
@@ -2640,7 +2640,7 @@ vErrors.push(err3);
 errors++;
 }
 for(const key0 in data){
-if(!((((key0 === "pid") || (key0 === "version")) || (key0 === "sockets")) || (key0 === "started_at"))){
+if(!(((((key0 === "pid") || (key0 === "version")) || (key0 === "installation")) || (key0 === "sockets")) || (key0 === "started_at"))){
 const err4 = {instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data};
 if(vErrors === null){
 vErrors = [err4];
@@ -2701,11 +2701,11 @@ vErrors.push(err8);
 errors++;
 }
 }
-if(data.sockets !== undefined){
-let data2 = data.sockets;
-if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
-if(data2.agent === undefined){
-const err9 = {instancePath:instancePath+"/sockets",schemaPath:"#/properties/sockets/required",keyword:"required",params:{missingProperty: "agent"},message:"must have required property '"+"agent"+"'",schema:schema11.properties.sockets.required,parentSchema:schema11.properties.sockets,data:data2};
+if(data.installation !== undefined){
+let data2 = data.installation;
+if(typeof data2 === "string"){
+if(!pattern0.test(data2)){
+const err9 = {instancePath:instancePath+"/installation",schemaPath:"#/properties/installation/pattern",keyword:"pattern",params:{pattern: "^/"},message:"must match pattern \""+"^/"+"\"",schema:"^/",parentSchema:schema11.properties.installation,data:data2};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -2714,8 +2714,9 @@ vErrors.push(err9);
 }
 errors++;
 }
-if(data2.control === undefined){
-const err10 = {instancePath:instancePath+"/sockets",schemaPath:"#/properties/sockets/required",keyword:"required",params:{missingProperty: "control"},message:"must have required property '"+"control"+"'",schema:schema11.properties.sockets.required,parentSchema:schema11.properties.sockets,data:data2};
+}
+else {
+const err10 = {instancePath:instancePath+"/installation",schemaPath:"#/properties/installation/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.installation.type,parentSchema:schema11.properties.installation,data:data2};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -2724,9 +2725,12 @@ vErrors.push(err10);
 }
 errors++;
 }
-for(const key1 in data2){
-if(!(((key1 === "agent") || (key1 === "control")) || (key1 === "agents"))){
-const err11 = {instancePath:instancePath+"/sockets",schemaPath:"#/properties/sockets/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema11.properties.sockets,data:data2};
+}
+if(data.sockets !== undefined){
+let data3 = data.sockets;
+if(data3 && typeof data3 == "object" && !Array.isArray(data3)){
+if(data3.agent === undefined){
+const err11 = {instancePath:instancePath+"/sockets",schemaPath:"#/properties/sockets/required",keyword:"required",params:{missingProperty: "agent"},message:"must have required property '"+"agent"+"'",schema:schema11.properties.sockets.required,parentSchema:schema11.properties.sockets,data:data3};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -2735,12 +2739,8 @@ vErrors.push(err11);
 }
 errors++;
 }
-}
-if(data2.agent !== undefined){
-let data3 = data2.agent;
-if(typeof data3 === "string"){
-if(!pattern0.test(data3)){
-const err12 = {instancePath:instancePath+"/sockets/agent",schemaPath:"#/properties/sockets/properties/agent/pattern",keyword:"pattern",params:{pattern: "^/"},message:"must match pattern \""+"^/"+"\"",schema:"^/",parentSchema:schema11.properties.sockets.properties.agent,data:data3};
+if(data3.control === undefined){
+const err12 = {instancePath:instancePath+"/sockets",schemaPath:"#/properties/sockets/required",keyword:"required",params:{missingProperty: "control"},message:"must have required property '"+"control"+"'",schema:schema11.properties.sockets.required,parentSchema:schema11.properties.sockets,data:data3};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -2749,9 +2749,9 @@ vErrors.push(err12);
 }
 errors++;
 }
-}
-else {
-const err13 = {instancePath:instancePath+"/sockets/agent",schemaPath:"#/properties/sockets/properties/agent/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.sockets.properties.agent.type,parentSchema:schema11.properties.sockets.properties.agent,data:data3};
+for(const key1 in data3){
+if(!(((key1 === "agent") || (key1 === "control")) || (key1 === "agents"))){
+const err13 = {instancePath:instancePath+"/sockets",schemaPath:"#/properties/sockets/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema11.properties.sockets,data:data3};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -2761,11 +2761,11 @@ vErrors.push(err13);
 errors++;
 }
 }
-if(data2.control !== undefined){
-let data4 = data2.control;
+if(data3.agent !== undefined){
+let data4 = data3.agent;
 if(typeof data4 === "string"){
 if(!pattern0.test(data4)){
-const err14 = {instancePath:instancePath+"/sockets/control",schemaPath:"#/properties/sockets/properties/control/pattern",keyword:"pattern",params:{pattern: "^/"},message:"must match pattern \""+"^/"+"\"",schema:"^/",parentSchema:schema11.properties.sockets.properties.control,data:data4};
+const err14 = {instancePath:instancePath+"/sockets/agent",schemaPath:"#/properties/sockets/properties/agent/pattern",keyword:"pattern",params:{pattern: "^/"},message:"must match pattern \""+"^/"+"\"",schema:"^/",parentSchema:schema11.properties.sockets.properties.agent,data:data4};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -2776,7 +2776,7 @@ errors++;
 }
 }
 else {
-const err15 = {instancePath:instancePath+"/sockets/control",schemaPath:"#/properties/sockets/properties/control/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.sockets.properties.control.type,parentSchema:schema11.properties.sockets.properties.control,data:data4};
+const err15 = {instancePath:instancePath+"/sockets/agent",schemaPath:"#/properties/sockets/properties/agent/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.sockets.properties.agent.type,parentSchema:schema11.properties.sockets.properties.agent,data:data4};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -2786,14 +2786,11 @@ vErrors.push(err15);
 errors++;
 }
 }
-if(data2.agents !== undefined){
-let data5 = data2.agents;
-if(data5 && typeof data5 == "object" && !Array.isArray(data5)){
-for(const key2 in data5){
-let data6 = data5[key2];
-if(typeof data6 === "string"){
-if(!pattern0.test(data6)){
-const err16 = {instancePath:instancePath+"/sockets/agents/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/sockets/properties/agents/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^/"},message:"must match pattern \""+"^/"+"\"",schema:"^/",parentSchema:schema11.properties.sockets.properties.agents.additionalProperties,data:data6};
+if(data3.control !== undefined){
+let data5 = data3.control;
+if(typeof data5 === "string"){
+if(!pattern0.test(data5)){
+const err16 = {instancePath:instancePath+"/sockets/control",schemaPath:"#/properties/sockets/properties/control/pattern",keyword:"pattern",params:{pattern: "^/"},message:"must match pattern \""+"^/"+"\"",schema:"^/",parentSchema:schema11.properties.sockets.properties.control,data:data5};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -2804,7 +2801,7 @@ errors++;
 }
 }
 else {
-const err17 = {instancePath:instancePath+"/sockets/agents/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/sockets/properties/agents/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.sockets.properties.agents.additionalProperties.type,parentSchema:schema11.properties.sockets.properties.agents.additionalProperties,data:data6};
+const err17 = {instancePath:instancePath+"/sockets/control",schemaPath:"#/properties/sockets/properties/control/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.sockets.properties.control.type,parentSchema:schema11.properties.sockets.properties.control,data:data5};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -2814,9 +2811,14 @@ vErrors.push(err17);
 errors++;
 }
 }
-}
-else {
-const err18 = {instancePath:instancePath+"/sockets/agents",schemaPath:"#/properties/sockets/properties/agents/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.properties.sockets.properties.agents.type,parentSchema:schema11.properties.sockets.properties.agents,data:data5};
+if(data3.agents !== undefined){
+let data6 = data3.agents;
+if(data6 && typeof data6 == "object" && !Array.isArray(data6)){
+for(const key2 in data6){
+let data7 = data6[key2];
+if(typeof data7 === "string"){
+if(!pattern0.test(data7)){
+const err18 = {instancePath:instancePath+"/sockets/agents/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/sockets/properties/agents/additionalProperties/pattern",keyword:"pattern",params:{pattern: "^/"},message:"must match pattern \""+"^/"+"\"",schema:"^/",parentSchema:schema11.properties.sockets.properties.agents.additionalProperties,data:data7};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -2826,9 +2828,8 @@ vErrors.push(err18);
 errors++;
 }
 }
-}
 else {
-const err19 = {instancePath:instancePath+"/sockets",schemaPath:"#/properties/sockets/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.properties.sockets.type,parentSchema:schema11.properties.sockets,data:data2};
+const err19 = {instancePath:instancePath+"/sockets/agents/" + key2.replace(/~/g, "~0").replace(/\//g, "~1"),schemaPath:"#/properties/sockets/properties/agents/additionalProperties/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.sockets.properties.agents.additionalProperties.type,parentSchema:schema11.properties.sockets.properties.agents.additionalProperties,data:data7};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -2838,11 +2839,9 @@ vErrors.push(err19);
 errors++;
 }
 }
-if(data.started_at !== undefined){
-let data7 = data.started_at;
-if(typeof data7 === "string"){
-if(!pattern3.test(data7)){
-const err20 = {instancePath:instancePath+"/started_at",schemaPath:"#/properties/started_at/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$"+"\"",schema:"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$",parentSchema:schema11.properties.started_at,data:data7};
+}
+else {
+const err20 = {instancePath:instancePath+"/sockets/agents",schemaPath:"#/properties/sockets/properties/agents/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.properties.sockets.properties.agents.type,parentSchema:schema11.properties.sockets.properties.agents,data:data6};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -2852,8 +2851,9 @@ vErrors.push(err20);
 errors++;
 }
 }
+}
 else {
-const err21 = {instancePath:instancePath+"/started_at",schemaPath:"#/properties/started_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.started_at.type,parentSchema:schema11.properties.started_at,data:data7};
+const err21 = {instancePath:instancePath+"/sockets",schemaPath:"#/properties/sockets/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.properties.sockets.type,parentSchema:schema11.properties.sockets,data:data3};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -2863,14 +2863,39 @@ vErrors.push(err21);
 errors++;
 }
 }
-}
-else {
-const err22 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data};
+if(data.started_at !== undefined){
+let data8 = data.started_at;
+if(typeof data8 === "string"){
+if(!pattern4.test(data8)){
+const err22 = {instancePath:instancePath+"/started_at",schemaPath:"#/properties/started_at/pattern",keyword:"pattern",params:{pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$"},message:"must match pattern \""+"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$"+"\"",schema:"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$",parentSchema:schema11.properties.started_at,data:data8};
 if(vErrors === null){
 vErrors = [err22];
 }
 else {
 vErrors.push(err22);
+}
+errors++;
+}
+}
+else {
+const err23 = {instancePath:instancePath+"/started_at",schemaPath:"#/properties/started_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.started_at.type,parentSchema:schema11.properties.started_at,data:data8};
+if(vErrors === null){
+vErrors = [err23];
+}
+else {
+vErrors.push(err23);
+}
+errors++;
+}
+}
+}
+else {
+const err24 = {instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data};
+if(vErrors === null){
+vErrors = [err24];
+}
+else {
+vErrors.push(err24);
 }
 errors++;
 }
@@ -6585,7 +6610,7 @@ validate12.errors = vErrors;
 return errors === 0;
 }
 
-const schema19 = {"title":"Notice","type":"object","additionalProperties":false,"required":["kind","message","rule","program","count","span_id"],"properties":{"kind":{"enum":["denied","approval_required","network","budget","quarantined","held","world_only"]},"message":{"type":"string"},"rule":{"anyOf":[{"$ref":"#/definitions/decision_rule"},{"type":"null"}]},"program":{"type":["string","null"]},"count":{"type":"integer","minimum":1},"span_id":{"type":"string","pattern":"^spn_"},"approval_id":{"$ref":"#/definitions/approval_id"}}};
+const schema19 = {"title":"Notice","type":"object","additionalProperties":false,"required":["kind","message","rule","program","count","span_id"],"properties":{"kind":{"enum":["denied","approval_required","network","budget","quarantined","held","world_only","observed","policy"]},"message":{"type":"string"},"rule":{"anyOf":[{"$ref":"#/definitions/decision_rule"},{"type":"null"}]},"program":{"type":["string","null"]},"count":{"type":"integer","minimum":1},"span_id":{"type":"string","pattern":"^spn_"},"approval_id":{"$ref":"#/definitions/approval_id"}}};
 const schema21 = {"title":"ApprovalId","type":"string","pattern":"^apr_","maxLength":128};
 const pattern6 = new RegExp("^apr_", "u");
 
@@ -6612,7 +6637,7 @@ if(_errs1 === errors){
 if(data.kind !== undefined){
 let data0 = data.kind;
 const _errs2 = errors;
-if(!(((((((data0 === "denied") || (data0 === "approval_required")) || (data0 === "network")) || (data0 === "budget")) || (data0 === "quarantined")) || (data0 === "held")) || (data0 === "world_only"))){
+if(!(((((((((data0 === "denied") || (data0 === "approval_required")) || (data0 === "network")) || (data0 === "budget")) || (data0 === "quarantined")) || (data0 === "held")) || (data0 === "world_only")) || (data0 === "observed")) || (data0 === "policy"))){
 validate14.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/enum",keyword:"enum",params:{allowedValues: schema19.properties.kind.enum},message:"must be equal to one of the allowed values",schema:schema19.properties.kind.enum,parentSchema:schema19.properties.kind,data:data0}];
 return false;
 }
@@ -10472,6 +10497,361 @@ else {
 var valid0 = true;
 }
 }
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
+return false;
+}
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
+export const validateHeldReply = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"held-reply.schema.json","title":"HeldReply","type":"object","additionalProperties":false,"required":["held","more"],"properties":{"held":{"type":"array","items":{"$ref":"#/definitions/held_span"}},"more":{"type":"integer","minimum":0}},"definitions":{"held_span":{"title":"HeldSpan","type":"object","additionalProperties":false,"required":["span_id","agent_id","project","cmd","ended_at","paths","bytes","autorun","autorun_count","problem"],"properties":{"span_id":{"type":"string","pattern":"^spn_"},"agent_id":{"$ref":"shared.schema.json#/definitions/agent_id"},"project":{"type":"string"},"cmd":{"type":["string","null"]},"ended_at":{"type":"string"},"paths":{"type":["integer","null"],"minimum":1},"bytes":{"type":["integer","null"],"minimum":0},"autorun":{"type":"array","maxItems":20,"items":{"$ref":"shared.schema.json#/definitions/change_path"}},"autorun_count":{"type":"integer","minimum":0},"problem":{"type":["string","null"]}}}}};
+const schema12 = {"title":"HeldSpan","type":"object","additionalProperties":false,"required":["span_id","agent_id","project","cmd","ended_at","paths","bytes","autorun","autorun_count","problem"],"properties":{"span_id":{"type":"string","pattern":"^spn_"},"agent_id":{"$ref":"shared.schema.json#/definitions/agent_id"},"project":{"type":"string"},"cmd":{"type":["string","null"]},"ended_at":{"type":"string"},"paths":{"type":["integer","null"],"minimum":1},"bytes":{"type":["integer","null"],"minimum":0},"autorun":{"type":"array","maxItems":20,"items":{"$ref":"shared.schema.json#/definitions/change_path"}},"autorun_count":{"type":"integer","minimum":0},"problem":{"type":["string","null"]}}};
+const schema14 = {"title":"AgentId","type":"string","pattern":"^[A-Za-z0-9._:@-]{1,128}$","x-wanted":"1 to 128 letters, digits or . _ : @ -"};
+const schema15 = {"title":"ChangePath","type":"string","minLength":1,"maxLength":16386,"pattern":"^[^/\\u0000][^\\u0000]*$","x-wanted":"a path relative to the project"};
+const func2 = Object.prototype.hasOwnProperty;
+const func3 = codePointLength;
+const pattern0 = new RegExp("^spn_", "u");
+const pattern1 = new RegExp("^[A-Za-z0-9._:@-]{1,128}$", "u");
+const pattern2 = new RegExp("^[^/\\u0000][^\\u0000]*$", "u");
+
+function validate11(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((((((((data.span_id === undefined) && (missing0 = "span_id")) || ((data.agent_id === undefined) && (missing0 = "agent_id"))) || ((data.project === undefined) && (missing0 = "project"))) || ((data.cmd === undefined) && (missing0 = "cmd"))) || ((data.ended_at === undefined) && (missing0 = "ended_at"))) || ((data.paths === undefined) && (missing0 = "paths"))) || ((data.bytes === undefined) && (missing0 = "bytes"))) || ((data.autorun === undefined) && (missing0 = "autorun"))) || ((data.autorun_count === undefined) && (missing0 = "autorun_count"))) || ((data.problem === undefined) && (missing0 = "problem"))){
+validate11.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema12.required,parentSchema:schema12,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(func2.call(schema12.properties, key0))){
+validate11.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema12,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.span_id !== undefined){
+let data0 = data.span_id;
+const _errs2 = errors;
+if(errors === _errs2){
+if(typeof data0 === "string"){
+if(!pattern0.test(data0)){
+validate11.errors = [{instancePath:instancePath+"/span_id",schemaPath:"#/properties/span_id/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema12.properties.span_id,data:data0}];
+return false;
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/span_id",schemaPath:"#/properties/span_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.span_id.type,parentSchema:schema12.properties.span_id,data:data0}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.agent_id !== undefined){
+let data1 = data.agent_id;
+const _errs4 = errors;
+const _errs5 = errors;
+if(errors === _errs5){
+if(typeof data1 === "string"){
+if(!pattern1.test(data1)){
+validate11.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"shared.schema.json#/definitions/agent_id/pattern",keyword:"pattern",params:{pattern: "^[A-Za-z0-9._:@-]{1,128}$"},message:"must match pattern \""+"^[A-Za-z0-9._:@-]{1,128}$"+"\"",schema:"^[A-Za-z0-9._:@-]{1,128}$",parentSchema:schema14,data:data1}];
+return false;
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/agent_id",schemaPath:"shared.schema.json#/definitions/agent_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema14.type,parentSchema:schema14,data:data1}];
+return false;
+}
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.project !== undefined){
+let data2 = data.project;
+const _errs7 = errors;
+if(typeof data2 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/project",schemaPath:"#/properties/project/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.project.type,parentSchema:schema12.properties.project,data:data2}];
+return false;
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.cmd !== undefined){
+let data3 = data.cmd;
+const _errs9 = errors;
+if((typeof data3 !== "string") && (data3 !== null)){
+validate11.errors = [{instancePath:instancePath+"/cmd",schemaPath:"#/properties/cmd/type",keyword:"type",params:{type: schema12.properties.cmd.type},message:"must be string,null",schema:schema12.properties.cmd.type,parentSchema:schema12.properties.cmd,data:data3}];
+return false;
+}
+var valid0 = _errs9 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.ended_at !== undefined){
+let data4 = data.ended_at;
+const _errs11 = errors;
+if(typeof data4 !== "string"){
+validate11.errors = [{instancePath:instancePath+"/ended_at",schemaPath:"#/properties/ended_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.properties.ended_at.type,parentSchema:schema12.properties.ended_at,data:data4}];
+return false;
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.paths !== undefined){
+let data5 = data.paths;
+const _errs13 = errors;
+if((!(((typeof data5 == "number") && (!(data5 % 1) && !isNaN(data5))) && (isFinite(data5)))) && (data5 !== null)){
+validate11.errors = [{instancePath:instancePath+"/paths",schemaPath:"#/properties/paths/type",keyword:"type",params:{type: schema12.properties.paths.type},message:"must be integer,null",schema:schema12.properties.paths.type,parentSchema:schema12.properties.paths,data:data5}];
+return false;
+}
+if(errors === _errs13){
+if((typeof data5 == "number") && (isFinite(data5))){
+if(data5 < 1 || isNaN(data5)){
+validate11.errors = [{instancePath:instancePath+"/paths",schemaPath:"#/properties/paths/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema12.properties.paths,data:data5}];
+return false;
+}
+}
+}
+var valid0 = _errs13 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.bytes !== undefined){
+let data6 = data.bytes;
+const _errs15 = errors;
+if((!(((typeof data6 == "number") && (!(data6 % 1) && !isNaN(data6))) && (isFinite(data6)))) && (data6 !== null)){
+validate11.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/type",keyword:"type",params:{type: schema12.properties.bytes.type},message:"must be integer,null",schema:schema12.properties.bytes.type,parentSchema:schema12.properties.bytes,data:data6}];
+return false;
+}
+if(errors === _errs15){
+if((typeof data6 == "number") && (isFinite(data6))){
+if(data6 < 0 || isNaN(data6)){
+validate11.errors = [{instancePath:instancePath+"/bytes",schemaPath:"#/properties/bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.bytes,data:data6}];
+return false;
+}
+}
+}
+var valid0 = _errs15 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.autorun !== undefined){
+let data7 = data.autorun;
+const _errs17 = errors;
+if(errors === _errs17){
+if(Array.isArray(data7)){
+if(data7.length > 20){
+validate11.errors = [{instancePath:instancePath+"/autorun",schemaPath:"#/properties/autorun/maxItems",keyword:"maxItems",params:{limit: 20},message:"must NOT have more than 20 items",schema:20,parentSchema:schema12.properties.autorun,data:data7}];
+return false;
+}
+else {
+var valid2 = true;
+const len0 = data7.length;
+for(let i0=0; i0<len0; i0++){
+let data8 = data7[i0];
+const _errs19 = errors;
+const _errs20 = errors;
+if(errors === _errs20){
+if(typeof data8 === "string"){
+if(func3(data8) > 16386){
+validate11.errors = [{instancePath:instancePath+"/autorun/" + i0,schemaPath:"shared.schema.json#/definitions/change_path/maxLength",keyword:"maxLength",params:{limit: 16386},message:"must NOT have more than 16386 characters",schema:16386,parentSchema:schema15,data:data8}];
+return false;
+}
+else {
+if(func3(data8) < 1){
+validate11.errors = [{instancePath:instancePath+"/autorun/" + i0,schemaPath:"shared.schema.json#/definitions/change_path/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema15,data:data8}];
+return false;
+}
+else {
+if(!pattern2.test(data8)){
+validate11.errors = [{instancePath:instancePath+"/autorun/" + i0,schemaPath:"shared.schema.json#/definitions/change_path/pattern",keyword:"pattern",params:{pattern: "^[^/\\u0000][^\\u0000]*$"},message:"must match pattern \""+"^[^/\\u0000][^\\u0000]*$"+"\"",schema:"^[^/\\u0000][^\\u0000]*$",parentSchema:schema15,data:data8}];
+return false;
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/autorun/" + i0,schemaPath:"shared.schema.json#/definitions/change_path/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.type,parentSchema:schema15,data:data8}];
+return false;
+}
+}
+var valid2 = _errs19 === errors;
+if(!valid2){
+break;
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath:instancePath+"/autorun",schemaPath:"#/properties/autorun/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.properties.autorun.type,parentSchema:schema12.properties.autorun,data:data7}];
+return false;
+}
+}
+var valid0 = _errs17 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.autorun_count !== undefined){
+let data9 = data.autorun_count;
+const _errs22 = errors;
+if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
+validate11.errors = [{instancePath:instancePath+"/autorun_count",schemaPath:"#/properties/autorun_count/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema12.properties.autorun_count.type,parentSchema:schema12.properties.autorun_count,data:data9}];
+return false;
+}
+if(errors === _errs22){
+if((typeof data9 == "number") && (isFinite(data9))){
+if(data9 < 0 || isNaN(data9)){
+validate11.errors = [{instancePath:instancePath+"/autorun_count",schemaPath:"#/properties/autorun_count/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema12.properties.autorun_count,data:data9}];
+return false;
+}
+}
+}
+var valid0 = _errs22 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.problem !== undefined){
+let data10 = data.problem;
+const _errs24 = errors;
+if((typeof data10 !== "string") && (data10 !== null)){
+validate11.errors = [{instancePath:instancePath+"/problem",schemaPath:"#/properties/problem/type",keyword:"type",params:{type: schema12.properties.problem.type},message:"must be string,null",schema:schema12.properties.problem.type,parentSchema:schema12.properties.problem,data:data10}];
+return false;
+}
+var valid0 = _errs24 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate11.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema12.type,parentSchema:schema12,data}];
+return false;
+}
+}
+validate11.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="held-reply.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((data.held === undefined) && (missing0 = "held")) || ((data.more === undefined) && (missing0 = "more"))){
+validate10.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema11.required,parentSchema:schema11,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!((key0 === "held") || (key0 === "more"))){
+validate10.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.held !== undefined){
+let data0 = data.held;
+const _errs2 = errors;
+if(errors === _errs2){
+if(Array.isArray(data0)){
+var valid1 = true;
+const len0 = data0.length;
+for(let i0=0; i0<len0; i0++){
+const _errs4 = errors;
+if(!(validate11(data0[i0], {instancePath:instancePath+"/held/" + i0,parentData:data0,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate11.errors : vErrors.concat(validate11.errors);
+errors = vErrors.length;
+}
+var valid1 = _errs4 === errors;
+if(!valid1){
+break;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/held",schemaPath:"#/properties/held/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.properties.held.type,parentSchema:schema11.properties.held,data:data0}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.more !== undefined){
+let data2 = data.more;
+const _errs5 = errors;
+if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
+validate10.errors = [{instancePath:instancePath+"/more",schemaPath:"#/properties/more/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.more.type,parentSchema:schema11.properties.more,data:data2}];
+return false;
+}
+if(errors === _errs5){
+if((typeof data2 == "number") && (isFinite(data2))){
+if(data2 < 0 || isNaN(data2)){
+validate10.errors = [{instancePath:instancePath+"/more",schemaPath:"#/properties/more/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.properties.more,data:data2}];
+return false;
+}
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
 }
 }
 }

@@ -34,6 +34,7 @@ const VALIDATORS: Readonly<Record<string, Validator<unknown>>> = {
   "error-reply": validators.validateErrorReply,
   "execute-reply": validators.validateExecuteReply,
   "execute-request": validators.validateExecuteRequest,
+  "held-reply": validators.validateHeldReply,
   "health-reply": validators.validateHealthReply,
   policy: validators.validatePolicyDocument,
   "policy-case": validators.validatePolicyCaseDocument,

@@ -1,13 +1,15 @@
 import { spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync, statSync } from "node:fs";
+import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { prepareHome } from "../../../broker/home.ts";
-import type { BrokerFile } from "../../../schemas/generated/types.ts";
+import type { BrokerFile, PolicyReloadReply } from "../../../schemas/generated/types.ts";
 import { validateBrokerFile } from "../../../schemas/generated/validators.js";
 import { claimedBy } from "../../serve/claim.ts";
 import { isAnswered } from "../../serve/sockets.ts";
 import { withoutNpm } from "./without-npm.ts";
-import { Complaint, printJson, printLine, type Terminal } from "../terminal.ts";
+import { tell } from "../replies.ts";
+import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
 
 const START_PATIENCE_MS = 30_000;
 const STOP_PATIENCE_MS = 15_000;
@@ -19,19 +21,37 @@ export type StartOptions = { readonly foreground?: boolean; readonly current?: b
 export async function startBroker(terminal: Terminal, options: StartOptions): Promise<number> {
   if (options.foreground === true) return await runHere(terminal);
   const runs = await isAnswered(terminal.home.agentSocket);
-  if (runs && !isOlderThanBuild(terminal)) {
-    printLine(terminal, `The broker runs already${pidWords(terminal)}`);
+  const unlike = runs ? unlikeThisBuild(terminal) : undefined;
+  if (runs && (unlike === undefined || options.current !== true)) {
+    const words = unlike === undefined ? "" : `, ${unlike}`;
+    printLine(terminal, `The broker runs already${pidWords(terminal)}${words}`);
+    if (unlike !== undefined)
+      printLine(terminal, "'substrate broker start --current' replaces it, and ends its worlds");
+    await sayUnloaded(terminal);
     return 0;
   }
-  if (runs && options.current !== true) {
-    printLine(terminal, `The broker runs already${pidWords(terminal)}, started before the last build`);
-    printLine(terminal, "'substrate broker start --current' replaces it, and ends its worlds");
-    return 0;
+  if (runs) {
+    printLine(terminal, `Replacing the broker${pidWords(terminal)}, ${unlike ?? ""}`);
+    await stopBroker(terminal);
   }
-  if (runs) await stopBroker(terminal);
   await startProcess(terminal, true);
   printLine(terminal, `The broker runs${pidWords(terminal)}: ${terminal.home.agentSocket}`);
+  await sayUnloaded(terminal);
   return 0;
+}
+
+/** Says which policies and settings do not load: the broker starts all the same, and denies what they would decide. */
+async function sayUnloaded(terminal: Terminal): Promise<void> {
+  const { policies, settings } = await tell<PolicyReloadReply>(terminal, "/v1/policy/reload", {});
+  const say = (text: string): void => void terminal.err.write(`substrate: ${harmlessLine(text)}\n`);
+  for (const { name, policy_hash: hash, problems } of policies.filter(
+    ({ problems }) => problems.length > 0,
+  )) {
+    const holds = hash === null ? "nothing is allowed under it" : "its last good version holds";
+    say(`policy '${name}' does not load, so ${holds}: ${problems[0] ?? ""}`);
+  }
+  for (const problem of settings.problems.slice(0, 1))
+    say(`the settings do not load, so the last good ones hold: ${problem}`);
 }
 
 async function runHere(terminal: Terminal): Promise<number> {
@@ -120,6 +140,11 @@ export async function brokerStatus(terminal: Terminal, json: boolean): Promise<n
     printLine(terminal, `The broker ${file.version} runs since ${file.started_at} (pid ${file.pid})`);
     printLine(terminal, `  agents    ${file.sockets.agent}`);
     printLine(terminal, `  operator  ${file.sockets.control}`);
+    if (file.installation !== undefined && file.installation !== terminal.installation.root)
+      printLine(
+        terminal,
+        `  program   ${harmlessLine(file.installation)} (this one: ${terminal.installation.root})`,
+      );
     for (const [agent, path] of Object.entries(file.sockets.agents ?? {}))
       printLine(terminal, `  ${agent}  ${path}`);
   }
@@ -136,10 +161,27 @@ export function brokerLogs(terminal: Terminal, lines: string): number {
   return 0;
 }
 
-function isOlderThanBuild(terminal: Terminal): boolean {
+/** How the running broker's program differs from this one; undefined when it is the same. */
+function unlikeThisBuild(terminal: Terminal): string | undefined {
   const file = readBrokerFile(terminal);
-  const built = terminal.installation.built.map((path) => statSync(path).mtimeMs);
-  return file !== undefined && Math.max(...built) > Date.parse(file.started_at);
+  if (file === undefined) return undefined;
+  const { installation } = terminal;
+  const other = file.installation ?? installationOf(file.pid);
+  if (other !== undefined && other !== installation.root)
+    return `from another installation: '${harmlessLine(other)}' (version ${harmlessLine(file.version)})`;
+  const built = installation.built.map((path) => statSync(path).mtimeMs);
+  return Math.max(...built) > Date.parse(file.started_at) ? "started before the last build" : undefined;
+}
+
+/** Where the program of a broker lies that is too old to say it: its launcher is `api/bin/substrate.mjs` there. */
+function installationOf(pid: number): string | undefined {
+  try {
+    const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+    const launcher = words.find((word) => /^\/.*\/api\/bin\/substrate\.mjs$/.test(word));
+    return launcher === undefined ? undefined : dirname(dirname(dirname(launcher)));
+  } catch {
+    return undefined;
+  }
 }
 
 function pidWords(terminal: Terminal): string {
@@ -148,7 +190,7 @@ function pidWords(terminal: Terminal): string {
 }
 
 /** What the broker wrote; undefined when it is not there, or is not what a broker writes. */
-function readBrokerFile(terminal: Terminal): BrokerFile | undefined {
+export function readBrokerFile(terminal: Terminal): BrokerFile | undefined {
   if (!existsSync(terminal.home.brokerFile)) return undefined;
   try {
     const file: unknown = JSON.parse(readFileSync(terminal.home.brokerFile, "utf8"));

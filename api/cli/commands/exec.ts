@@ -2,6 +2,7 @@ import { constants } from "node:os";
 import type { ExecuteReply } from "../../../schemas/generated/types.ts";
 import { type Answer, call } from "../../client.ts";
 import { askingHere } from "../ask-here.ts";
+import { observedWords } from "../observed-words.ts";
 import { exitOfRefusal, wordsOf } from "../replies.ts";
 import { timeLimit } from "../durations.ts";
 import { Complaint, EXIT_SUBSTRATE, harmlessLine, printJson, type Terminal } from "../terminal.ts";
@@ -72,6 +73,8 @@ function cutWords({ stdout_b64, stdout_bytes, stderr_b64, stderr_bytes, exit }: 
 function show(terminal: Terminal, reply: ExecuteReply, ownLimit: string | undefined): void {
   terminal.out.write(Buffer.from(reply.stdout_b64, "base64"));
   terminal.err.write(Buffer.from(reply.stderr_b64, "base64"));
+  const observed = observedWords(reply);
+  if (observed !== undefined) terminal.err.write(`substrate: ${harmlessLine(observed)}\n`);
   if (ownLimit === undefined) sayNotices(terminal, reply);
   else {
     sayNotices(terminal, { ...reply, notices: reply.notices.filter(({ kind }) => kind !== "budget") });

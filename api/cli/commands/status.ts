@@ -1,0 +1,158 @@
+import { existsSync } from "node:fs";
+import { basename } from "node:path";
+import { loadPolicy } from "../../../broker/policy/index.ts";
+import type { ApprovalsReply, HealthReply, HeldReply } from "../../../schemas/generated/types.ts";
+import { isAnswered } from "../../serve/sockets.ts";
+import { ageWords, sizeWords } from "../amounts.ts";
+import { type Colours, coloursFor } from "../colours.ts";
+import { policyFile } from "../policy-files.ts";
+import { ask } from "../replies.ts";
+import { harmlessExcerpt, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
+import { readBrokerFile } from "./broker.ts";
+
+type PolicyState = { readonly name: string; readonly mode: string | null; readonly problem: string | null };
+
+type World = Pick<HealthReply["worlds"][number], "world_id" | "agent_id" | "project" | "running">;
+
+type Status = {
+  readonly broker: {
+    readonly running: boolean;
+    readonly pid: number | null;
+    readonly version: string | null;
+    readonly started_at: string | null;
+    readonly installation: string | null;
+  };
+  readonly policy: PolicyState;
+  readonly worlds: readonly World[];
+  /** Agents that config.yaml lists, with their own sockets. */
+  readonly agents: readonly { readonly agent_id: string; readonly socket: string }[];
+  readonly approvals: readonly {
+    readonly approval_id: string;
+    readonly agent_id: string;
+    readonly command: string;
+  }[];
+  readonly held: { readonly commands: number; readonly paths: number; readonly bytes: number };
+};
+
+/** Everything that a person looks for first. Exit 1 when no broker runs, or the default policy does not load. */
+export async function showStatus(terminal: Terminal, json: boolean): Promise<number> {
+  const running = await isAnswered(terminal.home.controlSocket);
+  const status = running ? await statusOf(terminal) : stopped(terminal);
+  if (json) printJson(terminal, status);
+  else print(terminal, status);
+  return running && status.policy.problem === null ? 0 : 1;
+}
+
+async function statusOf(terminal: Terminal): Promise<Status> {
+  const file = readBrokerFile(terminal);
+  const health = await ask<HealthReply>(terminal, "/v1/health");
+  const { approvals } = await ask<ApprovalsReply>(terminal, "/v1/approvals");
+  const { held, more } = await ask<HeldReply>(terminal, "/v1/held");
+  const sum = (counts: readonly (number | null)[]): number =>
+    counts.reduce<number>((total, count) => total + (count ?? 0), 0);
+  return {
+    broker: {
+      running: true,
+      pid: file?.pid ?? null,
+      version: health.version,
+      started_at: file?.started_at ?? null,
+      installation: file?.installation ?? null,
+    },
+    policy: policyState(terminal),
+    worlds: health.worlds.map(({ world_id, agent_id, project, running = 0 }) => ({
+      world_id,
+      agent_id,
+      project,
+      running,
+    })),
+    agents: Object.entries(file?.sockets.agents ?? {}).map(([agent_id, socket]) => ({ agent_id, socket })),
+    approvals: approvals.map(({ approval_id, agent_id, subject }) => ({
+      approval_id,
+      agent_id,
+      command: subject.cmd ?? subject.argv?.join(" ") ?? subject.scopes?.join(", ") ?? "",
+    })),
+    held: {
+      commands: held.length + more,
+      paths: sum(held.map(({ paths }) => paths)),
+      bytes: sum(held.map(({ bytes }) => bytes)),
+    },
+  };
+}
+
+function stopped(terminal: Terminal): Status {
+  return {
+    broker: { running: false, pid: null, version: null, started_at: null, installation: null },
+    policy: policyState(terminal),
+    worlds: [],
+    agents: [],
+    approvals: [],
+    held: { commands: 0, paths: 0, bytes: 0 },
+  };
+}
+
+/** Of the policy that holds where config.yaml assigns no other. Before the first start that is the shipped one. */
+function policyState(terminal: Terminal): PolicyState {
+  const file = policyFile(terminal, "default");
+  const name = basename(file, ".yaml");
+  const result = loadPolicy(file);
+  return "ok" in result
+    ? { name, mode: result.ok.mode, problem: null }
+    : { name, mode: null, problem: result.problems[0]?.text ?? "it does not load" };
+}
+
+const MOST = 120;
+
+function print(terminal: Terminal, status: Status): void {
+  const colours = coloursFor(terminal);
+  const row = (name: string, text: string): void => printLine(terminal, `${name.padEnd(10)} ${text}`);
+  row("broker", brokerWords(terminal, status));
+  row("policy", policyWords(colours, status.policy));
+  if (!status.broker.running) return;
+  row("worlds", status.worlds.length === 0 ? "none is warm" : `${status.worlds.length} warm`);
+  for (const { agent_id: agent, project, running = 0 } of status.worlds)
+    row(
+      "",
+      `${harmlessLine(agent)} in ${harmlessLine(project)}${running === 0 ? "" : `, ${running} running`}`,
+    );
+  if (status.agents.length > 0)
+    row("agents", status.agents.map(({ agent_id: agent }) => harmlessLine(agent)).join(", "));
+  const { approvals, held } = status;
+  row(
+    "approvals",
+    approvals.length === 0 ? "nothing waits for an answer" : waiting(colours, approvals.length),
+  );
+  for (const { approval_id: id, agent_id: agent, command } of approvals)
+    row("", `${id}  ${harmlessLine(agent)}  ${harmlessExcerpt(command, MOST)}`);
+  row(
+    "held",
+    held.commands === 0
+      ? "nothing waits to be applied"
+      : `changes of ${held.commands === 1 ? "1 command" : `${held.commands} commands`}: ${held.paths} paths, ${sizeWords(held.bytes)} ('substrate held --all')`,
+  );
+}
+
+function waiting(colours: Colours, count: number): string {
+  return colours.yellow(
+    `${count === 1 ? "1 question waits" : `${count} questions wait`} ('substrate approvals')`,
+  );
+}
+
+function brokerWords({ installation, home }: Terminal, { broker }: Status): string {
+  if (!broker.running)
+    return existsSync(home.root)
+      ? "does not run ('substrate broker start')"
+      : `does not run, and '${home.root}' is not there yet ('substrate broker start' makes it)`;
+  const since = broker.started_at === null ? "" : `, started ${ageWords(broker.started_at, Date.now())}`;
+  const other =
+    broker.installation === null || broker.installation === installation.root
+      ? ""
+      : `, from '${harmlessLine(broker.installation)}'`;
+  return `runs (pid ${broker.pid ?? "unknown"}, version ${broker.version ?? "unknown"}${since}${other})`;
+}
+
+function policyWords(colours: Colours, { name, mode, problem }: PolicyState): string {
+  if (problem !== null) return colours.red(`${name} does not load: ${harmlessLine(problem)}`);
+  return mode === "observe"
+    ? `${name} ${colours.yellow("only observes")}: no command is stopped or held ('mode: enforce' does that)`
+    : `${name} enforces`;
+}

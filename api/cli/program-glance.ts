@@ -1,0 +1,74 @@
+/** `substrate status`, and the short words that people try first: `help`, `start`, `stop`, `logs`, `version`. */
+import { type Command, CommanderError } from "commander";
+import { closestName } from "../../schemas/closest-name.ts";
+import { Complaint, harmlessLine, printLine } from "./terminal.ts";
+import type { Action } from "./program-world.ts";
+
+export function describeGlance(program: Command, choose: (action: Action) => void): void {
+  program
+    .command("status")
+    .description(
+      "Broker, policy, worlds, agents and what waits for a person, at a glance; exit 1 without a broker",
+    )
+    .option("--json", "as JSON")
+    .action((options: { json?: boolean }) =>
+      choose(async (at) => (await import("./commands/status.ts")).showStatus(at, options.json === true)),
+    );
+  program
+    .command("help")
+    .description("What a command does and takes, such as 'substrate help policy learn'")
+    .argument("[words...]", "a command")
+    .action((words: string[]) => showHelp(program, words));
+  program
+    .command("version")
+    .description("The version of this program")
+    .action(() =>
+      choose(async (at) => {
+        printLine(at, at.installation.version);
+        return 0;
+      }),
+    );
+  describeBrokerWords(program, choose);
+}
+
+/** The broker's verbs without their noun: hidden, since `substrate broker` lists them. */
+function describeBrokerWords(program: Command, choose: (action: Action) => void): void {
+  program
+    .command("start", { hidden: true })
+    .description("Start the broker: 'substrate broker start'")
+    .action(() => choose(async (at) => (await import("./commands/broker.ts")).startBroker(at, {})));
+  program
+    .command("stop", { hidden: true })
+    .description("Stop the broker and every world: 'substrate broker stop'")
+    .action(() => choose(async (at) => (await import("./commands/broker.ts")).stopBroker(at)));
+  program
+    .command("logs", { hidden: true })
+    .description("The broker's log: 'substrate broker logs'; what commands did is 'substrate trace list'")
+    .option("-n, --lines <count>", "how many of the last lines", "50")
+    .action((options: { lines: string }) =>
+      choose(async (at) => (await import("./commands/broker.ts")).brokerLogs(at, options.lines)),
+    );
+}
+
+/** Throws a {@link CommanderError} after the help, as `--help` does. */
+function showHelp(program: Command, words: readonly string[]): void {
+  let command = program;
+  for (const [index, word] of words.entries()) {
+    const found = command.commands.find((one) => one.name() === word);
+    if (found === undefined) throw unknownCommand(command, words.slice(0, index), word);
+    command = found;
+  }
+  command.outputHelp();
+  throw new CommanderError(0, "commander.help", "(outputHelp)");
+}
+
+function unknownCommand(command: Command, before: readonly string[], word: string): Complaint {
+  const path = ["substrate", ...before].join(" ");
+  const near = closestName(
+    word,
+    command.commands.map((one) => one.name()),
+  );
+  const guess = near === undefined ? "" : ` (did you mean '${near}'?)`;
+  const all = ["substrate help", ...before].join(" ");
+  return new Complaint(`There is no '${path} ${harmlessLine(word)}'${guess}. '${all}' lists what there is`);
+}

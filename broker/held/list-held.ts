@@ -1,0 +1,92 @@
+/** `GET /v1/held`: which commands have changes that wait to be applied. */
+import { readdir } from "node:fs/promises";
+import { isWithin } from "../folders.ts";
+import type { HeldReply, HeldSpan, Span } from "../../schemas/generated/types.ts";
+import type { Broker } from "../broker.ts";
+import { mayHold } from "../changes.ts";
+import type { Visible } from "../health.ts";
+import { changePath } from "./change-path.ts";
+import { findHeld } from "./find-held.ts";
+
+/** Each is read by a process of its own; older ones are counted. */
+const MAX_LISTED = 200;
+
+/** Paths that tools run by themselves, of each command. */
+const MAX_AUTORUN = 20;
+
+/** Changes of the agents that `visible` lets through, in projects around `cwd`, or everywhere without one. */
+export async function listHeld(
+  broker: Broker,
+  visible: Visible,
+  cwd: string | undefined,
+  signal: AbortSignal,
+): Promise<HeldReply> {
+  const spans = (await layerNames(broker)).flatMap((name) => {
+    const span = broker.trace.find(name);
+    if (span === undefined || !visible(span.agent_id) || !isHolder(broker, span)) return [];
+    return cwd === undefined || isWithin(cwd, span.overlay?.project ?? "") ? [span] : [];
+  });
+  const held: HeldSpan[] = [];
+  let looked = 0;
+  for (const span of spans) {
+    if (held.length === MAX_LISTED || signal.aborted) break;
+    looked += 1;
+    const entry = await entryOf(broker, span, signal);
+    if (entry !== undefined) held.push(entry);
+  }
+  return { held, more: spans.length - looked };
+}
+
+/** Newest first: the name of a span begins with its time. */
+async function layerNames({ home }: Broker): Promise<readonly string[]> {
+  const names = await readdir(home.overlay).catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  });
+  return names
+    .filter((name) => name.startsWith("spn_"))
+    .sort()
+    .reverse();
+}
+
+/** A command that still runs has layers too, and so has one whose layers are about to go. */
+function isHolder(broker: Broker, span: Span): boolean {
+  if (span.overlay === undefined || span.agent_id === null || span.event_type === "command_start")
+    return false;
+  return mayHold(span, () => broker.trace.childrenOf(span.span_id));
+}
+
+/** Undefined: all of it was applied or discarded, or is gone meanwhile. */
+async function entryOf(broker: Broker, span: Span, signal: AbortSignal): Promise<HeldSpan | undefined> {
+  const { overlay, agent_id: agent } = span;
+  if (overlay === undefined || agent === null) return undefined;
+  const fixed = {
+    span_id: span.span_id,
+    agent_id: agent,
+    project: overlay.project,
+    cmd: span.cmd,
+    ended_at: span.ts,
+  };
+  const unread = { paths: null, bytes: null, autorun: [], autorun_count: 0 };
+  const found = await findHeld(broker, span, "project");
+  if ("code" in found)
+    return found.code === "not_found" || found.code === "busy"
+      ? undefined
+      : { ...fixed, ...unread, problem: found.message };
+  try {
+    const changes = await found.store.list(found.held, signal);
+    if (changes.length === 0) return undefined;
+    const autorun = changes.filter((change) => change.autorun);
+    return {
+      ...fixed,
+      paths: changes.length,
+      bytes: changes.reduce((sum, { size }) => sum + size, 0),
+      autorun: autorun.slice(0, MAX_AUTORUN).map(({ path }) => changePath(path)),
+      autorun_count: autorun.length,
+      problem: null,
+    };
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return { ...fixed, ...unread, problem: `The changes cannot be read: ${why}` };
+  }
+}
