@@ -1,132 +1,107 @@
-/** Asking the person at this terminal, where there is one, whether a command may run. */
-import { createInterface } from "node:readline";
+/** A call of `substrate exec` whose command, or a program that it starts, a person must approve. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type {
-  Approval,
-  ApprovalDecision,
-  ApprovalPreviewReply,
-  ApprovalsReply,
-} from "../../schemas/generated/types.ts";
-import { type Answer, call } from "../client.ts";
-import { approvalLines, previewWords } from "./approval-words.ts";
-import { type Colours, coloursFor } from "./colours.ts";
-import { ask, errorOf, tell, wordsOf } from "./replies.ts";
-import { Complaint, EXIT_DENIED, type Terminal } from "./terminal.ts";
+import type { Approval } from "../../schemas/generated/types.ts";
+import type { Answer } from "../client.ts";
+import { answer, decided, isSomebodyHere, say } from "./prompt.ts";
+import { eachQuestion } from "./questions.ts";
+import { errorOf } from "./replies.ts";
+import { EXIT_DENIED, type Terminal } from "./terminal.ts";
 
-/** What was typed, or sent by the terminal, before the question could be read is no answer to it. */
-const TYPED_AHEAD_MS = 60;
+/** The longest wait that a request can ask for; questions end sooner, by their policy's `approval.timeout_secs`. */
+export const LONGEST_WAIT_MS = 86_400_000;
 
-type Choice = ApprovalDecision | "preview";
+/** Before the first look at what waits: most commands are over by then. */
+const FIRST_LOOK_MS = 100;
 
-const KEYS: Readonly<Record<Choice, string>> = {
-  once: "o)nce",
-  session: "s)ession",
-  always: "a)lways",
-  deny: "d)eny",
-  preview: "p)review",
+/** Between a question that nobody answered and the next one. */
+const AGAIN_MS = 1000;
+
+export type Asking = {
+  /** The body that is sent. */
+  readonly body: Readonly<Record<string, unknown>>;
+  /** `--wait`: until a person answers, here or anywhere, however long that takes. */
+  readonly wait: boolean;
+  /** `--json`: standard error is not a dialogue. */
+  readonly silent: boolean;
+  /** Nothing that is typed could be an answer. */
+  readonly inputTaken: boolean;
 };
 
 /**
- * Makes a call; when a person must approve it and one sits here, asks, and makes it again for as long as they say yes.
- * Returns the last answer, or the exit code of a denial.
+ * Makes a call that waits for a person, if one sits here or `--wait` was said, and puts its questions to the person here.
+ * Returns its answer, or the exit code of a denial that was given here.
  */
 export async function askingHere(
   terminal: Terminal,
-  send: () => Promise<Answer | number>,
+  asking: Asking,
+  send: (body: object) => Promise<Answer | number>,
 ): Promise<Answer | number> {
+  const isHere = isSomebodyHere(terminal) && !asking.silent && !asking.inputTaken;
+  if (!isHere && !asking.wait) return await send(asking.body);
   for (;;) {
-    const answer = await send();
-    const id = typeof answer === "number" ? undefined : questionOf(answer);
-    if (id === undefined || !isSomebodyHere(terminal)) return answer;
-    const { approvals } = await ask<ApprovalsReply>(terminal, "/v1/approvals");
-    const approval = approvals.find(({ approval_id }) => approval_id === id);
-    if (approval === undefined) return answer;
-    const decision = await decided(terminal, approval);
-    await answered(terminal, id, decision);
-    if (decision !== "deny") continue;
-    terminal.err.write("substrate: denied; nothing ran\n");
-    return EXIT_DENIED;
+    const { answer, deniedHere } = await withQuestions(terminal, asking, isHere, send);
+    if (typeof answer === "number") return answer;
+    const code = answer.status === 200 ? undefined : errorOf(answer).code;
+    if (code === "approval_denied" && deniedHere) {
+      terminal.err.write("substrate: denied; nothing ran\n");
+      return EXIT_DENIED;
+    }
+    if (code !== "approval_required" || !asking.wait) return answer;
+    terminal.err.write("substrate: nobody answered in time; asking again\n");
+    await sleep(AGAIN_MS);
   }
 }
 
-/** A yes to a question that ended meanwhile counts for nothing; the call is made again and says how it ended. */
-async function answered(terminal: Terminal, id: string, decision: ApprovalDecision): Promise<void> {
-  const path = `/v1/approvals/${encodeURIComponent(id)}`;
-  const answer = await call(terminal.home.controlSocket, "POST", path, { decision });
-  const isOver = answer.status === 404 || answer.status === 409;
-  if (answer.status !== 200 && !(isOver && decision !== "deny")) throw new Complaint(wordsOf(answer));
+async function withQuestions(
+  terminal: Terminal,
+  asking: Asking,
+  isHere: boolean,
+  send: (body: object) => Promise<Answer | number>,
+): Promise<{ readonly answer: Answer | number; readonly deniedHere: boolean }> {
+  const over = new AbortController();
+  const sent = send({ ...asking.body, approval_wait_ms: LONGEST_WAIT_MS }).finally(() => over.abort());
+  let deniedHere = false;
+  const put = async (approval: Approval, gone: AbortSignal): Promise<void> => {
+    if (!isOurs(terminal, asking.body, approval)) return;
+    if (isHere) deniedHere = (await askHere(terminal, approval, gone)) || deniedHere;
+    else if (!asking.silent) sayWaiting(terminal, approval);
+  };
+  const questions = sleep(FIRST_LOOK_MS, undefined, { signal: over.signal })
+    .then(() => eachQuestion(terminal, over.signal, put))
+    // The call itself says what is wrong with the broker, ignoring: and it may be over.
+    .catch(() => {});
+  const answer = await sent;
+  await questions;
+  return { answer, deniedHere };
 }
 
-function questionOf(answer: Answer): string | undefined {
-  if (answer.status === 200) return undefined;
-  const { code, approval_id: id } = errorOf(answer);
-  return code === "approval_required" ? id : undefined;
+/** The question of this call: about its own words, or about a program that its command starts. */
+function isOurs(
+  { cwd }: Terminal,
+  body: Asking["body"],
+  { agent_id: agent, cwd: folder, subject, kind, notes, waiting }: Approval,
+): boolean {
+  if (agent !== body["agent_id"] || folder !== cwd || kind !== "command" || waiting === 0) return false;
+  const isSame =
+    subject.cmd === undefined
+      ? JSON.stringify(subject.argv) === JSON.stringify(body["argv"])
+      : subject.cmd === body["cmd"];
+  return isSame || notes.some((note) => note.startsWith("A command that runs already starts it"));
 }
 
-/** Whether a person sits at both ends: they see a question, and can answer it. */
-export function isSomebodyHere({ stdin, err }: Terminal): boolean {
-  return stdin.isTTY === true && err.isTTY === true;
-}
-
-async function decided(terminal: Terminal, approval: Approval): Promise<ApprovalDecision> {
-  const colours = coloursFor(terminal);
-  const offers: readonly Choice[] =
-    approval.kind === "command" ? [...approval.offers, "preview"] : approval.offers;
-  say(terminal, ["A person must approve this first", ...approvalLines(colours, approval)]);
-  for (;;) {
-    const choice = await chosen(terminal, colours, offers);
-    if (choice !== "preview") return choice;
-    say(terminal, ["  trying it out on an overlay …"]);
-    const path = `/v1/approvals/${encodeURIComponent(approval.approval_id)}/preview`;
-    const { preview } = await tell<ApprovalPreviewReply>(terminal, path, {});
-    say(terminal, [`  preview  ${previewWords(preview)}`]);
+/** Whether the person here said no. */
+async function askHere(terminal: Terminal, approval: Approval, gone: AbortSignal): Promise<boolean> {
+  say(terminal, ["A person must approve this first"]);
+  const decision = (await decided(terminal, approval, gone)) ?? "deny";
+  if (gone.aborted || !(await answer(terminal, approval, decision))) {
+    say(terminal, ["substrate: it was answered elsewhere, or is over"]);
+    return false;
   }
+  return decision === "deny";
 }
 
-/** The choice whose first letter or word was typed; everything else, Ctrl-C and the end of input are no. */
-async function chosen(terminal: Terminal, colours: Colours, offers: readonly Choice[]): Promise<Choice> {
-  const question = `${offers.map((offer) => KEYS[offer]).join(" ")} [${colours.bold("d")}] `;
-  const typed = (await typedLine(terminal, question)).trim().toLowerCase();
-  return offers.find((offer) => typed === offer || typed === offer[0]) ?? "deny";
-}
-
-/** A line typed in answer to a question, asked on standard error; empty for Ctrl-C and the end of input. */
-export async function typedLine(terminal: Terminal, question: string): Promise<string> {
-  await forgetTypedAhead(terminal);
-  const lines = createInterface({
-    input: terminal.stdin,
-    output: terminal.err,
-    terminal: true,
-    historySize: 0,
-  });
-  try {
-    return await new Promise<string>((resolve) => {
-      const unanswered = (): void => {
-        terminal.err.write("\n");
-        resolve("");
-      };
-      lines.once("SIGINT", unanswered).once("close", unanswered);
-      lines.question(question, (line) => {
-        lines.off("close", unanswered);
-        resolve(line);
-      });
-    });
-  } finally {
-    lines.removeAllListeners("close");
-    lines.close();
-  }
-}
-
-async function forgetTypedAhead({ stdin }: Terminal): Promise<void> {
-  const forget = (): void => {};
-  stdin.setRawMode(true);
-  stdin.on("data", forget);
-  await sleep(TYPED_AHEAD_MS);
-  stdin.off("data", forget);
-  stdin.pause();
-  stdin.setRawMode(false);
-}
-
-function say(terminal: Terminal, lines: readonly string[]): void {
-  for (const line of lines) terminal.err.write(`${line}\n`);
+function sayWaiting({ err }: Terminal, { approval_id: id }: Approval): void {
+  err.write(
+    `substrate: waits for a person: 'substrate approve ${id} --once' or 'substrate deny ${id}' answers, 'substrate approvals' shows what it asks\n`,
+  );
 }

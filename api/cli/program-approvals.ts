@@ -11,11 +11,15 @@ export function describeApprovals(program: Command, choose: (action: Action) => 
   const approvals = program
     .command("approvals")
     .description("Commands that wait until a person answers, and why")
-    .option(...JSON_FLAG)
-    .action((options: { json?: boolean }) =>
-      choose(async (at) =>
-        (await import("./commands/approvals.ts")).listApprovals(at, options.json === true),
-      ),
+    .option("--watch", "go on: each new question as it comes, and at a terminal your answer to it")
+    .option("--json", "as JSON; with --watch a line for each question")
+    .action((options: { json?: boolean; watch?: boolean }) =>
+      choose(async (at) => {
+        const json = options.json === true;
+        return options.watch === true
+          ? (await import("./commands/approvals-watch.ts")).watchApprovals(at, json)
+          : (await import("./commands/approvals.ts")).listApprovals(at, json);
+      }),
     );
   approvals
     .command("preview")

@@ -138,6 +138,7 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
     )
     .option("--keep", "keep what the command leaves running in the background")
     .option("--require-approval", "ask a person first, also about what is allowed")
+    .option("--wait", "where a person must approve, wait until one has answered, here or elsewhere")
     .option("--json", "the broker's whole answer instead of the command's output")
     .passThroughOptions()
     .argument("<command...>", "one word: a shell command; more words: a program and its arguments")

@@ -20,16 +20,16 @@ export async function askAboutStart(
   asked: { readonly start: ProgramStart; readonly finding: StartFinding; readonly effective: Effective },
   wait: (milliseconds: number) => void,
 ): Promise<Granted | Refusal> {
-  const { start, finding } = asked;
+  const { finding } = asked;
   if (job.replays !== undefined) return nobodyIsAsked(finding, "a replay asks nobody");
-  const argv = shownWords(start, where);
+  const argv = shownWords(asked.start, where);
   if (argv === null) return nobodyIsAsked(finding, "it has no file that a person could know it by");
-  const question = (): Question | Refusal => startQuestion(broker, jobOf(job, argv, asked));
+  // An agent that did not say it would wait is told at once, with the question's id, and can do something else meanwhile.
+  const patience = job.request.approval_wait_ms ?? 0;
+  const question = (): Question | Refusal => startQuestion(broker, jobOf(job, argv, asked), patience > 0);
   const first = question();
   if ("code" in first) return first;
-  // What no rule names can be anything, in any number: the caller says whether to wait for a person.
-  const isRule = finding.rule.list !== "approval.require";
-  const waitMs = isRule ? first.timeoutMs : (job.request.approval_wait_ms ?? 0);
+  const waitMs = Math.min(first.timeoutMs, patience);
   wait(waitMs + MARGIN_MS);
   return await askPerson(broker, question, waitMs, signal);
 }
@@ -74,10 +74,10 @@ function jobOf(
 }
 
 /** What it would do alone says little of what it does in the middle of another's work: it is not tried out. */
-function startQuestion(broker: Broker, job: Job): Question | Refusal {
+function startQuestion(broker: Broker, job: Job, waits: boolean): Question | Refusal {
   const question = commandQuestion(broker, job);
   if ("code" in question) return question;
   const { preview: _preview, ...rest } = question;
-  const note = "A command that runs already starts it, and waits for the answer";
+  const note = `A command that runs already starts it${waits ? ", and waits for the answer" : "; run again, it uses the answer"}`;
   return { ...rest, notes: [...question.notes, note], previewFirst: false };
 }

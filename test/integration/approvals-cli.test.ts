@@ -1,11 +1,14 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { spawn } from "node-pty";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
 import { Person } from "../approvals.ts";
 import { eventually, TestBroker } from "../broker.ts";
 import { installationFor } from "../installation.ts";
+import type { Approval } from "../../schemas/generated/types.ts";
+import { spawnAs } from "../users.ts";
 
 const POLICY = `id: default
 name: CLI
@@ -27,40 +30,14 @@ describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (
 
   const has = (name: string): boolean => existsSync(join(broker.project, name));
 
-  /** Runs `exec` on a terminal, and types each answer when its question has been asked that often. */
-  async function onTerminal(
-    words: readonly string[],
-    typed: readonly (string | (() => Promise<string>))[],
-    early = "",
-  ): Promise<Typed> {
-    const { node, launcher } = await installationFor(actor);
-    const terminal = spawn(node, [launcher, "exec", ...words], {
-      cwd: broker.project,
-      cols: 200,
-      env: { PATH: "/usr/bin:/bin", HOME: actor.home, TERM: "dumb", SUBSTRATE_HOME: broker.home },
-    });
-    let text = "";
-    const left = [...typed];
-    let asked = 0;
-    terminal.onData((data) => {
-      text += data;
-      const questions = text.split("[d]").length - 1;
-      const next = questions > asked ? left.shift() : undefined;
-      if (typeof next === "function") void next().then((keys) => terminal.write(keys));
-      else if (next !== undefined) terminal.write(next);
-      asked = questions;
-    });
-    if (early !== "") terminal.write(early);
-    const code = await new Promise<number>((resolve) => terminal.onExit(({ exitCode }) => resolve(exitCode)));
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    return { code, text };
-  }
+  const onTerminal = (words: readonly string[], typed: Keys, early = ""): Promise<Typed> =>
+    atTerminal(broker, ["exec", ...words], typed, early);
 
   test("exec asks at a terminal, shows what and why, and runs when told so", async () => {
-    const { code, text } = await onTerminal(["--", "touch inline && echo ran"], ["o\r"]);
+    const { code, text } = await onTerminal(["--", "touch inline && echo ran"], ["y\r"]);
     expect(text).toMatch(/command +touch inline && echo ran/);
     expect(text).toMatch(/matches +touch \* +in commands\.ask, default\.yaml:5/);
-    expect(text).toContain("o)nce s)ession a)lways d)eny p)review [d]");
+    expect(text).toContain("y)es, once  s)ession  a)lways  n)o  p)review [n]");
     expect(text).toMatch(/ran\r?\n$/);
     expect(code).toBe(0);
     expect(has("inline")).toBe(true);
@@ -82,21 +59,23 @@ describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (
     });
   });
 
-  test("a yes to what somebody else denied meanwhile is 126, and a no to what they approved runs nothing", async () => {
-    const elsewhere = (decision: "deny" | "once", keys: string) => async () => {
+  test("what somebody else answered meanwhile counts, and the question here ends", async () => {
+    const elsewhere = (decision: "deny" | "once") => async () => {
       const [first] = (await person.list()).approvals.filter(({ subject }) => subject.cmd === cmd);
       await person.answer(first?.approval_id, decision);
-      return keys;
+      return "";
     };
     let cmd = "touch no-elsewhere";
-    const denied = await onTerminal(["--", cmd], [elsewhere("deny", "o\r")]);
-    expect(denied.text).toContain("A person denied this command a moment ago");
+    const denied = await onTerminal(["--", cmd], [elsewhere("deny")]);
+    expect(denied.text).toContain("it was answered elsewhere, or is over");
+    expect(denied.text).toContain("A person denied this command");
     expect(denied.code).toBe(126);
+    expect(has("no-elsewhere")).toBe(false);
     cmd = "touch yes-elsewhere";
-    const approved = await onTerminal(["--", cmd], [elsewhere("once", "d\r")]);
-    expect(approved.text).toContain("was approved for one run");
-    expect(approved.code).toBe(125);
-    for (const name of ["no-elsewhere", "yes-elsewhere"]) expect(has(name)).toBe(false);
+    const approved = await onTerminal(["--", cmd], [elsewhere("once")]);
+    expect(approved.text).toContain("it was answered elsewhere, or is over");
+    expect(approved.code).toBe(0);
+    expect(has("yes-elsewhere")).toBe(true);
   });
 
   test("p tries it out, says what it would do, and asks again", async () => {
@@ -115,7 +94,16 @@ describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (
     expect((await onTerminal(["--", "touch kept"], ["s\r"])).code).toBe(0);
     const { code, text } = await onTerminal(["--", "touch kept"], []);
     expect(code).toBe(0);
-    expect(text).not.toContain("[d]");
+    expect(text).not.toContain("[n]");
+  });
+
+  test("a program that the running command starts is asked about at the terminal, and waits", async () => {
+    broker.write(join(broker.project, "inner.sh"), "touch inner && echo started\n");
+    const { code, text } = await onTerminal(["--", "sh inner.sh"], ["y\r"]);
+    expect(text).toMatch(/note +A command that runs already starts it, and waits for the answer/);
+    expect(text).toMatch(/started\r?\n$/);
+    expect(code).toBe(0);
+    expect(has("inner")).toBe(true);
   });
 
   test("--require-approval asks about what is allowed", async () => {
@@ -137,6 +125,64 @@ describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (
       expect(stderr).toMatch(/substrate approve apr_[0-9a-f-]+ --once/);
     }
     expect(has("piped")).toBe(false);
+  });
+
+  test("exec --wait waits for an answer from anywhere, and says which question it waits for", async () => {
+    const yes = broker.cli(["exec", "--wait", "--", "touch patient && echo ran"]);
+    const { approval_id: id } = await person.waitedFor();
+    await sleep(1000);
+    await person.answer(id, "once");
+    const { code, stdout, stderr } = await yes;
+    expect(stdout).toBe("ran\n");
+    expect(stderr).toMatch(/^substrate: waits for a person: 'substrate approve apr_[0-9a-f-]+ --once'/);
+    expect(code).toBe(0);
+    const no = broker.cli(["exec", "--wait", "--", "touch impatient"]);
+    await person.answer((await person.waitedFor()).approval_id, "deny");
+    expect(await no).toMatchObject({ code: 126 });
+    expect(has("impatient")).toBe(false);
+  });
+
+  test("without a wait a program that a running command starts is refused at once, with the question's id", async () => {
+    broker.write(join(broker.project, "once.sh"), "touch once-inner\n");
+    const began = performance.now();
+    const ran = await broker.run({ cmd: "sh once.sh", agent_id: "human" });
+    expect(performance.now() - began).toBeLessThan(5000);
+    expect(ran.exit).not.toBe(0);
+    const [notice] = ran.notices;
+    expect(notice).toMatchObject({ kind: "approval_required", program: "touch" });
+    await person.answer(notice?.approval_id, "once");
+    expect(await broker.run({ cmd: "sh once.sh", agent_id: "human" })).toMatchObject({
+      exit: 0,
+      notices: [],
+    });
+    expect(has("once-inner")).toBe(true);
+  });
+
+  test("approvals --watch prints questions as they come, a line of JSON for each with --json", async () => {
+    const { node, launcher } = await installationFor(actor);
+    const watch = spawnAs(actor, [node, launcher, "approvals", "--watch", "--json"], {
+      cwd: broker.project,
+      env: { SUBSTRATE_HOME: broker.home },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let text = "";
+    watch.stdout?.on("data", (data: Buffer) => {
+      text += data.toString();
+    });
+    for (const name of ["first", "second"]) {
+      const asked = await person.told({ cmd: `touch watched-${name}` });
+      const isThere = await eventually(() => text.includes(`${asked.approval_id}`), 5000);
+      expect(isThere, text).toBe(true);
+      await person.answer(asked.approval_id, "deny");
+    }
+    const gone = new Promise<number | null>((resolve) => watch.once("exit", resolve));
+    watch.kill("SIGINT");
+    expect(await gone).toBe(130);
+    const commands = text
+      .trimEnd()
+      .split("\n")
+      .map((line) => (JSON.parse(line) as Approval).subject.cmd);
+    expect(commands.slice(-2)).toEqual(["touch watched-first", "touch watched-second"]);
   });
 
   test("approvals lists what waits, approve lets it run, deny refuses it", async () => {
@@ -172,5 +218,63 @@ describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (
         0,
       ),
     ).toBe(true);
+  });
+});
+
+type Keys = readonly (string | (() => Promise<string>))[];
+
+/** Runs the command line on a terminal, and types each answer when its question has been asked that often. */
+async function atTerminal(
+  broker: TestBroker,
+  words: readonly string[],
+  typed: Keys,
+  early = "",
+): Promise<Typed> {
+  const { actor } = broker;
+  const { node, launcher } = await installationFor(actor);
+  const terminal = spawn(node, [launcher, ...words], {
+    cwd: broker.project,
+    cols: 200,
+    env: { PATH: "/usr/bin:/bin", HOME: actor.home, TERM: "dumb", SUBSTRATE_HOME: broker.home },
+  });
+  let text = "";
+  const left = [...typed];
+  let asked = 0;
+  terminal.onData((data) => {
+    text += data;
+    const questions = text.split("[n]").length - 1;
+    const next = questions > asked ? left.shift() : undefined;
+    if (typeof next === "function") void next().then((keys) => terminal.write(keys));
+    else if (next !== undefined) terminal.write(next);
+    asked = questions;
+  });
+  if (early !== "") terminal.write(early);
+  const code = await new Promise<number>((resolve) => terminal.onExit(({ exitCode }) => resolve(exitCode)));
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  return { code, text };
+}
+
+describe.each(actors())("approvals --watch, as $kind", (actor) => {
+  let broker: TestBroker;
+  let person: Person;
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: { default: POLICY } });
+    person = new Person(broker);
+  });
+  afterAll(() => broker.stop());
+
+  test("asks at a terminal, answer by answer, and Ctrl-C leaves the rest waiting", async () => {
+    const ask = (name: string) => person.told({ cmd: `touch ${name}`, approval_wait_ms: 30_000 });
+    const yes = ask("watch-yes");
+    await person.waitedFor();
+    void yes.then(() => ask("watch-left"));
+    const { code, text } = await atTerminal(broker, ["approvals", "--watch"], ["y\r", "\u0003"]);
+    expect(text).toMatch(/command +touch watch-yes/);
+    expect(text).toContain("approved, once");
+    expect(code).toBe(130);
+    expect(await yes).toMatchObject({ status: 200 });
+    const left = await person.waitedFor();
+    expect(left.subject.cmd).toBe("touch watch-left");
+    await person.answer(left.approval_id, "deny");
   });
 });

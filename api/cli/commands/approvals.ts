@@ -56,14 +56,14 @@ function show(terminal: Terminal, { approvals, problems }: ApprovalsReply): void
     printLine(terminal, `approvals.yaml does not load, so nothing in it holds: ${harmlessLine(problem)}`);
   if (approvals.length === 0) return printLine(terminal, "Nothing waits for an answer");
   for (const approval of approvals) {
-    printLine(terminal, `${coloursFor(terminal).bold(approval.approval_id)}  ${ageWords(approval)}`);
+    printLine(terminal, `${coloursFor(terminal).bold(approval.approval_id)}  ${waitWords(approval)}`);
     for (const line of approvalLines(coloursFor(terminal), approval)) printLine(terminal, line);
     printLine(terminal);
   }
   printLine(terminal, "substrate approve ID --once|--session|--always, or substrate deny ID");
 }
 
-function ageWords({ asked_at: asked, expires_at: expires, waiting }: Approval): string {
+export function waitWords({ asked_at: asked, expires_at: expires, waiting }: Approval): string {
   const now = Date.now();
   const age = Math.max(0, Math.round((now - Date.parse(asked)) / 1000));
   const rest = Math.max(0, Math.round((Date.parse(expires) - now) / 1000));

@@ -14,6 +14,7 @@ export type ExecOptions = CommandOptions & {
   readonly keep?: boolean;
   readonly stdin?: boolean;
   readonly requireApproval?: boolean;
+  readonly wait?: boolean;
   readonly json?: boolean;
 };
 
@@ -38,10 +39,15 @@ export async function execCommand(
     ...(options.keep === true ? { background: "keep" } : {}),
     ...(options.requireApproval === true ? { require_approval: true } : {}),
   };
-  const send = (): Promise<Answer | number> => callUntilSignal(commandSocket(terminal, options), body);
-  // What was typed as the command's input has used up the terminal's.
-  const asks = options.json !== true && options.stdin !== true;
-  const answer = await (asks ? askingHere(terminal, send) : send());
+  const socket = commandSocket(terminal, options);
+  const asking = {
+    body,
+    wait: options.wait === true,
+    silent: options.json === true,
+    // What was typed as the command's input has used up the terminal's.
+    inputTaken: options.stdin === true,
+  };
+  const answer = await askingHere(terminal, asking, (sent) => callUntilSignal(socket, sent));
   if (typeof answer === "number") return answer;
   if (options.json === true) printJson(terminal, answer.document);
   if (answer.status !== 200) {

@@ -18,7 +18,7 @@ import { type CompiledPolicy, loadPolicy } from "../../../broker/policy/index.ts
 import { Profiles } from "../../../broker/profiles.ts";
 import { locateProject, type Place, type ProjectRules } from "../../../broker/projects.ts";
 import { allowedDocument, narrowingNotes, printAllowed, refusedWords } from "../allow-words.ts";
-import { isSomebodyHere, typedLine } from "../ask-here.ts";
+import { isSomebodyHere, typedLine } from "../prompt.ts";
 import { policyFile } from "../policy-files.ts";
 import { expandedPresets } from "../preset-words.ts";
 import { Complaint, EXIT_SUBSTRATE, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
@@ -253,7 +253,7 @@ async function write(
 /** Where nobody sits, whoever wrote the command down has said yes by that. */
 async function saysYes(terminal: Terminal): Promise<boolean> {
   if (!isSomebodyHere(terminal)) return true;
-  const typed = (await typedLine(terminal, "Write it? y)es [n] ")).trim().toLowerCase();
+  const typed = ((await typedLine(terminal, "Write it? y)es [n] ")) ?? "").trim().toLowerCase();
   if (typed === "y" || typed === "yes") return true;
   terminal.err.write("substrate: nothing was written\n");
   return false;

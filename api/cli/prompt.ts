@@ -1,0 +1,129 @@
+/** One question to the person at this terminal, and what was typed. */
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Approval, ApprovalDecision, ApprovalPreviewReply } from "../../schemas/generated/types.ts";
+import { call } from "../client.ts";
+import { approvalLines, previewWords } from "./approval-words.ts";
+import { type Colours, coloursFor } from "./colours.ts";
+import { tell, wordsOf } from "./replies.ts";
+import { Complaint, type Terminal } from "./terminal.ts";
+
+/** What was typed, or sent by the terminal, before the question could be read is no answer to it. */
+const TYPED_AHEAD_MS = 60;
+
+type Choice = ApprovalDecision | "preview";
+
+const KEYS: Readonly<Record<Choice, { readonly shown: string; readonly typed: readonly string[] }>> = {
+  once: { shown: "y)es, once", typed: ["y", "yes", "o", "once"] },
+  session: { shown: "s)ession", typed: ["s", "session"] },
+  always: { shown: "a)lways", typed: ["a", "always"] },
+  deny: { shown: "n)o", typed: ["n", "no", "d", "deny"] },
+  preview: { shown: "p)review", typed: ["p", "preview"] },
+};
+
+/** Whether a person sits at both ends: they see a question, and can answer it. */
+export function isSomebodyHere({ stdin, err }: Terminal): boolean {
+  return stdin.isTTY === true && err.isTTY === true;
+}
+
+export function say(terminal: Terminal, lines: readonly string[]): void {
+  for (const line of lines) terminal.err.write(`${line}\n`);
+}
+
+/**
+ * Shows a question and reads its answer. Whatever is none of the offered answers is no. Undefined: nothing was answered, because
+ * of Ctrl-C, the end of input, or `gone`.
+ */
+export async function decided(
+  terminal: Terminal,
+  approval: Approval,
+  gone: AbortSignal,
+): Promise<ApprovalDecision | undefined> {
+  const colours = coloursFor(terminal);
+  const offers: readonly Choice[] =
+    approval.kind === "command" ? [...approval.offers, "preview"] : approval.offers;
+  say(terminal, approvalLines(colours, approval));
+  for (;;) {
+    const typed = await typedLine(terminal, questionWords(colours, offers), gone);
+    if (typed === undefined) return undefined;
+    const choice = offers.find((offer) => KEYS[offer].typed.includes(typed.trim().toLowerCase())) ?? "deny";
+    if (choice !== "preview") return choice;
+    say(terminal, ["  trying it out on an overlay …"]);
+    say(terminal, [`  ${"preview".padEnd(8)} ${await previewed(terminal, approval)}`]);
+  }
+}
+
+/** What the command would change, or why that cannot be said. */
+async function previewed(terminal: Terminal, approval: Approval): Promise<string> {
+  try {
+    const { preview } = await tell<ApprovalPreviewReply>(terminal, `${pathOf(approval)}/preview`, {});
+    return previewWords(preview);
+  } catch (error) {
+    if (!(error instanceof Complaint)) throw error;
+    return error.message;
+  }
+}
+
+/** False: the question was over before the answer came. Throws {@link Complaint} with what else the broker says. */
+export async function answer(
+  { home }: Terminal,
+  approval: Approval,
+  decision: ApprovalDecision,
+): Promise<boolean> {
+  const { status, document } = await call(home.controlSocket, "POST", pathOf(approval), { decision });
+  if (status === 200) return true;
+  if (status === 404 || status === 409) return false;
+  throw new Complaint(wordsOf({ status, document }));
+}
+
+function pathOf({ approval_id: id }: Approval): string {
+  return `/v1/approvals/${encodeURIComponent(id)}`;
+}
+
+function questionWords(colours: Colours, offers: readonly Choice[]): string {
+  return `${offers.map((offer) => KEYS[offer].shown).join("  ")} [${colours.bold("n")}] `;
+}
+
+/** A line typed in answer to a question, asked on standard error; undefined for Ctrl-C, the end of input, and `gone`. */
+export async function typedLine(
+  terminal: Terminal,
+  question: string,
+  gone: AbortSignal = new AbortController().signal,
+): Promise<string | undefined> {
+  await forgetTypedAhead(terminal);
+  if (gone.aborted) return undefined;
+  const lines = createInterface({
+    input: terminal.stdin,
+    output: terminal.err,
+    terminal: true,
+    historySize: 0,
+  });
+  try {
+    return await new Promise<string | undefined>((resolve) => {
+      const unanswered = (): void => {
+        terminal.err.write("\n");
+        resolve(undefined);
+      };
+      gone.addEventListener("abort", unanswered, { once: true });
+      lines.once("SIGINT", unanswered).once("close", unanswered);
+      lines.question(question, (line) => {
+        gone.removeEventListener("abort", unanswered);
+        lines.off("close", unanswered);
+        resolve(line);
+      });
+    });
+  } finally {
+    lines.removeAllListeners("close");
+    lines.close();
+  }
+}
+
+async function forgetTypedAhead({ stdin }: Terminal): Promise<void> {
+  const forget = (): void => {};
+  stdin.setRawMode(true);
+  stdin.on("data", forget);
+  await sleep(TYPED_AHEAD_MS);
+  stdin.off("data", forget);
+  stdin.pause();
+  stdin.setRawMode(false);
+}
