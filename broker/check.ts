@@ -2,7 +2,8 @@ import type { CheckReply, ExecuteRequest } from "../schemas/generated/types.ts";
 import type { Broker } from "./broker.ts";
 import { environmentFor } from "./caller-shell.ts";
 import { withoutWorldVariables } from "./environment.ts";
-import { groundOf, judge } from "./judge.ts";
+import { groundOf, judge, readCommand } from "./judge.ts";
+import { undecidedIn } from "./policy/index.ts";
 import type { Asker } from "./projects.ts";
 import type { Refusal } from "./refusal.ts";
 import { placeOf } from "./request.ts";
@@ -22,5 +23,8 @@ export function check(
   const { effective } = ground;
   const environment = environmentFor(broker, effective, request, place, asker);
   const { verdict, mode, rule } = judge(broker, request, place, effective, environment);
-  return { decision: { verdict, mode, rule }, policy_id: effective.id, policy_hash: effective.hash };
+  const reply = { decision: { verdict, mode, rule }, policy_id: effective.id, policy_hash: effective.hash };
+  if (verdict === "deny") return reply;
+  const [first, ...more] = undecidedIn(readCommand(request));
+  return first === undefined ? reply : { ...reply, undecided: [first, ...more] };
 }

@@ -130,8 +130,7 @@ async function runAndRecord(
   try {
     const unrecorded = await recordStart(broker, started);
     if (unrecorded !== undefined) return refused(unrecorded);
-    for (const span of [...warningSpans(job, started), ...builtinSpans(job, started)])
-      broker.trace.event(span);
+    for (const span of warningSpans(job, started)) broker.trace.event(span);
     const writes = writeRules(broker, job, world);
     const violations = new Violations((one) => write(violationSpan(job, started, explainWrite(one, writes))));
     const onViolation = (violation: WorldViolation): void => violations.add(violation);
@@ -159,6 +158,7 @@ async function runAndRecord(
     const since = Date.now();
     const stood = isIsolated(job) || broker.judgedSettings.stoodAtFirst(world, job.place.project);
     const ran = await runInWorld(world, order, signal);
+    for (const span of builtinSpans(job, started, ran)) broker.trace.event(span);
     await programs.finish(ran.run, job.request.background === "keep");
     await network?.settled();
     const over = ran.timedOut ? admission.ended() : undefined;

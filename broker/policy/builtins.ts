@@ -26,27 +26,93 @@ const PREFIXES: ReadonlySet<string> = new Set(["command", "builtin"]);
 /** A line of the trace for each: a script of 2,000 of them must not become 2,000 lines. */
 const MAX_TOLD = 16;
 
-/** The state-changing builtins of a command line's own shell, in order. */
-export interface Builtins {
-  /** As they were written. */
-  readonly fragments: readonly string[];
-  /** How many there are beyond these. */
-  readonly more: number;
+/**
+ * When a builtin certainly ran. `started`: the line began at all. `ended`: its shell came to its end by itself.
+ * `succeeded`: the whole line exited with 0.
+ */
+export type Certainty = "started" | "ended" | "succeeded";
+
+export interface Builtin {
+  /** As it was written. */
+  readonly fragment: string;
+  readonly ran: Certainty;
 }
 
-const NONE: Builtins = { fragments: [], more: 0 };
+/** The state-changing builtins of a command line's own shell, in order, but those of which nobody can know whether they ran. */
+export type Builtins = readonly Builtin[];
+
+const NONE: Builtins = [];
 
 /** What a shell inside the command (`sh -c`) changes is gone with it, and a program without a shell has no builtins. */
 export function builtinsOf(read: ReadCommand): Builtins {
-  if (read.form === "argv") return NONE;
-  const found = new Map<string, string>();
+  if (read.form === "argv" || read.incomplete) return NONE;
+  const found = new Map<string, Builtin>();
+  let ran: Certainty | undefined = "started";
   for (const command of read.fragments) {
+    const certain = isOwnBuiltin(command) ? leastOf(ran, reachedBy(command)) : undefined;
     // Two readings of one text are one command.
-    if (isOwnBuiltin(command)) found.set(`${command.start}:${command.end}`, command.fragment);
+    if (certain !== undefined)
+      found.set(`${command.start}:${command.end}`, { fragment: command.fragment, ran: certain });
+    ran = leastOf(ran, goesOnAfter(command));
   }
-  if (found.size === 0) return NONE;
-  const fragments = [...found.values()];
-  return { fragments: fragments.slice(0, MAX_TOLD), more: Math.max(fragments.length - MAX_TOLD, 0) };
+  return found.size === 0 ? NONE : [...found.values()];
+}
+
+/** Of those that ran, the first ones have a line each, and the others are counted. */
+export function toldBuiltins(
+  builtins: Builtins,
+  ended: ReadonlySet<Certainty>,
+): { readonly fragments: readonly string[]; readonly more: number } {
+  const ran = builtins.filter((one) => ended.has(one.ran)).map(({ fragment }) => fragment);
+  return { fragments: ran.slice(0, MAX_TOLD), more: Math.max(ran.length - MAX_TOLD, 0) };
+}
+
+function reachedBy({ reach = "always" }: SimpleCommand): Certainty | undefined {
+  if (reach === "always" || reach === "last") return "started";
+  return reach === "success" ? "succeeded" : undefined;
+}
+
+const ORDER: readonly Certainty[] = ["started", "ended", "succeeded"];
+
+/** What must be so for both; undefined: nobody can know. */
+function leastOf(one: Certainty | undefined, other: Certainty | undefined): Certainty | undefined {
+  if (one === undefined || other === undefined) return undefined;
+  return ORDER[Math.max(ORDER.indexOf(one), ORDER.indexOf(other))];
+}
+
+/** These end the shell when they fail (POSIX, XCU 2.8.1), or make any later failure end it. */
+const MAY_FAIL_THE_SHELL: ReadonlySet<string> = new Set([
+  ".",
+  "source",
+  "eval",
+  "set",
+  "shopt",
+  "shift",
+  "return",
+]);
+
+/** As `inside` names them. */
+const OWN_SHELLS: ReadonlySet<string> = new Set(["( )", "$( )", "<( )", "coproc"]);
+
+/** What must be so for the line to have gone on behind this command; undefined: nobody can know. */
+function goesOnAfter(command: SimpleCommand): Certainty | undefined {
+  const { words, assignments, depth, inside, reach = "always" } = command;
+  // A shell of its own ends alone.
+  if (depth > 0 || inside.some((each) => OWN_SHELLS.has(each))) return "started";
+  const [first, second] = words;
+  const name = first?.kind === "literal" ? first.text : "";
+  if (name === "exit" || name === "return") {
+    const isFailure = second === undefined ? reach === "failure" : /^0*[1-9]\d*$/.test(second.text);
+    return isFailure && reach !== "always" && reach !== "last" ? "succeeded" : undefined;
+  }
+  if (name === "trap" && words.some(({ text }) => /\bexit\b/.test(text))) return undefined;
+  if (name === "exec" && second !== undefined) return undefined;
+  if (MAY_FAIL_THE_SHELL.has(name)) return "succeeded";
+  // `${x:?}` and `set -u` end the shell over a word.
+  const isDynamic = [...words, ...assignments.map(({ value }) => value)].some(({ raw }) =>
+    /\$\{[^}]*\?/.test(raw),
+  );
+  return isDynamic ? "succeeded" : "ended";
 }
 
 function isOwnBuiltin({ words, depth }: SimpleCommand): boolean {

@@ -6,6 +6,7 @@ import {
   MAX_FRAGMENT_LENGTH,
   type OpaqueSpot,
   type PipelineStage,
+  type Reach,
   type ReadCommand,
   type SimpleCommand,
 } from "./command.ts";
@@ -30,6 +31,7 @@ export interface NewCommand {
   readonly moves: readonly string[] | null;
   /** The compound commands around it, outermost first. */
   readonly inside: readonly string[];
+  readonly reach?: Reach;
   readonly reduced?: true;
 }
 

@@ -2,6 +2,7 @@
 export type { CommandWord, OpaqueSpot, ReadCommand, SimpleCommand } from "./command.ts";
 export { type StartDecision, type StartFinding, type StartWarning, decideStart } from "./decide-start.ts";
 export { type ConcernedStarts, concernedStarts } from "./start-names.ts";
+export { type Certainty, toldBuiltins } from "./builtins.ts";
 export { decide, decideAll, decideBoth } from "./decide.ts";
 export type {
   CompiledPolicy,
@@ -23,4 +24,5 @@ export { namesPlace, PASSED_BY_DEFAULT, passes } from "./passed-variables.ts";
 export { HOME_MARK } from "./command.ts";
 export { rehearse } from "./rehearse.ts";
 export { isKnownStart, programsOf, runsAnything } from "./runner-programs.ts";
+export { undecidedIn } from "./undecided.ts";
 export { isReadable, readArgv, readShell, withVariables } from "./read.ts";

@@ -1,9 +1,10 @@
 import { type Command, forEachChild, type ParsedScript, type Pipeline, parse, type SyntaxNode } from "unbash";
 import type { CommandCollector, CommandContext, ScriptSource } from "./collect.ts";
-import type { PipelineStage } from "./command.ts";
+import type { PipelineStage, Reach } from "./command.ts";
 import { type Patch, patchedForDash, patchesOf } from "./dash.ts";
 import type { Inner, Input } from "./inner.ts";
 import { noteNumbered, overlooked } from "./overlooked.ts";
+import { reachIn } from "./reach.ts";
 import { assignmentsOf, redirectsOf, wordsOf } from "./read-command.ts";
 import { refuseToRead } from "./read-limits.ts";
 import { inputOf, outputOf } from "./standard-input.ts";
@@ -23,6 +24,7 @@ interface Frame {
   readonly inside: readonly string[];
   /** Where all of it stands in the text that was given, when its own offsets do not say. */
   readonly place: { readonly start: number; readonly end: number } | null;
+  readonly reach: Reach;
 }
 
 type Task = { readonly node: SyntaxNode; readonly frame: Frame } | { readonly then: () => void };
@@ -101,6 +103,7 @@ class ScriptWalk {
         input: this.#source.input,
         inside: this.#source.inside,
         place: this.#source.place,
+        reach: "always",
       },
     });
     for (let task = this.#tasks.pop(); task !== undefined; task = this.#tasks.pop()) {
@@ -142,7 +145,15 @@ class ScriptWalk {
     for (const { node, input } of this.#withInputs(pipeline, frame).toReversed()) {
       this.#tasks.push(
         { then: () => stages.push(this.#collector.stageSince(starts.pop() ?? 0)) },
-        { node, frame: { ...frame, input, scope: { moves: frame.scope.moves } } },
+        {
+          node,
+          frame: {
+            ...frame,
+            input,
+            scope: { moves: frame.scope.moves },
+            reach: reachIn(pipeline, node, frame.reach),
+          },
+        },
         { then: () => starts.push(this.#collector.size) },
       );
     }
@@ -214,8 +225,13 @@ class ScriptWalk {
     const own = { start: node.pos, end: Math.min(node.end, frame.text.length) };
     const { start, end } = frame.place ?? own;
     const { depth, reduced } = this.#source;
-    const place = { start, end, depth, moves: frame.scope.moves, inside: frame.inside };
-    return reduced === true ? { ...place, reduced } : place;
+    const { reach, inside } = frame;
+    const place = { start, end, depth, moves: frame.scope.moves, inside };
+    return {
+      ...place,
+      ...(reach === "always" ? {} : { reach }),
+      ...(reduced === true ? { reduced } : {}),
+    };
   }
 
   #pushChildren(node: SyntaxNode, frame: Frame): void {
@@ -224,7 +240,10 @@ class ScriptWalk {
       // A word without parts is plain text: nothing runs in it.
       if (child.type !== "Word" || child.parts !== undefined) children.push(child);
     });
-    for (const child of children.reverse()) this.#tasks.push({ node: child, frame });
+    for (const child of children.reverse()) {
+      const reach = reachIn(node, child, frame.reach);
+      this.#tasks.push({ node: child, frame: reach === frame.reach ? frame : { ...frame, reach } });
+    }
   }
 }
 

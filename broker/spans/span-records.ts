@@ -2,6 +2,7 @@
 import type { FsDiff, ProgramCounts } from "../../schemas/generated/types.ts";
 import type { World, WorldViolation } from "../../world/backend.ts";
 import { newId } from "../ids.ts";
+import { type Certainty, toldBuiltins } from "../policy/index.ts";
 import { type Job, scopesOfJob, secretsOfJob } from "../job.ts";
 import type { Outcome } from "../outcome.ts";
 import type { Refusal } from "../refusal.ts";
@@ -112,10 +113,13 @@ export function warningSpans(job: Job, started: SpanRecord): readonly SpanRecord
   }));
 }
 
-/** One line for each builtin of the command's shell that changes its state; the last one counts those that have none. */
-export function builtinSpans(job: Job, started: SpanRecord): readonly SpanRecord[] {
+/**
+ * One line for each builtin of the command's shell that changes its state and certainly ran; the last one counts those that have
+ * none. What stands behind `&&`, `||` or `if` and may have been passed over has no line.
+ */
+export function builtinSpans(job: Job, started: SpanRecord, ran: Ran): readonly SpanRecord[] {
   const { verdict, mode, builtins } = job.decision;
-  const { fragments, more } = builtins;
+  const { fragments, more } = toldBuiltins(builtins, certaintiesOf(ran));
   return fragments.map((fragment, index) => {
     const { text, redacted } = redact(fragment, "cmd", secretsOfJob(job));
     const rest = more > 0 && index === fragments.length - 1;
@@ -132,6 +136,13 @@ export function builtinSpans(job: Job, started: SpanRecord): readonly SpanRecord
       ...(rest ? { message: `${more} more builtins of this command have no span of their own` } : {}),
     };
   });
+}
+
+function certaintiesOf({ ending, timedOut, cancelled }: Ran): ReadonlySet<Certainty> {
+  if (ending.kind === "not_started") return new Set();
+  // A shell that was ended in the middle came to its first command, and nobody knows how much further.
+  if (ending.kind !== "exited" || timedOut || cancelled) return new Set(["started"]);
+  return new Set(ending.code === 0 ? ["started", "ended", "succeeded"] : ["started", "ended"]);
 }
 
 /** The line of something that the running command did against the rules of its world. */

@@ -603,6 +603,13 @@ export interface CheckReply {
    * sha256:… of the effective policy.
    */
   readonly policy_hash: string;
+  /**
+   * What is decided only when the command runs, a sentence each; absent when the words say all, or nothing would run.
+   *
+   * @minItems 1
+   * @maxItems 9
+   */
+  readonly undecided?: readonly string[];
 }
 /**
  * The policy's answer and why.

@@ -4047,7 +4047,7 @@ return validate10;
 
 export const validateCheckReply = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"check-reply.schema.json","title":"CheckReply","type":"object","additionalProperties":false,"required":["decision","policy_id","policy_hash"],"properties":{"decision":{"$ref":"shared.schema.json#/definitions/decision"},"policy_id":{"type":"string"},"policy_hash":{"type":"string","pattern":"^sha256:"}}};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"check-reply.schema.json","title":"CheckReply","type":"object","additionalProperties":false,"required":["decision","policy_id","policy_hash"],"properties":{"decision":{"$ref":"shared.schema.json#/definitions/decision"},"policy_id":{"type":"string"},"policy_hash":{"type":"string","pattern":"^sha256:"},"undecided":{"type":"array","minItems":1,"maxItems":9,"items":{"type":"string","minLength":1}}}};
 const schema13 = {"title":"Decision","type":"object","additionalProperties":false,"required":["verdict","mode","rule"],"properties":{"verdict":{"$ref":"#/definitions/verdict"},"mode":{"$ref":"#/definitions/policy_mode"},"rule":{"anyOf":[{"$ref":"#/definitions/decision_rule"},{"type":"null"}]}}};
 const schema14 = {"title":"Verdict","type":"string","enum":["allow","isolate","ask","deny","would_deny","would_ask","would_isolate"]};
 const schema15 = {"title":"PolicyMode","type":"string","enum":["observe","enforce"]};
@@ -4315,6 +4315,7 @@ return errors === 0;
 }
 
 const pattern0 = new RegExp("^sha256:", "u");
+const func2 = codePointLength;
 
 function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 /*# sourceURL="check-reply.schema.json" */;
@@ -4330,7 +4331,7 @@ return false;
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!(((key0 === "decision") || (key0 === "policy_id")) || (key0 === "policy_hash"))){
+if(!((((key0 === "decision") || (key0 === "policy_id")) || (key0 === "policy_hash")) || (key0 === "undecided"))){
 validate10.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data}];
 return false;
 break;
@@ -4381,6 +4382,58 @@ var valid0 = _errs5 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.undecided !== undefined){
+let data3 = data.undecided;
+const _errs7 = errors;
+if(errors === _errs7){
+if(Array.isArray(data3)){
+if(data3.length > 9){
+validate10.errors = [{instancePath:instancePath+"/undecided",schemaPath:"#/properties/undecided/maxItems",keyword:"maxItems",params:{limit: 9},message:"must NOT have more than 9 items",schema:9,parentSchema:schema11.properties.undecided,data:data3}];
+return false;
+}
+else {
+if(data3.length < 1){
+validate10.errors = [{instancePath:instancePath+"/undecided",schemaPath:"#/properties/undecided/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema11.properties.undecided,data:data3}];
+return false;
+}
+else {
+var valid1 = true;
+const len0 = data3.length;
+for(let i0=0; i0<len0; i0++){
+let data4 = data3[i0];
+const _errs9 = errors;
+if(errors === _errs9){
+if(typeof data4 === "string"){
+if(func2(data4) < 1){
+validate10.errors = [{instancePath:instancePath+"/undecided/" + i0,schemaPath:"#/properties/undecided/items/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.properties.undecided.items,data:data4}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/undecided/" + i0,schemaPath:"#/properties/undecided/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.undecided.items.type,parentSchema:schema11.properties.undecided.items,data:data4}];
+return false;
+}
+}
+var valid1 = _errs9 === errors;
+if(!valid1){
+break;
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/undecided",schemaPath:"#/properties/undecided/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.properties.undecided.type,parentSchema:schema11.properties.undecided,data:data3}];
+return false;
+}
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
 }
 }
 }

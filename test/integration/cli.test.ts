@@ -64,6 +64,14 @@ describe.each(actors())("the command line, as $kind", (actor) => {
       ].join("\n"),
     );
     expect(await broker.cli(["check", "--", "ls"])).toMatchObject({ code: 0 });
+    const late = await broker.cli(["check", "--", 'ls "$X"; make']);
+    expect(late.code).toBe(0);
+    expect(late.stdout).toMatch(
+      /^ {2}at run {3}What '"\$X"' stands for in 'ls "\$X"' is only known when the command runs$/m,
+    );
+    expect(late.stdout).toMatch(
+      /^ {2}at run {3}'make' may start programs that no word here names: each is decided at its start/m,
+    );
     const write = await broker.cli(["check", "--", "echo x > /etc/motd"]);
     expect(write.code).toBe(126);
     expect(write.stdout).toMatch(

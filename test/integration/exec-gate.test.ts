@@ -89,10 +89,22 @@ test("what is to be isolated starts in an isolated command alone", async () => {
   expect(said).toEqual([false, true]);
 });
 
+test("a start of a call that waits for no person is refused at once, and an answer that comes later counts", async () => {
+  const said: boolean[] = [];
+  await ground.run({ cmd: "make" }, async (_request, gate) => {
+    said.push(...(await answers(gate, [ID])));
+    const [question] = ground.broker.approvals.list();
+    expect(question?.notes).toContain("A command that runs already starts it; run again, it uses the answer");
+    ground.broker.approvals.decide(question?.approval_id ?? "", "once");
+    said.push(...(await answers(gate, [ID])));
+  });
+  expect(said).toEqual([false, true]);
+});
+
 test("a start waits for a person, and an answer for the session counts for the same command of its own", async () => {
   const waits: number[] = [];
   let said: readonly boolean[] = [];
-  await ground.run({ cmd: "make" }, async (_request, gate) => {
+  await ground.run({ cmd: "make", approval_wait_ms: 60_000 }, async (_request, gate) => {
     const answer = answers(gate, [ID], waits);
     await expect.poll(() => ground.broker.approvals.list().length).toBe(1);
     const [question] = ground.broker.approvals.list();
@@ -130,7 +142,7 @@ test("nobody is asked any more when the command is over, and the start is refuse
   const over = new AbortController();
   let answer: Promise<readonly boolean[]> | undefined;
   await ground.run(
-    { cmd: "make" },
+    { cmd: "make", approval_wait_ms: 60_000 },
     async (_request, gate) => {
       answer = answers(gate, [ID]);
       await expect.poll(() => ground.broker.approvals.list().length).toBe(1);

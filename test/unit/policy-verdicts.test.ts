@@ -84,7 +84,7 @@ test("the answer names list, pattern, fragment and line", () => {
     policyId: "table",
     approved: "allow",
     warnings: [],
-    builtins: { fragments: [], more: 0 },
+    builtins: [],
     rule: { list: "commands.denied", pattern: "sudo *", fragment: "sudo -u bob id", source: "table.yaml:7" },
   });
 });

@@ -20,7 +20,10 @@ export async function checkCommand(
   if (answer.status !== 200) throw new Complaint(wordsOf(answer));
   const reply = answer.document as CheckReply;
   if (options.json === true) printJson(terminal, reply);
-  else explain(terminal, reply);
+  else {
+    explain(terminal, reply);
+    for (const sentence of reply.undecided ?? []) printLine(terminal, `  at run   ${harmless(sentence)}`);
+  }
   return ["deny", "ask"].includes(reply.decision.verdict) ? EXIT_DENIED : 0;
 }
 
