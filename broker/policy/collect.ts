@@ -51,6 +51,7 @@ export interface ScriptSource {
   /** Where it stands in the text that was given; null for that text itself. */
   readonly place: { readonly start: number; readonly end: number } | null;
   readonly inside: readonly string[];
+  readonly reach?: Reach;
   readonly reduced?: true;
 }
 
@@ -155,11 +156,14 @@ export class CommandCollector {
     const { start, end, inside } = command;
     const depth = command.depth + 1;
     const moves = movesTo(inner, command.moves);
-    const reduced = command.reduced === true ? { reduced: command.reduced } : {};
+    const more = {
+      ...(command.reach === undefined ? {} : { reach: command.reach }),
+      ...(command.reduced === true ? { reduced: command.reduced } : {}),
+    };
     if (inner.kind === "script") {
       const { text, shell } = inner;
       const place = { start, end };
-      this.#readScript(this, { text, shell, depth, moves, input: context.input, place, inside, ...reduced });
+      this.#readScript(this, { text, shell, depth, moves, input: context.input, place, inside, ...more });
       return;
     }
     const { words, assignments = [] } = inner;

@@ -1,13 +1,51 @@
 import type { ReadCommand, SimpleCommand } from "./command.ts";
 import { baseName } from "./inner.ts";
+import { SHELLS } from "./shell-table.ts";
+
+/** A command that the line certainly comes to, or comes to unless something before it in a list of `&&` fails. */
+export interface ReachedCommand {
+  readonly command: SimpleCommand;
+  /** Whether it runs where the `cd` commands before it lead: they may have failed, unless the line ends with them. */
+  readonly inItsFolder: boolean;
+}
 
 /**
- * The commands without which the whole line fails: those of a pipeline, and of commands joined by `&&`. After `;`, `||`,
- * `&` or inside a loop or a function the line may go on, or never come there: whether a write in it matters, only running
- * it tells.
+ * The commands whose writes are judged before the line runs, in every spelling: behind `;` and `&`, in `( )`, `{ }` and `sh -c`
+ * too. What stands behind `||`, in `if`, a loop or a function may never run: only running it tells.
  */
-export function decisiveCommands(read: ReadCommand): readonly SimpleCommand[] {
+export function reachedCommands(read: ReadCommand): readonly ReachedCommand[] {
   if (read.incomplete) return [];
+  const decisive = new Set(decisiveCommands(read));
+  const passing = passedOn(read.fragments);
+  return read.fragments.flatMap((command) => {
+    const { reach = "always", depth } = command;
+    if (depth > 0 && !passing(command)) return [];
+    if (decisive.has(command)) return [{ command, inItsFolder: true }];
+    if (reach === "failure" || reach === "maybe") return [];
+    return [{ command, inItsFolder: command.moves?.length === 0 }];
+  });
+}
+
+/** Whether everything that a command is handed on by runs it here, once, with its own words. */
+function passedOn(commands: readonly SimpleCommand[]): (command: SimpleCommand) => boolean {
+  const others = new Map<string, number>();
+  const spotOf = ({ start, end }: SimpleCommand): string => `${start}:${end}`;
+  for (const command of commands) {
+    if (isHandedOn(command) || isShell(command)) continue;
+    const spot = spotOf(command);
+    others.set(spot, Math.min(others.get(spot) ?? command.depth, command.depth));
+  }
+  return (command) => (others.get(spotOf(command)) ?? command.depth) >= command.depth;
+}
+
+function isShell({ words }: SimpleCommand): boolean {
+  const [program] = words;
+  const name = baseName(program?.text ?? "");
+  return name === "eval" || SHELLS.has(name);
+}
+
+/** The commands without which the whole line fails: those of a pipeline, and of commands joined by `&&`. */
+function decisiveCommands(read: ReadCommand): readonly SimpleCommand[] {
   const parts = outermost(read.fragments);
   if (!parts.every((part, index) => isJoined(read.text, parts[index - 1], part))) return [];
   const last = parts.at(-1);

@@ -43,5 +43,11 @@ function inList(
   const index = commands.findIndex((command) => command === child);
   if (index <= 0) return outer === "last" ? "always" : outer;
   if (outer === "last" && operators.every((operator) => operator === "&&")) return "success";
-  return operators[index - 1] === "||" && outer !== "maybe" ? "failure" : "maybe";
+  const before = operators.slice(0, index);
+  if (before.every((operator) => operator === "&&")) return isKnown(outer) ? "chain" : "maybe";
+  return before.at(-1) === "||" && isKnown(outer) ? "failure" : "maybe";
+}
+
+function isKnown(reach: Reach): boolean {
+  return reach !== "maybe" && reach !== "failure";
 }

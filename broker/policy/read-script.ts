@@ -103,7 +103,7 @@ class ScriptWalk {
         input: this.#source.input,
         inside: this.#source.inside,
         place: this.#source.place,
-        reach: "always",
+        reach: this.#source.reach ?? "always",
       },
     });
     for (let task = this.#tasks.pop(); task !== undefined; task = this.#tasks.pop()) {
