@@ -18,8 +18,10 @@ export async function health(
 ): Promise<HealthReply | Refusal> {
   try {
     const isolation = await broker.backend.probe(signal);
+    const overlay = (await broker.backend.tryOverlay?.(signal)) ?? isolation.overlay;
     const worlds = await warmWorlds(broker, visible, signal);
-    return { version: broker.version, backend: broker.backend.name, isolation, worlds };
+    const { version, backend } = broker;
+    return { version, backend: backend.name, isolation: { ...isolation, overlay }, worlds };
   } catch (error) {
     if (error instanceof WorldUnavailable) return refusal("isolation_unavailable", error.message, error.hint);
     throw error;

@@ -16,6 +16,7 @@ export class BoundedOutput {
   #tailAt = 0;
   #tailTotal = 0;
   #total = 0;
+  #counted = 0;
   #hash: Hash | undefined;
 
   /** `limit` in bytes. */
@@ -25,7 +26,7 @@ export class BoundedOutput {
   }
 
   get total(): number {
-    return this.#total;
+    return this.#total + this.#counted;
   }
 
   get truncated(): boolean {
@@ -43,6 +44,14 @@ export class BoundedOutput {
       this.#headFilled += first.length;
     }
     this.#pushTail(bytes.subarray(first.length));
+  }
+
+  /** Counts and hashes bytes that the caller adds to the stream, and keeps none of them. */
+  count(bytes: Uint8Array): void {
+    if (bytes.length === 0) return;
+    this.#hash ??= createHash("sha256");
+    this.#hash.update(bytes);
+    this.#counted += bytes.length;
   }
 
   bytes(): Buffer {

@@ -48,6 +48,8 @@ export function replyOf(
   const complaint = Buffer.from(
     `${end.complaint}${reasons.map((reason) => `substrate: ${reason}\n`).join("")}`,
   );
+  // The hash of the stream and its length are of the bytes that are returned.
+  ran.stderr.count(complaint);
   return {
     kind: "ran",
     reply: {
@@ -65,7 +67,7 @@ export function replyOf(
       stdout_b64: ran.stdout.bytes().toString("base64"),
       stderr_b64: Buffer.concat([ran.stderr.bytes(), complaint]).toString("base64"),
       stdout_bytes: ran.stdout.total,
-      stderr_bytes: ran.stderr.total + complaint.length,
+      stderr_bytes: ran.stderr.total,
       truncated: ran.stdout.truncated || ran.stderr.truncated,
       scopes_used: scopesOf(job, changes, network),
       fs_diff: changes,

@@ -282,6 +282,11 @@ export interface WorldBackend {
   filterHash(seccomp: WorldSpec["seccomp"]): string | null;
   /** What a world on this host achieves, found out by making one. Throws {@link WorldUnavailable}. */
   probe(signal: AbortSignal): Promise<Isolation>;
+  /**
+   * Whether isolated commands get their overlay here, found out by making one, off every path; absent where nobody can tell
+   * without a command. A word of {@link Isolation}.
+   */
+  tryOverlay?(signal: AbortSignal): Promise<string>;
   /** Warm: its first command pays no set-up. Throws {@link WorldUnavailable}; a half-made world is ended. */
   start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World>;
   /**

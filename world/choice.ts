@@ -53,6 +53,11 @@ export class FirstThatWorks implements WorldBackend {
     return (await this.#choose(signal)).isolation;
   }
 
+  async tryOverlay(signal: AbortSignal): Promise<string> {
+    const { backend, isolation } = await this.#choose(signal);
+    return (await backend.tryOverlay?.(signal)) ?? isolation.overlay;
+  }
+
   async start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World> {
     const chosen = this.#chosen ?? (await this.#choose(signal));
     return await chosen.backend.start(id, spec, signal);

@@ -6,12 +6,29 @@ import { harmless, harmlessLine } from "./terminal.ts";
 /** The patch, line by line in colours. Tabs stay: a terminal only moves on at them. */
 export function paintPatch(colours: Colours, patch: string): string {
   let inHunk = false;
-  const painted = patch.split("\n").map((line) => {
+  const painted = withoutBytes(patch.split("\n")).map((line) => {
     if (line.startsWith("diff --git ")) inHunk = false;
     else if (line.startsWith("@@ ")) inHunk = true;
     return paintLine(colours, line, inHunk);
   });
   return painted.join("\n");
+}
+
+/** Bytes that are no text are for programs: a person is told how many there are. */
+function withoutBytes(lines: readonly string[]): readonly string[] {
+  const shown: string[] = [];
+  let sizes: string[] | undefined;
+  for (const line of lines) {
+    if (line === "GIT binary patch") sizes = [];
+    else if (sizes === undefined) shown.push(line);
+    else if (line.startsWith("literal ")) sizes.push(line.slice("literal ".length));
+    else if (line.startsWith("diff --git ") || (line === "" && sizes.length === 2)) {
+      const [after, before] = sizes;
+      shown.push(`Binary file: ${before} bytes before, ${after} bytes after`, ...(line === "" ? [] : [line]));
+      sizes = undefined;
+    }
+  }
+  return shown;
 }
 
 function paintLine(colours: Colours, line: string, inHunk: boolean): string {

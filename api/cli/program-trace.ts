@@ -73,7 +73,7 @@ function describeTail(trace: Command, choose: (action: Action) => void): void {
     .command("tail")
     .description("The last lines, and new ones as they are written")
     .option("-n, --lines <count>", "how many of the last lines first", "10")
-    .option("-f, --follow", "go on until it is interrupted (the default)")
+    .option("-f, --follow", "go on until it is interrupted (the default)", true)
     .option("--no-follow", "end after the last lines")
     .option("--agent <id>", "of one agent")
     .option("--session <id>", "of one session")

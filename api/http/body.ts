@@ -5,12 +5,24 @@ import { type Refusal, refusal } from "../../broker/refusal.ts";
 /** Longest request body, in bytes (CONTRACT §3). */
 export const MAX_BODY = 10 * 1024 * 1024;
 
+/** The length that a request declares, where it is more than is taken. */
+export function excessOf({ headers }: IncomingMessage): number | undefined {
+  const declared = Number(headers["content-length"] ?? 0);
+  return declared > MAX_BODY ? declared : undefined;
+}
+
 /**
- * The JSON document of a request's body, whatever its content type says. A body that is too long is read to its end
- * and forgotten, so that the client gets to see the answer instead of a broken connection.
- * Rejects only when the client goes away, with {@link ClientLeft}.
+ * The JSON document of a request's body, whatever its content type says. A body that says that it is too long is answered
+ * before it comes; one that turns out to be is read to its end and forgotten, so that the client gets to see the answer instead
+ * of a broken connection. Rejects only when the client goes away, with {@link ClientLeft}.
  */
 export function readJson(request: IncomingMessage): Promise<{ readonly document: unknown } | Refusal> {
+  const excess = excessOf(request);
+  if (excess !== undefined) {
+    // What comes all the same is read and thrown away: to close now would take the answer from a client that still writes.
+    request.resume().on("error", () => {});
+    return Promise.resolve(tooLarge(excess));
+  }
   return new Promise((resolve, reject) => {
     const parts: Buffer[] = [];
     let size = 0;
@@ -54,7 +66,7 @@ function parseJson(bytes: Buffer): { readonly document: unknown } | Refusal {
   }
 }
 
-function tooLarge(size: number): Refusal {
+export function tooLarge(size: number): Refusal {
   return refusal(
     "too_large",
     `The body has ${size} bytes and at most ${MAX_BODY} are taken`,

@@ -5,6 +5,7 @@ import { refusal } from "../../broker/refusal.ts";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import { validateExecuteRequest } from "../../schemas/generated/validators.js";
 import { sendJson, sendRefusal } from "./answer.ts";
+import { textReply } from "./text-reply.ts";
 import { whenClientLeaves } from "./client-leaves.ts";
 import type { Context } from "./context.ts";
 import { validRequest } from "./valid-request.ts";
@@ -24,6 +25,7 @@ export async function handleExecute(
         "invalid_request",
         "pty: this call has no terminal to give, received 'true'",
         "Use GET /v1/stream for a terminal, or leave 'pty' out",
+        { path: "pty" },
       ),
     );
   }
@@ -40,7 +42,7 @@ export async function handleExecute(
       context.log.error({ refusal: error }, "A command failed for a reason that is a bug");
     return sendRefusal(response, error);
   }
-  sendJson(response, 200, outcome.reply);
+  sendJson(response, 200, body.valid.format === "text" ? textReply(outcome.reply) : outcome.reply);
   if (outcome.sent === undefined) return;
   if (response.closed || response.destroyed) outcome.sent();
   else response.once("close", outcome.sent);

@@ -11,7 +11,9 @@ import {
 } from "node:http";
 import { uuidv7 } from "uuidv7";
 import type { Broker } from "../../broker/broker.ts";
+import { sendRefusal } from "./answer.ts";
 import { expressApp } from "./app.ts";
+import { excessOf, tooLarge } from "./body.ts";
 import type { Caller } from "./caller.ts";
 import { refusal } from "../../broker/refusal.ts";
 import { sendBug } from "./bug.ts";
@@ -31,7 +33,19 @@ function directRoutes(): Readonly<Record<string, Handle>> {
 /** A server for one kind of caller; the caller of this function listens and closes. */
 export function createListener(broker: Broker, caller: () => Caller, log: Log): Server {
   const app = expressApp(broker, caller, log);
-  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, directFirst(broker, caller, log, app));
+  const answer = directFirst(broker, caller, log, app);
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, answer);
+  server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
+    const excess = excessOf(request);
+    if (excess === undefined) response.writeContinue();
+    else {
+      // The body does not come, so nothing else can on this connection.
+      response.shouldKeepAlive = false;
+      response.setHeader("x-request-id", uuidv7());
+      return sendRefusal(response, tooLarge(excess));
+    }
+    answer(request, response);
+  });
   server.on("clientError", (error: Error, socket) => {
     if (socket.writable) socket.end(answerToNoHttp(error));
   });

@@ -65,6 +65,7 @@ function identityProblem(document: unknown, caller: Caller): Refusal | undefined
       "agent_id_required",
       "This call does not say which agent it is for: 'agent_id' is missing",
       "Send 'agent_id': a name of your choice such as \"claude\"",
+      { path: "agent_id" },
     );
   }
   if (caller.kind === "agent" && claimed !== caller.agent) {
@@ -72,6 +73,7 @@ function identityProblem(document: unknown, caller: Caller): Refusal | undefined
       "invalid_request",
       `agent_id: this socket belongs to agent '${caller.agent}', received another name`,
       "Leave 'agent_id' out, or use sock/agent.sock",
+      { path: "agent_id" },
     );
   }
   if (caller.kind === "label" && typeof claimed === "string" && caller.reserved.has(claimed)) {
@@ -79,6 +81,7 @@ function identityProblem(document: unknown, caller: Caller): Refusal | undefined
       "invalid_request",
       `agent_id: agent '${claimed}' has a socket of its own`,
       `Connect to sock/agents/${claimed}.sock, or choose another name`,
+      { path: "agent_id" },
     );
   }
   return undefined;
@@ -87,10 +90,12 @@ function identityProblem(document: unknown, caller: Caller): Refusal | undefined
 function describe(document: unknown, errors: Errors): Refusal {
   const problems = describeErrors(document, errors);
   const text = problems.slice(0, 5).map(({ message }) => message);
+  const [first] = problems;
   return refusal(
     "invalid_request",
     text.join("; "),
     "Compare the request with schemas/, or with the table in api/README.md",
+    first === undefined || first.path === "" ? {} : { path: first.path },
   );
 }
 

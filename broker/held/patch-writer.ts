@@ -16,7 +16,7 @@ const MAX_BELOW = 2000;
 const MAX_NAMED = 20;
 
 /** What the patch does not show, counted by why. */
-type Gaps = { large: number; binary: number; hidden: number; late: number; below: number; odd: number };
+type Gaps = { large: number; hidden: number; late: number; below: number; odd: number };
 
 const NONE: HeldSide = { kind: "none" };
 
@@ -26,7 +26,7 @@ export class PatchWriter {
   readonly #signal: AbortSignal;
   readonly #until = performance.now() + MAX_MS;
   readonly #texts: string[] = [];
-  readonly #gaps: Gaps = { large: 0, binary: 0, hidden: 0, late: 0, below: 0, odd: 0 };
+  readonly #gaps: Gaps = { large: 0, hidden: 0, late: 0, below: 0, odd: 0 };
   readonly #folders: string[] = [];
   #length = 0;
 
@@ -65,9 +65,8 @@ export class PatchWriter {
 
   /** What is left out, a sentence for each reason. */
   gaps(): readonly string[] {
-    const { large, binary, hidden, late, below, odd } = this.#gaps;
+    const { large, hidden, late, below, odd } = this.#gaps;
     return [
-      ...(binary > 0 ? [`${files(binary)} no text and not shown`] : []),
       ...(large > 0
         ? [`${files(large)} larger than ${MAX_FILE / 1024} KiB, or cannot be read, and not shown`]
         : []),

@@ -1,6 +1,7 @@
 /** One change as git shows it. Pure, and bounded in time: two texts that differ everywhere are shown as two wholes. */
 import { isUtf8 } from "node:buffer";
 import { structuredPatch } from "diff";
+import { binaryPatch } from "./binary-patch.ts";
 import { patchPath } from "./change-path.ts";
 
 /** One side of a change. `bytes` null: too large to be shown. */
@@ -14,7 +15,7 @@ export type FilePatch = {
   readonly binary: boolean | null;
   readonly added: number | null;
   readonly removed: number | null;
-  readonly left: "binary" | "large" | null;
+  readonly left: "large" | null;
 };
 
 type Hunk = {
@@ -48,13 +49,24 @@ function onePatch(path: string, before: PatchSide | undefined, after: PatchSide 
     return joined(onePatch(path, before, undefined), onePatch(path, undefined, after));
   const head = headOf(path, before, after);
   const [old, now] = [bytesOf(before), bytesOf(after)];
-  if (old === null || now === null)
-    return { text: head, binary: null, added: null, removed: null, left: "large" };
-  if (old.equals(now)) return { text: head, binary: isBinary(old), added: 0, removed: 0, left: null };
   const names = [sideName("a/", path, before), sideName("b/", path, after)] as const;
-  if (isBinary(old) || isBinary(now)) {
+  if (old === null || now === null) {
+    // git apply stops at this line, where a head alone would leave an empty file and say nothing.
     const text = `${head}Binary files ${names[0]} and ${names[1]} differ\n`;
-    return { text, binary: true, added: null, removed: null, left: "binary" };
+    return { text, binary: null, added: null, removed: null, left: "large" };
+  }
+  if (old.equals(now)) return { text: head, binary: isBinary(old), added: 0, removed: 0, left: null };
+  if (isBinary(old) || isBinary(now)) {
+    const mode =
+      before === undefined || after === undefined || modeOf(before) !== modeOf(after) ? "" : modeOf(after);
+    const sides = [before === undefined ? null : old, after === undefined ? null : now] as const;
+    return {
+      text: `${head}${binaryPatch(...sides, mode)}`,
+      binary: true,
+      added: null,
+      removed: null,
+      left: null,
+    };
   }
   return { ...hunksText(head, names, old.toString("utf8"), now.toString("utf8")), binary: false, left: null };
 }

@@ -718,7 +718,7 @@ export interface ConfigDocument {
 export interface DiffReply {
   readonly changes: readonly DiffChange[];
   /**
-   * A unified diff of them in git's form. What is no text is named and not shown.
+   * A unified diff of them in git's form, which git apply takes; what is no text is a binary patch. A file that is too large is named and not shown.
    */
   readonly patch: string;
   /**
@@ -1204,6 +1204,10 @@ export interface ExecuteRequest {
    */
   readonly expect_policy?: string;
   /**
+   * full (default), or text: only what an agent reads, the outputs as UTF-8 strings.
+   */
+  readonly format?: "full" | "text";
+  /**
    * The same key and body within 24 h return the first reply and run nothing again. 1 to 256 characters.
    */
   readonly idempotency_key?: string;
@@ -1230,6 +1234,54 @@ export interface BudgetLimits {
    * Bytes sent to the network.
    */
   readonly max_egress_bytes?: number;
+}
+/**
+ * Answer 200 of POST /v1/execute with format text: the command ran, whatever its exit code.
+ */
+export interface ExecuteTextReply {
+  /**
+   * The record of this run: spn_ and a UUIDv7.
+   */
+  readonly span_id: string;
+  readonly verdict: Verdict;
+  /**
+   * The exit code; 128 + n when signal n ended the command, as a shell has it.
+   */
+  readonly exit: number;
+  /**
+   * The name of the signal that ended it, such as SIGKILL, else null.
+   */
+  readonly signal: string | null;
+  /**
+   * timeout_ms passed and the whole tree was ended.
+   */
+  readonly timed_out: boolean;
+  /**
+   * Milliseconds from the start of the command to its end.
+   */
+  readonly duration_ms: number;
+  /**
+   * Standard output, head and tail when truncated; what is no UTF-8 is U+FFFD.
+   */
+  readonly stdout: string;
+  /**
+   * Standard error, head and tail when truncated; what is no UTF-8 is U+FFFD.
+   */
+  readonly stderr: string;
+  /**
+   * One of the outputs was longer than max_output_bytes.
+   */
+  readonly truncated: boolean;
+  /**
+   * What happened inside the command: at most 20 different things, then one that says how many more.
+   *
+   * @maxItems 21
+   */
+  readonly notices: readonly Notice[];
+  /**
+   * What to do next about changes that are held; null when there is nothing to do.
+   */
+  readonly hint: string | null;
 }
 /**
  * Answer 200 of GET /v1/health: what this host can achieve.

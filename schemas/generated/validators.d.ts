@@ -19,6 +19,7 @@ import type {
   ErrorReply,
   ExecuteReply,
   ExecuteRequest,
+  ExecuteTextReply,
   HealthReply,
   HeldReply,
   PolicyCaseDocument,
@@ -67,6 +68,7 @@ export declare const validateEmptyRequest: Validator<EmptyRequest>;
 export declare const validateErrorReply: Validator<ErrorReply>;
 export declare const validateExecuteReply: Validator<ExecuteReply>;
 export declare const validateExecuteRequest: Validator<ExecuteRequest>;
+export declare const validateExecuteTextReply: Validator<ExecuteTextReply>;
 export declare const validateHealthReply: Validator<HealthReply>;
 export declare const validateHeldReply: Validator<HeldReply>;
 export declare const validatePolicyCaseDocument: Validator<PolicyCaseDocument>;

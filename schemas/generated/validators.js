@@ -8369,7 +8369,7 @@ return validate10;
 
 export const validateExecuteRequest = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"execute-request.schema.json","title":"ExecuteRequest","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["agent_id"],"properties":{"agent_id":{"$ref":"shared.schema.json#/definitions/agent_id"},"cmd":{"$ref":"shared.schema.json#/definitions/command_line"},"shell":{"type":"string","enum":["sh","bash"]},"argv":{"$ref":"shared.schema.json#/definitions/argument_list"},"cwd":{"$ref":"shared.schema.json#/definitions/working_directory"},"env":{"$ref":"shared.schema.json#/definitions/environment"},"caller_env":{"$ref":"shared.schema.json#/definitions/environment"},"pty":{"type":"boolean"},"stdin_b64":{"type":"string","maxLength":10485760,"pattern":"^[A-Za-z0-9+/]*={0,2}$","x-wanted":"base64"},"profile":{"type":"string","minLength":1,"maxLength":128},"session_id":{"type":"string","minLength":1,"maxLength":128},"parent_span":{"type":"string","minLength":1,"maxLength":128},"scope_token":{"type":"string","minLength":1,"maxLength":4096},"timeout_ms":{"type":"integer","minimum":1,"maximum":86400000},"no_time_limit":{"type":"boolean"},"background":{"type":"string","enum":["kill","keep"]},"max_output_bytes":{"type":"integer","minimum":0,"maximum":16777216},"budget":{"$ref":"shared.schema.json#/definitions/budget_limits"},"approval_wait_ms":{"type":"integer","minimum":0,"maximum":86400000},"require_approval":{"type":"boolean"},"expect_policy":{"type":"string","minLength":1,"maxLength":128},"idempotency_key":{"type":"string","minLength":1,"maxLength":256}}},{"x-wanted":"exactly one of 'cmd' and 'argv'","oneOf":[{"required":["cmd"]},{"required":["argv"]}]}]};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"execute-request.schema.json","title":"ExecuteRequest","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["agent_id"],"properties":{"agent_id":{"$ref":"shared.schema.json#/definitions/agent_id"},"cmd":{"$ref":"shared.schema.json#/definitions/command_line"},"shell":{"type":"string","enum":["sh","bash"]},"argv":{"$ref":"shared.schema.json#/definitions/argument_list"},"cwd":{"$ref":"shared.schema.json#/definitions/working_directory"},"env":{"$ref":"shared.schema.json#/definitions/environment"},"caller_env":{"$ref":"shared.schema.json#/definitions/environment"},"pty":{"type":"boolean"},"stdin_b64":{"type":"string","maxLength":10485760,"pattern":"^[A-Za-z0-9+/]*={0,2}$","x-wanted":"base64"},"profile":{"type":"string","minLength":1,"maxLength":128},"session_id":{"type":"string","minLength":1,"maxLength":128},"parent_span":{"type":"string","minLength":1,"maxLength":128},"scope_token":{"type":"string","minLength":1,"maxLength":4096},"timeout_ms":{"type":"integer","minimum":1,"maximum":86400000},"no_time_limit":{"type":"boolean"},"background":{"type":"string","enum":["kill","keep"]},"max_output_bytes":{"type":"integer","minimum":0,"maximum":16777216},"budget":{"$ref":"shared.schema.json#/definitions/budget_limits"},"approval_wait_ms":{"type":"integer","minimum":0,"maximum":86400000},"require_approval":{"type":"boolean"},"expect_policy":{"type":"string","minLength":1,"maxLength":128},"format":{"type":"string","enum":["full","text"]},"idempotency_key":{"type":"string","minLength":1,"maxLength":256}}},{"x-wanted":"exactly one of 'cmd' and 'argv'","oneOf":[{"required":["cmd"]},{"required":["argv"]}]}]};
 const schema13 = {"title":"AgentId","type":"string","pattern":"^[A-Za-z0-9._:@-]{1,128}$","x-wanted":"1 to 128 letters, digits or . _ : @ -"};
 const schema14 = {"title":"CommandLine","type":"string","minLength":1,"maxLength":10485760,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"};
 const schema15 = {"title":"ArgumentList","type":"array","minItems":1,"maxItems":65536,"items":{"type":"string","maxLength":10485760,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"}};
@@ -9164,31 +9164,49 @@ else {
 var valid1 = true;
 }
 if(valid1){
-if(data.idempotency_key !== undefined){
-let data27 = data.idempotency_key;
+if(data.format !== undefined){
+let data27 = data.format;
 const _errs70 = errors;
-if(errors === _errs70){
-if(typeof data27 === "string"){
-if(func3(data27) > 256){
-validate10.errors = [{instancePath:instancePath+"/idempotency_key",schemaPath:"#/allOf/0/properties/idempotency_key/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters",schema:256,parentSchema:schema11.allOf[0].properties.idempotency_key,data:data27}];
+if(typeof data27 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/format",schemaPath:"#/allOf/0/properties/format/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.format.type,parentSchema:schema11.allOf[0].properties.format,data:data27}];
 return false;
 }
-else {
-if(func3(data27) < 1){
-validate10.errors = [{instancePath:instancePath+"/idempotency_key",schemaPath:"#/allOf/0/properties/idempotency_key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.idempotency_key,data:data27}];
+if(!((data27 === "full") || (data27 === "text"))){
+validate10.errors = [{instancePath:instancePath+"/format",schemaPath:"#/allOf/0/properties/format/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.format.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.format.enum,parentSchema:schema11.allOf[0].properties.format,data:data27}];
 return false;
-}
-}
-}
-else {
-validate10.errors = [{instancePath:instancePath+"/idempotency_key",schemaPath:"#/allOf/0/properties/idempotency_key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.idempotency_key.type,parentSchema:schema11.allOf[0].properties.idempotency_key,data:data27}];
-return false;
-}
 }
 var valid1 = _errs70 === errors;
 }
 else {
 var valid1 = true;
+}
+if(valid1){
+if(data.idempotency_key !== undefined){
+let data28 = data.idempotency_key;
+const _errs72 = errors;
+if(errors === _errs72){
+if(typeof data28 === "string"){
+if(func3(data28) > 256){
+validate10.errors = [{instancePath:instancePath+"/idempotency_key",schemaPath:"#/allOf/0/properties/idempotency_key/maxLength",keyword:"maxLength",params:{limit: 256},message:"must NOT have more than 256 characters",schema:256,parentSchema:schema11.allOf[0].properties.idempotency_key,data:data28}];
+return false;
+}
+else {
+if(func3(data28) < 1){
+validate10.errors = [{instancePath:instancePath+"/idempotency_key",schemaPath:"#/allOf/0/properties/idempotency_key/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.allOf[0].properties.idempotency_key,data:data28}];
+return false;
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/idempotency_key",schemaPath:"#/allOf/0/properties/idempotency_key/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.idempotency_key.type,parentSchema:schema11.allOf[0].properties.idempotency_key,data:data28}];
+return false;
+}
+}
+var valid1 = _errs72 === errors;
+}
+else {
+var valid1 = true;
+}
 }
 }
 }
@@ -9221,11 +9239,11 @@ return false;
 }
 var valid0 = _errs1 === errors;
 if(valid0){
-const _errs72 = errors;
-const _errs73 = errors;
+const _errs74 = errors;
+const _errs75 = errors;
 let valid15 = false;
 let passing0 = null;
-const _errs74 = errors;
+const _errs76 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing1;
 if((data.cmd === undefined) && (missing1 = "cmd")){
@@ -9239,12 +9257,12 @@ vErrors.push(err6);
 errors++;
 }
 }
-var _valid0 = _errs74 === errors;
+var _valid0 = _errs76 === errors;
 if(_valid0){
 valid15 = true;
 passing0 = 0;
 }
-const _errs75 = errors;
+const _errs77 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing2;
 if((data.argv === undefined) && (missing2 = "argv")){
@@ -9258,7 +9276,7 @@ vErrors.push(err7);
 errors++;
 }
 }
-var _valid0 = _errs75 === errors;
+var _valid0 = _errs77 === errors;
 if(_valid0 && valid15){
 valid15 = false;
 passing0 = [passing0, 1];
@@ -9282,17 +9300,608 @@ validate10.errors = vErrors;
 return false;
 }
 else {
-errors = _errs73;
+errors = _errs75;
 if(vErrors !== null){
-if(_errs73){
-vErrors.length = _errs73;
+if(_errs75){
+vErrors.length = _errs75;
 }
 else {
 vErrors = null;
 }
 }
 }
-var valid0 = _errs72 === errors;
+var valid0 = _errs74 === errors;
+}
+validate10.errors = vErrors;
+return errors === 0;
+}
+return validate10;
+})();
+
+export const validateExecuteTextReply = /* @__PURE__ */ (() => {
+
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"execute-text-reply.schema.json","title":"ExecuteTextReply","type":"object","additionalProperties":false,"required":["span_id","verdict","exit","signal","timed_out","duration_ms","stdout","stderr","truncated","notices","hint"],"properties":{"span_id":{"type":"string","pattern":"^spn_"},"verdict":{"$ref":"shared.schema.json#/definitions/verdict"},"exit":{"type":"integer"},"signal":{"type":["string","null"]},"timed_out":{"type":"boolean"},"duration_ms":{"type":"number","minimum":0},"stdout":{"type":"string"},"stderr":{"type":"string"},"truncated":{"type":"boolean"},"notices":{"type":"array","maxItems":21,"items":{"$ref":"shared.schema.json#/definitions/notice"}},"hint":{"type":["string","null"],"minLength":1}}};
+const schema13 = {"title":"Verdict","type":"string","enum":["allow","isolate","ask","deny","would_deny","would_ask","would_isolate"]};
+const func2 = Object.prototype.hasOwnProperty;
+const func3 = codePointLength;
+const pattern0 = new RegExp("^spn_", "u");
+const schema14 = {"title":"Notice","type":"object","additionalProperties":false,"required":["kind","message","rule","program","count","span_id"],"properties":{"kind":{"enum":["denied","approval_required","network","budget","quarantined","held","world_only","observed","policy"]},"message":{"type":"string"},"rule":{"anyOf":[{"$ref":"#/definitions/decision_rule"},{"type":"null"}]},"program":{"type":["string","null"]},"count":{"type":"integer","minimum":1},"span_id":{"type":"string","pattern":"^spn_"},"approval_id":{"$ref":"#/definitions/approval_id"}}};
+const schema15 = {"title":"DecisionRule","type":"object","additionalProperties":false,"required":["list","pattern","fragment","source"],"properties":{"list":{"type":"string"},"pattern":{"type":"string"},"fragment":{"type":"string"},"source":{"type":"string"},"reason":{"type":"string"}}};
+const schema16 = {"title":"ApprovalId","type":"string","pattern":"^apr_","maxLength":128};
+const pattern2 = new RegExp("^apr_", "u");
+
+function validate12(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if(((((((data.kind === undefined) && (missing0 = "kind")) || ((data.message === undefined) && (missing0 = "message"))) || ((data.rule === undefined) && (missing0 = "rule"))) || ((data.program === undefined) && (missing0 = "program"))) || ((data.count === undefined) && (missing0 = "count"))) || ((data.span_id === undefined) && (missing0 = "span_id"))){
+validate12.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema14.required,parentSchema:schema14,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(((((((key0 === "kind") || (key0 === "message")) || (key0 === "rule")) || (key0 === "program")) || (key0 === "count")) || (key0 === "span_id")) || (key0 === "approval_id"))){
+validate12.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema14,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.kind !== undefined){
+let data0 = data.kind;
+const _errs2 = errors;
+if(!(((((((((data0 === "denied") || (data0 === "approval_required")) || (data0 === "network")) || (data0 === "budget")) || (data0 === "quarantined")) || (data0 === "held")) || (data0 === "world_only")) || (data0 === "observed")) || (data0 === "policy"))){
+validate12.errors = [{instancePath:instancePath+"/kind",schemaPath:"#/properties/kind/enum",keyword:"enum",params:{allowedValues: schema14.properties.kind.enum},message:"must be equal to one of the allowed values",schema:schema14.properties.kind.enum,parentSchema:schema14.properties.kind,data:data0}];
+return false;
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.message !== undefined){
+let data1 = data.message;
+const _errs3 = errors;
+if(typeof data1 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/message",schemaPath:"#/properties/message/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema14.properties.message.type,parentSchema:schema14.properties.message,data:data1}];
+return false;
+}
+var valid0 = _errs3 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.rule !== undefined){
+let data2 = data.rule;
+const _errs5 = errors;
+const _errs6 = errors;
+let valid1 = false;
+const _errs7 = errors;
+const _errs8 = errors;
+if(errors === _errs8){
+if(data2 && typeof data2 == "object" && !Array.isArray(data2)){
+let missing1;
+if(((((data2.list === undefined) && (missing1 = "list")) || ((data2.pattern === undefined) && (missing1 = "pattern"))) || ((data2.fragment === undefined) && (missing1 = "fragment"))) || ((data2.source === undefined) && (missing1 = "source"))){
+const err0 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/required",keyword:"required",params:{missingProperty: missing1},message:"must have required property '"+missing1+"'",schema:schema15.required,parentSchema:schema15,data:data2};
+if(vErrors === null){
+vErrors = [err0];
+}
+else {
+vErrors.push(err0);
+}
+errors++;
+}
+else {
+const _errs10 = errors;
+for(const key1 in data2){
+if(!(((((key1 === "list") || (key1 === "pattern")) || (key1 === "fragment")) || (key1 === "source")) || (key1 === "reason"))){
+const err1 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema15,data:data2};
+if(vErrors === null){
+vErrors = [err1];
+}
+else {
+vErrors.push(err1);
+}
+errors++;
+break;
+}
+}
+if(_errs10 === errors){
+if(data2.list !== undefined){
+let data3 = data2.list;
+const _errs11 = errors;
+if(typeof data3 !== "string"){
+const err2 = {instancePath:instancePath+"/rule/list",schemaPath:"#/definitions/decision_rule/properties/list/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.list.type,parentSchema:schema15.properties.list,data:data3};
+if(vErrors === null){
+vErrors = [err2];
+}
+else {
+vErrors.push(err2);
+}
+errors++;
+}
+var valid3 = _errs11 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data2.pattern !== undefined){
+let data4 = data2.pattern;
+const _errs13 = errors;
+if(typeof data4 !== "string"){
+const err3 = {instancePath:instancePath+"/rule/pattern",schemaPath:"#/definitions/decision_rule/properties/pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.pattern.type,parentSchema:schema15.properties.pattern,data:data4};
+if(vErrors === null){
+vErrors = [err3];
+}
+else {
+vErrors.push(err3);
+}
+errors++;
+}
+var valid3 = _errs13 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data2.fragment !== undefined){
+let data5 = data2.fragment;
+const _errs15 = errors;
+if(typeof data5 !== "string"){
+const err4 = {instancePath:instancePath+"/rule/fragment",schemaPath:"#/definitions/decision_rule/properties/fragment/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.fragment.type,parentSchema:schema15.properties.fragment,data:data5};
+if(vErrors === null){
+vErrors = [err4];
+}
+else {
+vErrors.push(err4);
+}
+errors++;
+}
+var valid3 = _errs15 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data2.source !== undefined){
+let data6 = data2.source;
+const _errs17 = errors;
+if(typeof data6 !== "string"){
+const err5 = {instancePath:instancePath+"/rule/source",schemaPath:"#/definitions/decision_rule/properties/source/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.source.type,parentSchema:schema15.properties.source,data:data6};
+if(vErrors === null){
+vErrors = [err5];
+}
+else {
+vErrors.push(err5);
+}
+errors++;
+}
+var valid3 = _errs17 === errors;
+}
+else {
+var valid3 = true;
+}
+if(valid3){
+if(data2.reason !== undefined){
+let data7 = data2.reason;
+const _errs19 = errors;
+if(typeof data7 !== "string"){
+const err6 = {instancePath:instancePath+"/rule/reason",schemaPath:"#/definitions/decision_rule/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.properties.reason.type,parentSchema:schema15.properties.reason,data:data7};
+if(vErrors === null){
+vErrors = [err6];
+}
+else {
+vErrors.push(err6);
+}
+errors++;
+}
+var valid3 = _errs19 === errors;
+}
+else {
+var valid3 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+const err7 = {instancePath:instancePath+"/rule",schemaPath:"#/definitions/decision_rule/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema15.type,parentSchema:schema15,data:data2};
+if(vErrors === null){
+vErrors = [err7];
+}
+else {
+vErrors.push(err7);
+}
+errors++;
+}
+}
+var _valid0 = _errs7 === errors;
+valid1 = valid1 || _valid0;
+if(!valid1){
+const _errs21 = errors;
+if(data2 !== null){
+const err8 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf/1/type",keyword:"type",params:{type: "null"},message:"must be null",schema:schema14.properties.rule.anyOf[1].type,parentSchema:schema14.properties.rule.anyOf[1],data:data2};
+if(vErrors === null){
+vErrors = [err8];
+}
+else {
+vErrors.push(err8);
+}
+errors++;
+}
+var _valid0 = _errs21 === errors;
+valid1 = valid1 || _valid0;
+}
+if(!valid1){
+const err9 = {instancePath:instancePath+"/rule",schemaPath:"#/properties/rule/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema14.properties.rule.anyOf,parentSchema:schema14.properties.rule,data:data2};
+if(vErrors === null){
+vErrors = [err9];
+}
+else {
+vErrors.push(err9);
+}
+errors++;
+validate12.errors = vErrors;
+return false;
+}
+else {
+errors = _errs6;
+if(vErrors !== null){
+if(_errs6){
+vErrors.length = _errs6;
+}
+else {
+vErrors = null;
+}
+}
+}
+var valid0 = _errs5 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.program !== undefined){
+let data8 = data.program;
+const _errs23 = errors;
+if((typeof data8 !== "string") && (data8 !== null)){
+validate12.errors = [{instancePath:instancePath+"/program",schemaPath:"#/properties/program/type",keyword:"type",params:{type: schema14.properties.program.type},message:"must be string,null",schema:schema14.properties.program.type,parentSchema:schema14.properties.program,data:data8}];
+return false;
+}
+var valid0 = _errs23 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.count !== undefined){
+let data9 = data.count;
+const _errs25 = errors;
+if(!(((typeof data9 == "number") && (!(data9 % 1) && !isNaN(data9))) && (isFinite(data9)))){
+validate12.errors = [{instancePath:instancePath+"/count",schemaPath:"#/properties/count/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema14.properties.count.type,parentSchema:schema14.properties.count,data:data9}];
+return false;
+}
+if(errors === _errs25){
+if((typeof data9 == "number") && (isFinite(data9))){
+if(data9 < 1 || isNaN(data9)){
+validate12.errors = [{instancePath:instancePath+"/count",schemaPath:"#/properties/count/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema14.properties.count,data:data9}];
+return false;
+}
+}
+}
+var valid0 = _errs25 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.span_id !== undefined){
+let data10 = data.span_id;
+const _errs27 = errors;
+if(errors === _errs27){
+if(typeof data10 === "string"){
+if(!pattern0.test(data10)){
+validate12.errors = [{instancePath:instancePath+"/span_id",schemaPath:"#/properties/span_id/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema14.properties.span_id,data:data10}];
+return false;
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/span_id",schemaPath:"#/properties/span_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema14.properties.span_id.type,parentSchema:schema14.properties.span_id,data:data10}];
+return false;
+}
+}
+var valid0 = _errs27 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.approval_id !== undefined){
+let data11 = data.approval_id;
+const _errs29 = errors;
+const _errs30 = errors;
+if(errors === _errs30){
+if(typeof data11 === "string"){
+if(func3(data11) > 128){
+validate12.errors = [{instancePath:instancePath+"/approval_id",schemaPath:"#/definitions/approval_id/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema16,data:data11}];
+return false;
+}
+else {
+if(!pattern2.test(data11)){
+validate12.errors = [{instancePath:instancePath+"/approval_id",schemaPath:"#/definitions/approval_id/pattern",keyword:"pattern",params:{pattern: "^apr_"},message:"must match pattern \""+"^apr_"+"\"",schema:"^apr_",parentSchema:schema16,data:data11}];
+return false;
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/approval_id",schemaPath:"#/definitions/approval_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data11}];
+return false;
+}
+}
+var valid0 = _errs29 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate12.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema14.type,parentSchema:schema14,data}];
+return false;
+}
+}
+validate12.errors = vErrors;
+return errors === 0;
+}
+
+
+function validate10(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
+/*# sourceURL="execute-text-reply.schema.json" */;
+let vErrors = null;
+let errors = 0;
+if(errors === 0){
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((((((((((((data.span_id === undefined) && (missing0 = "span_id")) || ((data.verdict === undefined) && (missing0 = "verdict"))) || ((data.exit === undefined) && (missing0 = "exit"))) || ((data.signal === undefined) && (missing0 = "signal"))) || ((data.timed_out === undefined) && (missing0 = "timed_out"))) || ((data.duration_ms === undefined) && (missing0 = "duration_ms"))) || ((data.stdout === undefined) && (missing0 = "stdout"))) || ((data.stderr === undefined) && (missing0 = "stderr"))) || ((data.truncated === undefined) && (missing0 = "truncated"))) || ((data.notices === undefined) && (missing0 = "notices"))) || ((data.hint === undefined) && (missing0 = "hint"))){
+validate10.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema11.required,parentSchema:schema11,data}];
+return false;
+}
+else {
+const _errs1 = errors;
+for(const key0 in data){
+if(!(func2.call(schema11.properties, key0))){
+validate10.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema11,data}];
+return false;
+break;
+}
+}
+if(_errs1 === errors){
+if(data.span_id !== undefined){
+let data0 = data.span_id;
+const _errs2 = errors;
+if(errors === _errs2){
+if(typeof data0 === "string"){
+if(!pattern0.test(data0)){
+validate10.errors = [{instancePath:instancePath+"/span_id",schemaPath:"#/properties/span_id/pattern",keyword:"pattern",params:{pattern: "^spn_"},message:"must match pattern \""+"^spn_"+"\"",schema:"^spn_",parentSchema:schema11.properties.span_id,data:data0}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/span_id",schemaPath:"#/properties/span_id/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.span_id.type,parentSchema:schema11.properties.span_id,data:data0}];
+return false;
+}
+}
+var valid0 = _errs2 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.verdict !== undefined){
+let data1 = data.verdict;
+const _errs4 = errors;
+if(typeof data1 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/verdict",schemaPath:"shared.schema.json#/definitions/verdict/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.type,parentSchema:schema13,data:data1}];
+return false;
+}
+if(!(((((((data1 === "allow") || (data1 === "isolate")) || (data1 === "ask")) || (data1 === "deny")) || (data1 === "would_deny")) || (data1 === "would_ask")) || (data1 === "would_isolate"))){
+validate10.errors = [{instancePath:instancePath+"/verdict",schemaPath:"shared.schema.json#/definitions/verdict/enum",keyword:"enum",params:{allowedValues: schema13.enum},message:"must be equal to one of the allowed values",schema:schema13.enum,parentSchema:schema13,data:data1}];
+return false;
+}
+var valid0 = _errs4 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.exit !== undefined){
+let data2 = data.exit;
+const _errs7 = errors;
+if(!(((typeof data2 == "number") && (!(data2 % 1) && !isNaN(data2))) && (isFinite(data2)))){
+validate10.errors = [{instancePath:instancePath+"/exit",schemaPath:"#/properties/exit/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.properties.exit.type,parentSchema:schema11.properties.exit,data:data2}];
+return false;
+}
+var valid0 = _errs7 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.signal !== undefined){
+let data3 = data.signal;
+const _errs9 = errors;
+if((typeof data3 !== "string") && (data3 !== null)){
+validate10.errors = [{instancePath:instancePath+"/signal",schemaPath:"#/properties/signal/type",keyword:"type",params:{type: schema11.properties.signal.type},message:"must be string,null",schema:schema11.properties.signal.type,parentSchema:schema11.properties.signal,data:data3}];
+return false;
+}
+var valid0 = _errs9 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.timed_out !== undefined){
+let data4 = data.timed_out;
+const _errs11 = errors;
+if(typeof data4 !== "boolean"){
+validate10.errors = [{instancePath:instancePath+"/timed_out",schemaPath:"#/properties/timed_out/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.properties.timed_out.type,parentSchema:schema11.properties.timed_out,data:data4}];
+return false;
+}
+var valid0 = _errs11 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.duration_ms !== undefined){
+let data5 = data.duration_ms;
+const _errs13 = errors;
+if(errors === _errs13){
+if((typeof data5 == "number") && (isFinite(data5))){
+if(data5 < 0 || isNaN(data5)){
+validate10.errors = [{instancePath:instancePath+"/duration_ms",schemaPath:"#/properties/duration_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.properties.duration_ms,data:data5}];
+return false;
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/duration_ms",schemaPath:"#/properties/duration_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema11.properties.duration_ms.type,parentSchema:schema11.properties.duration_ms,data:data5}];
+return false;
+}
+}
+var valid0 = _errs13 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stdout !== undefined){
+let data6 = data.stdout;
+const _errs15 = errors;
+if(typeof data6 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/stdout",schemaPath:"#/properties/stdout/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.stdout.type,parentSchema:schema11.properties.stdout,data:data6}];
+return false;
+}
+var valid0 = _errs15 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.stderr !== undefined){
+let data7 = data.stderr;
+const _errs17 = errors;
+if(typeof data7 !== "string"){
+validate10.errors = [{instancePath:instancePath+"/stderr",schemaPath:"#/properties/stderr/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.properties.stderr.type,parentSchema:schema11.properties.stderr,data:data7}];
+return false;
+}
+var valid0 = _errs17 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.truncated !== undefined){
+let data8 = data.truncated;
+const _errs19 = errors;
+if(typeof data8 !== "boolean"){
+validate10.errors = [{instancePath:instancePath+"/truncated",schemaPath:"#/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.properties.truncated.type,parentSchema:schema11.properties.truncated,data:data8}];
+return false;
+}
+var valid0 = _errs19 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.notices !== undefined){
+let data9 = data.notices;
+const _errs21 = errors;
+if(errors === _errs21){
+if(Array.isArray(data9)){
+if(data9.length > 21){
+validate10.errors = [{instancePath:instancePath+"/notices",schemaPath:"#/properties/notices/maxItems",keyword:"maxItems",params:{limit: 21},message:"must NOT have more than 21 items",schema:21,parentSchema:schema11.properties.notices,data:data9}];
+return false;
+}
+else {
+var valid2 = true;
+const len0 = data9.length;
+for(let i0=0; i0<len0; i0++){
+const _errs23 = errors;
+if(!(validate12(data9[i0], {instancePath:instancePath+"/notices/" + i0,parentData:data9,parentDataProperty:i0,rootData}))){
+vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
+errors = vErrors.length;
+}
+var valid2 = _errs23 === errors;
+if(!valid2){
+break;
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath:instancePath+"/notices",schemaPath:"#/properties/notices/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.properties.notices.type,parentSchema:schema11.properties.notices,data:data9}];
+return false;
+}
+}
+var valid0 = _errs21 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.hint !== undefined){
+let data11 = data.hint;
+const _errs24 = errors;
+if((typeof data11 !== "string") && (data11 !== null)){
+validate10.errors = [{instancePath:instancePath+"/hint",schemaPath:"#/properties/hint/type",keyword:"type",params:{type: schema11.properties.hint.type},message:"must be string,null",schema:schema11.properties.hint.type,parentSchema:schema11.properties.hint,data:data11}];
+return false;
+}
+if(errors === _errs24){
+if(typeof data11 === "string"){
+if(func3(data11) < 1){
+validate10.errors = [{instancePath:instancePath+"/hint",schemaPath:"#/properties/hint/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema11.properties.hint,data:data11}];
+return false;
+}
+}
+}
+var valid0 = _errs24 === errors;
+}
+else {
+var valid0 = true;
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+}
+else {
+validate10.errors = [{instancePath,schemaPath:"#/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.type,parentSchema:schema11,data}];
+return false;
+}
 }
 validate10.errors = vErrors;
 return errors === 0;

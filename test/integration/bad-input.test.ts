@@ -172,6 +172,43 @@ describe.each(actors().slice(0, 1))("bad input, as $kind", (actor) => {
     await expectError(raw(body), 413, "too_large", /bytes/);
   });
 
+  test.each([[{}], [{ expect: "100-continue" }]])(
+    "a length over the limit is refused before a byte of it came, with %j",
+    async (more) => {
+      const answered = new Promise<{ status: number; continued: boolean }>((resolve, reject) => {
+        let continued = false;
+        const outgoing = request({
+          socketPath: join(broker.home, "sock/agent.sock"),
+          path: "/v1/execute",
+          method: "POST",
+          headers: { "content-length": 11 * 1024 * 1024, ...more },
+        });
+        outgoing.on("continue", () => {
+          continued = true;
+        });
+        outgoing.on("error", reject);
+        outgoing.on("response", ({ statusCode = 0 }) => {
+          resolve({ status: statusCode, continued });
+          outgoing.off("error", reject).on("error", () => {});
+          outgoing.destroy();
+        });
+        outgoing.flushHeaders();
+      });
+      expect(await answered).toEqual({ status: 413, continued: false });
+      expect(await broker.run("echo alive")).toMatchObject({ stdout: "alive\n" });
+    },
+  );
+
+  test("the error names the field that is wrong", async () => {
+    const pathOf = async (body: object): Promise<string | undefined> =>
+      (await raw(JSON.stringify({ agent_id: "test", cwd: broker.project, ...body }))).document.error.path;
+    expect(await pathOf({ cmd: "true", timeout_ms: 0 })).toBe("timeout_ms");
+    expect(await pathOf({ cmd: "true", env: { A: 1 } })).toBe("env.A");
+    expect(await pathOf({ argv: ["a", 2] })).toBe("argv[1]");
+    expect(await pathOf({ cmd: "true", pty: true })).toBe("pty");
+    expect(await pathOf({ cmd: "true", agent_id: "" })).toBe("agent_id");
+  });
+
   test.each(["/v1/policy/reload", "/v1/approvals/apr_none/preview"])(
     "a field for %s, which takes none, is refused by its name, and no body is a good one",
     async (path) => {

@@ -1,6 +1,8 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { HealthReply } from "../../schemas/generated/types.ts";
+import { ownCgroup } from "../../world/doctor/cgroups.ts";
 import { type Actor, actors } from "../actors.ts";
 import { settings, TestBroker } from "../broker.ts";
 import { checkOf, overlayOf, reportOf } from "../doctor-report.ts";
@@ -73,6 +75,25 @@ describe.each(actors())("the doctor, as $kind", (actor) => {
     expect(readdirSync(broker.home).filter((name) => name.startsWith(".substrate-doctor"))).toEqual([]);
     expect((await broker.run("true")).world_id).toBe(world);
     expect(processesWith("wld_doctor")).toEqual([]);
+  });
+
+  test("leaves no cgroup, and removes those of doctors that were killed", async () => {
+    const here = ownCgroup();
+    if (here === undefined || actor.uid !== 0)
+      return skip("cgroups of killed doctors", "nobody but root writes the hierarchy of version 2 here");
+    const left = (): readonly string[] =>
+      readdirSync(here).filter((name) => name.startsWith("substrate-doctor-"));
+    // Longer than any process number (PID_MAX_LIMIT, include/linux/threads.h).
+    mkdirSync(join(here, "substrate-doctor-99999999"));
+    await doctor();
+    expect(left()).toEqual([]);
+  });
+
+  test("health says what isolated commands get: an overlay, where one can be made", async () => {
+    const { document } = await broker.operator("GET", "/v1/health");
+    const [isolated] = reportOf(await doctor("--json")).checks.filter(({ name }) => name === "overlay");
+    expect(isolated?.verdict).toBe("ok");
+    expect((document as HealthReply).isolation.overlay).toBe("on");
   });
 
   test("works where no broker runs and no home is, and makes none", async () => {

@@ -1,8 +1,12 @@
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { validateExecuteReply, validateSpan } from "../../schemas/generated/validators.js";
+import {
+  validateExecuteReply,
+  validateExecuteTextReply,
+  validateSpan,
+} from "../../schemas/generated/validators.js";
 import { everyActor } from "../actors.ts";
 import { eventually, TestBroker } from "../broker.ts";
 import { processesWith } from "../processes.ts";
@@ -61,6 +65,34 @@ describe.each(everyActor())("execute, as $kind", (actor) => {
     const reply = await broker.run({ cmd: "cat", stdin_b64: input.toString("base64") });
     expect(reply.stdout_b64 === input.toString("base64")).toBe(true);
     expect(await broker.run("cat")).toMatchObject({ stdout: "", exit: 0 });
+  });
+
+  test("format text is what an agent reads, and nothing that is the same in every reply", async () => {
+    const call = { cmd: "printf 'ä\\377'; echo err >&2; exit 3", format: "text" };
+    const { status, document } = await broker.post(call);
+    expect(status).toBe(200);
+    expect(validateExecuteTextReply(document), JSON.stringify(document)).toBe(true);
+    expect(document).toMatchObject({
+      verdict: "allow",
+      exit: 3,
+      stdout: "ä\ufffd",
+      stderr: "err\n",
+      hint: null,
+    });
+    const full = await broker.post({ ...call, format: "full" });
+    expect(full.document).toHaveProperty("stdout_b64");
+    expect((await broker.refused({ cmd: "true", format: "yaml" })).path).toBe("format");
+  });
+
+  test("stderr's length and hash are of the bytes that are returned, also of what the broker adds", async () => {
+    for (const body of [{ argv: ["/no/such/program"] }, { cmd: "echo late >&2; sleep 5", timeout_ms: 100 }]) {
+      const reply = await broker.run(body);
+      const bytes = Buffer.from(reply.stderr_b64, "base64");
+      expect(reply.stderr_bytes).toBe(bytes.length);
+      expect((await broker.span(reply.span_id)).stderr_sha256).toBe(
+        createHash("sha256").update(bytes).digest("hex"),
+      );
+    }
   });
 
   test("a binary output comes back byte for byte", async () => {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ChangesReply, DiffReply } from "../../schemas/generated/types.ts";
+import type { ChangesReply, DiffReply, HeldReply } from "../../schemas/generated/types.ts";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
 import { fill, isolated, isolating } from "../held-changes.ts";
@@ -34,7 +34,42 @@ describe.each(actors())("substrate diff, apply, discard and undo, as $kind", (ac
     expect(stdout).toContain("2 paths changed, 1 lines added, 0 removed");
     const json = JSON.parse((await broker.cli(["diff", span, "--json"])).stdout) as DiffReply;
     expect(json.changes.map(({ path }) => path)).toEqual(["bin", "sub/f"]);
-    expect(json).toMatchObject({ truncated: true, summary: "1 file is no text and not shown" });
+    expect(json).toMatchObject({ truncated: false, summary: null });
+    expect(json.patch).toContain("GIT binary patch\nliteral 2\n");
+  });
+
+  test("held lists what waits, with sizes, age and what tools run; what was applied or discarded is gone from it", async () => {
+    const before = JSON.parse((await broker.cli(["held", "--all", "--json"])).stdout) as HeldReply;
+    const first = await isolated(broker, "echo 12345 > waits; echo all: > Makefile");
+    const second = await isolated(broker, "echo x > later");
+    const { stdout } = await broker.cli(["held"], { cwd: join(broker.project, "sub") });
+    const [title, newest] = stdout.split("\n");
+    expect(title).toBe(broker.project);
+    expect(newest).toMatch(new RegExp(`^ {2}${second.span_id} {2}1 path, 2 bytes {2}\\d+ s ago {2}test {2}`));
+    expect(stdout).toMatch(new RegExp(`${first.span_id} {2}2 paths, 11 bytes`));
+    expect(stdout).toMatch(/^ {4}tools run by themselves: Makefile$/m);
+    expect(stdout).toContain("substrate apply SPAN");
+    const listed = async (...words: string[]): Promise<HeldReply> =>
+      JSON.parse((await broker.cli(["held", "--json", ...words])).stdout) as HeldReply;
+    const [entry] = (await listed("--all")).held;
+    expect(entry).toMatchObject({
+      span_id: second.span_id,
+      project: broker.project,
+      paths: 1,
+      problem: null,
+    });
+    expect(await broker.cli(["held"], { cwd: broker.folder })).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(
+        /^Nothing waits to be applied in a project around .* --all looks everywhere\n$/,
+      ),
+    });
+    await broker.cli(["apply", second.span_id]);
+    await broker.cli(["discard", first.span_id]);
+    expect((await listed()).held.length).toBe(before.held.length);
+    await broker.cli(["undo", second.span_id]);
+    expect((await listed()).held[0]?.span_id).toBe(second.span_id);
+    await broker.cli(["discard", second.span_id]);
   });
 
   test("'last' is the newest that held changes here, a path from here begins with ./, and undo takes it back", async () => {

@@ -3,7 +3,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
+import { eventually, TestBroker } from "../broker.ts";
+import { installationFor } from "../installation.ts";
+import { spawnAs } from "../users.ts";
 
 const POLICY = "id: default\nname: Trace\nmode: enforce\ncommands: { denied: ['false-friend *'] }\n";
 
@@ -93,6 +95,27 @@ describe.each(actors())("substrate trace, as $kind", (actor) => {
     const lines = tail.stdout.trimEnd().split("\n");
     expect(lines.map((line) => (JSON.parse(line) as { cmd: string }).cmd)).toContain(cmd);
     expect(tail.stdout).not.toMatch(/[\u00a0\u202e]/);
+  });
+
+  test("tail follows without being asked to", async () => {
+    const { node, launcher } = await installationFor(actor);
+    const tail = spawnAs(actor, [node, launcher, "trace", "tail", "-n", "1", "--json"], {
+      cwd: broker.project,
+      env: { SUBSTRATE_HOME: broker.home },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let text = "";
+    tail.stdout?.on("data", (data: Buffer) => {
+      text += data.toString();
+    });
+    try {
+      expect(await eventually(() => text !== "", 10_000)).toBe(true);
+      await broker.run("echo written-while-it-follows");
+      expect(await eventually(() => text.includes("written-while-it-follows"), 10_000)).toBe(true);
+      expect(tail.exitCode).toBeNull();
+    } finally {
+      tail.kill("SIGKILL");
+    }
   });
 
   test("tails the last lines of one agent, and ends when it is not to follow", async () => {

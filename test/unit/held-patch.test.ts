@@ -74,10 +74,37 @@ describe("a patch of changes", () => {
   test.each([
     ["a NUL", Buffer.from("a\0b")],
     ["bytes that are no UTF-8", Buffer.from([0x61, 0xff, 0x0a])],
-  ])("names a file with %s and shows none of it", (_what, bytes) => {
+  ])("brings a file with %s as git's binary patch, there and back", (_what, bytes) => {
     const patch = filePatch("f", undefined, { kind: "file", mode: 0o644, bytes });
-    expect(patch).toMatchObject({ binary: true, added: null, removed: null, left: "binary" });
-    expect(patch.text).toContain("Binary files /dev/null and b/f differ\n");
+    expect(patch).toMatchObject({ binary: true, added: null, removed: null, left: null });
+    expect(patch.text).toContain(`GIT binary patch\nliteral ${bytes.length}\n`);
+    gitApply(root, patch.text);
+    expect(readFileSync(join(root, "f"))).toEqual(bytes);
+    gitApply(root, patch.text, "-R");
+    expect(readdirSync(root)).toEqual([]);
+  });
+
+  test("brings any bytes, of any length, with git's own apply", () => {
+    const bytes = (): fc.Arbitrary<Buffer> =>
+      fc.uint8Array({ maxLength: 400 }).map((array) => Buffer.concat([Buffer.from([0]), array]));
+    fc.assert(
+      fc.property(bytes(), bytes(), (old, now) => {
+        fc.pre(!old.equals(now));
+        const folder = mkdtempSync(join(root, "bytes-"));
+        writeFileSync(join(folder, "f"), old);
+        const side = (content: Buffer): PatchSide => ({ kind: "file", mode: 0o644, bytes: content });
+        gitApply(folder, filePatch("f", side(old), side(now)).text);
+        expect(readFileSync(join(folder, "f"))).toEqual(now);
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  test("stops git at a file that is too large to be shown, instead of leaving an empty one", () => {
+    const { text, left } = filePatch("f", undefined, { kind: "file", mode: 0o644, bytes: null });
+    expect(left).toBe("large");
+    expect(() => gitApply(root, text)).toThrow(/without full index line/);
+    expect(readdirSync(root)).toEqual([]);
   });
 
   test("shows all the permission bits: a setuid file is seen to be one", () => {
@@ -194,8 +221,8 @@ function patchOf(before: Tree, after: Tree): string {
     .join("");
 }
 
-function gitApply(folder: string, patch: string): void {
-  execFileSync("git", ["apply", "--whitespace=nowarn", "-"], {
+function gitApply(folder: string, patch: string, ...options: readonly string[]): void {
+  execFileSync("git", ["apply", "--whitespace=nowarn", ...options, "-"], {
     cwd: folder,
     input: patch,
     env: { ...process.env, GIT_CEILING_DIRECTORIES: dirname(folder), GIT_CONFIG_NOSYSTEM: "1" },

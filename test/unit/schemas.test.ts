@@ -33,6 +33,7 @@ const VALIDATORS: Readonly<Record<string, Validator<unknown>>> = {
   "empty-request": validators.validateEmptyRequest,
   "error-reply": validators.validateErrorReply,
   "execute-reply": validators.validateExecuteReply,
+  "execute-text-reply": validators.validateExecuteTextReply,
   "execute-request": validators.validateExecuteRequest,
   "held-reply": validators.validateHeldReply,
   "health-reply": validators.validateHealthReply,

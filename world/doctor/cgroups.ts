@@ -1,6 +1,6 @@
 /** cgroups of version 2: whether one can be made here, what it can limit, and whether it ends what is in it. */
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { HostCheck, HostFinding } from "../backend.ts";
 import { missing, ok, weaker } from "./trials.ts";
@@ -24,13 +24,15 @@ export function cgroupCheck(needed: boolean, uid: number): HostCheck {
 async function tryOut(uid: number, signal: AbortSignal): Promise<HostFinding> {
   const here = ownCgroup();
   if (here === undefined) return missing("no cgroup2 is mounted", UNIFIED);
-  const folder = join(here, `substrate-doctor-${process.pid}`);
+  removeStale(here);
+  const folder = join(here, `${PREFIX}${process.pid}`);
   try {
     mkdirSync(folder);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     return weaker(`mkdir in '${here}' failed with ${code}`, ...delegation(uid));
   }
+  const forget = removeWhenKilled(folder);
   try {
     const controllers = readFileSync(join(here, "cgroup.controllers"), "utf8").trim();
     const absent = WANTED.filter((name) => !controllers.split(" ").includes(name));
@@ -40,6 +42,51 @@ async function tryOut(uid: number, signal: AbortSignal): Promise<HostFinding> {
     return weaker(`${seen}; missing: ${absent.join(", ") || "cgroup.kill"}`, ...controllerMend(absent, uid));
   } finally {
     await removeCgroup(folder);
+    forget();
+  }
+}
+
+/** Behind it stands the doctor's process id. */
+const PREFIX = "substrate-doctor-";
+
+/** Those of doctors that were killed in the middle. One that still holds a process stays. */
+function removeStale(here: string): void {
+  const left = readdirSync(here).filter((name) => name.startsWith(PREFIX));
+  for (const name of left.filter((each) => !existsSync(`/proc/${each.slice(PREFIX.length)}`))) {
+    try {
+      rmdirSync(join(here, name));
+    } catch {
+      // It is in use or gone, ignoring: it is not this check's.
+    }
+  }
+}
+
+/** Ctrl-C in the middle of the check: ends what is in the cgroup, removes it, and lets the signal do the rest. */
+function removeWhenKilled(folder: string): () => void {
+  const leave = (name: NodeJS.Signals): void => {
+    forget();
+    try {
+      writeFileSync(join(folder, "cgroup.kill"), "1");
+      for (let attempt = 0; attempt < 50 && existsSync(folder); attempt += 1) tryToRemove(folder);
+    } catch {
+      // The next doctor removes it, ignoring: this one has no time left.
+    }
+    process.kill(process.pid, name);
+  };
+  const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  const forget = (): void => {
+    for (const name of names) process.off(name, leave);
+  };
+  for (const name of names) process.once(name, leave);
+  return forget;
+}
+
+function tryToRemove(folder: string): void {
+  try {
+    rmdirSync(folder);
+  } catch {
+    // The kernel is not through with its last process yet, ignoring: it is tried again.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
   }
 }
 

@@ -47,6 +47,7 @@ export class LinuxBackend implements WorldBackend {
   readonly #live = new Set<string>();
   readonly #closing = new AbortController();
   #probed: Promise<Isolation> | undefined;
+  #overlay: Promise<string> | undefined;
 
   constructor(options: LinuxOptions) {
     this.held = new LayerStore(options.init);
@@ -70,6 +71,14 @@ export class LinuxBackend implements WorldBackend {
       throw error;
     });
     return this.#probed;
+  }
+
+  tryOverlay(signal: AbortSignal): Promise<string> {
+    this.#overlay ??= this.#tryOutOverlay(signal).catch((error: unknown) => {
+      this.#overlay = undefined;
+      throw error;
+    });
+    return this.#overlay;
   }
 
   async start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World> {
@@ -164,5 +173,22 @@ export class LinuxBackend implements WorldBackend {
     const world = await this.#maker.make({ id: "wld_probe", spec: PROBE }, signal);
     await world.end("the probe is over");
     return world.isolation;
+  }
+
+  /** A host that refuses the overlay refuses the world, and says where and why. */
+  async #tryOutOverlay(signal: AbortSignal): Promise<string> {
+    const layers = join(this.#options.strays, `wld_probe-${process.pid}`);
+    this.#live.add(layers);
+    try {
+      const world = await this.start("wld_probe", { ...PROBE, access: { kind: "overlay", layers } }, signal);
+      await world.end("the probe is over");
+      return world.isolation.overlay;
+    } catch (error) {
+      if (!(error instanceof WorldUnavailable) || signal.aborted) throw error;
+      return `off: ${error.message}`;
+    } finally {
+      this.#live.delete(layers);
+      await removeLayers(layers);
+    }
   }
 }

@@ -1,0 +1,26 @@
+import type { ExecuteReply, ExecuteTextReply } from "../../schemas/generated/types.ts";
+
+/**
+ * The reply that `format: "text"` asks for: what an agent reads, and nothing that is the same in every reply. What is no UTF-8 in
+ * the outputs becomes U+FFFD.
+ */
+export function textReply(reply: ExecuteReply): ExecuteTextReply {
+  const { span_id, decision, exit, signal, timed_out, duration_ms, truncated, notices, hint } = reply;
+  return {
+    span_id,
+    verdict: decision.verdict,
+    exit,
+    signal,
+    timed_out,
+    duration_ms,
+    stdout: textOf(reply.stdout_b64),
+    stderr: textOf(reply.stderr_b64),
+    truncated,
+    notices,
+    hint: hint ?? null,
+  };
+}
+
+function textOf(base64: string): string {
+  return Buffer.from(base64, "base64").toString("utf8");
+}
