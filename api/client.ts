@@ -8,6 +8,21 @@ export class NoBroker extends Error {
 }
 
 /**
+ * Another sandbox refuses this process the connection: of sockets the kernel itself says EACCES, and a seccomp filter EPERM. Codex
+ * puts such a filter around its commands unless they may use the network.
+ */
+export class Sandboxed extends Error {
+  override readonly name = "Sandboxed";
+
+  constructor(socketPath: string, cause: Error) {
+    super(
+      `A sandbox around this process refuses the connection to '${socketPath}' (EPERM). In Codex, 'network_access = true' below '[sandbox_workspace_write]' in ~/.codex/config.toml lets it pass, and Substrate isolates the commands itself`,
+      { cause },
+    );
+  }
+}
+
+/**
  * One call to the broker over a Unix socket. Throws {@link NoBroker} when nobody listens, and the connection's error
  * when it breaks in the middle.
  */
@@ -38,6 +53,7 @@ export function call(
       },
     );
     outgoing.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "EPERM") return reject(new Sandboxed(socketPath, error));
       const absent = error.code === "ENOENT" || error.code === "ECONNREFUSED";
       reject(
         absent

@@ -165,6 +165,7 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
 /** Errors that say all that a person needs: shown without a stack trace. */
 const KNOWN: readonly string[] = [
   "NoBroker",
+  "Sandboxed",
   "HomeRefused",
   "ConfigRefused",
   "TraceRefused",

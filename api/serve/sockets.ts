@@ -1,6 +1,7 @@
 import { chmodSync, rmdirSync, unlinkSync } from "node:fs";
 import type { Server } from "node:http";
 import { connect } from "node:net";
+import { Sandboxed } from "../client.ts";
 
 /** Another process answers on a socket that this one was to open. */
 export class SocketInUse extends Error {
@@ -28,15 +29,18 @@ export async function listenOn(server: Server, path: string): Promise<void> {
   chmodSync(path, 0o600);
 }
 
-/** Whether somebody accepts connections on a Unix socket. */
+/** Whether somebody accepts connections on a Unix socket. Rejects with {@link Sandboxed} where nobody here can know. */
 export function isAnswered(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     const probe = connect(path);
     probe.once("connect", () => {
       probe.destroy();
       resolve(true);
     });
-    probe.once("error", () => resolve(false));
+    probe.once("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "EPERM") reject(new Sandboxed(path, error));
+      else resolve(false);
+    });
   });
 }
 

@@ -1,8 +1,11 @@
-import { readFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
-import { TestBroker } from "../broker.ts";
+import { eventually, TestBroker } from "../broker.ts";
+import { installationFor, installationIn } from "../installation.ts";
+import { runAs } from "../users.ts";
 
 const OBSERVE = [
   "id: default",
@@ -109,5 +112,93 @@ describe.each(actors())("a policy that stopped loading, as $kind", (actor) => {
     expect((await broker.cli(["broker", "start"])).stderr).toContain("nothing is allowed under it");
     broker.write(policyFile(), OBSERVE);
     await broker.run("true");
+  });
+});
+
+describe.each(actors())("--agent, as $kind", (actor) => {
+  let broker: TestBroker;
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, { policies: { default: OBSERVE } });
+  });
+  afterAll(() => broker.stop());
+
+  test("takes any name where nobody is listed; beside a list a name that is nearly one of it is refused", async () => {
+    expect(await broker.cli(["exec", "--agent", "clade", "--", "true"])).toMatchObject({ code: 0 });
+    const file = join(broker.home, "config.yaml");
+    broker.write(file, `${readFileSync(file, "utf8")}agents: { claude: {} }\n`);
+    await broker.cli(["policy", "reload"]);
+    const isListed = async (): Promise<boolean> =>
+      (await broker.cli(["broker", "status"])).stdout.includes("claude");
+    expect(await eventually(isListed, 10_000)).toBe(true);
+    for (const verb of ["exec", "check"]) {
+      const { code, stderr } = await broker.cli([verb, "--agent", "clade", "--", "true"]);
+      expect(code).toBe(125);
+      expect(stderr).toMatch(
+        /^substrate: config\.yaml lists no agent 'clade' \(did you mean 'claude'\?\)\. .*SUBSTRATE_AGENT_ID=clade/,
+      );
+    }
+    for (const name of ["claude", "claude-2", "reviewer"])
+      expect(await broker.cli(["exec", "--agent", name, "--", "true"])).toMatchObject({ code: 0 });
+    const env = { SUBSTRATE_AGENT_ID: "clade" };
+    expect(await broker.cli(["exec", "--", "true"], { env })).toMatchObject({ code: 0 });
+  });
+});
+
+describe.each(actors())("the short words, as $kind", (actor) => {
+  test("lead to where they are", async () => {
+    const broker = await TestBroker.start(actor, { policies: { default: OBSERVE } });
+    try {
+      const help = await broker.cli(["help", "policy", "learn"]);
+      expect(help).toMatchObject({ code: 0 });
+      expect(help.stdout).toContain("Usage: substrate policy learn");
+      expect((await broker.cli(["help", "polcy"])).stderr).toContain("(did you mean 'policy'?)");
+      expect((await broker.cli(["version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+      expect((await broker.cli(["logs"])).stdout).toContain("Broker is ready");
+      await broker.run("true");
+      const status = await broker.cli(["status"]);
+      expect(status.code).toBe(0);
+      expect(status.stdout).toMatch(/^broker +runs \(pid \d+, version /m);
+      expect(status.stdout).toMatch(/^policy +default only observes/m);
+      expect(status.stdout).toMatch(/^worlds +1 warm\n +test in \//m);
+      const json = JSON.parse((await broker.cli(["status", "--json"])).stdout) as { worlds: unknown[] };
+      expect(json.worlds.length).toBe(1);
+      expect((await broker.cli(["stop"])).stdout).toBe("The broker has stopped\n");
+      const stopped = await broker.cli(["status"]);
+      expect(stopped.code).toBe(1);
+      expect(stopped.stdout).toContain("does not run ('substrate broker start')");
+    } finally {
+      await broker.stop();
+    }
+  });
+});
+
+describe.each(actors())("the broker of another checkout, as $kind", (actor) => {
+  test("is named by 'broker start', and replaced by '--current', as npm start does", async () => {
+    const own = await installationFor(actor);
+    const elsewhere = mkdtempSync(join(actor.uid === 0 ? tmpdir() : actor.home, "sb-other-"));
+    chmodSync(elsewhere, 0o755);
+    const installation = installationIn(elsewhere, actor);
+    const broker = await TestBroker.start(actor, { installation });
+    const here = (...words: string[]): ReturnType<typeof runAs> =>
+      runAs(actor, [own.node, own.launcher, ...words], {
+        cwd: broker.project,
+        env: { SUBSTRATE_HOME: broker.home },
+        stdin: "",
+      });
+    try {
+      const root = realpathSync(join(installation.launcher, "../../.."));
+      const { stdout } = await here("broker", "start");
+      expect(stdout).toContain(`from another installation: '${root}' (version `);
+      expect(stdout).toContain("'substrate broker start --current' replaces it, and ends its worlds");
+      expect((await here("status")).stdout).toContain(`, from '${root}')`);
+      const replaced = await here("broker", "start", "--current");
+      expect(replaced.stdout).toMatch(/^Replacing the broker \(pid \d+\), from another installation/);
+      expect((await here("broker", "start")).stdout).toMatch(/^The broker runs already \(pid \d+\)\n$/);
+      expect(await here("exec", "--", "echo alive")).toMatchObject({ code: 0, stdout: "alive\n" });
+    } finally {
+      await here("broker", "stop");
+      await broker.stop();
+      rmSync(elsewhere, { recursive: true, force: true });
+    }
   });
 });

@@ -11,7 +11,14 @@ function settings(
   sysctls: Readonly<Record<string, string>>,
   more: Partial<KernelSettings> = {},
 ): KernelSettings {
-  const plain = { filtered: false, mayAdminister: true, container: undefined, chrooted: false, mapped: true };
+  const plain = {
+    filtered: false,
+    sandboxed: false,
+    mayAdminister: true,
+    container: undefined,
+    chrooted: false,
+    mapped: true,
+  };
   return { ...plain, sysctl: (name) => sysctls[name], ...more };
 }
 
@@ -52,6 +59,9 @@ describe("why there is no user namespace", () => {
     expect(armor.mend).toContain("apparmor_parser -r /etc/apparmor.d/substrate-init");
     expect(armor.mend).toContain('"/opt/substrate-init"');
     expect(why(EPERM, settings({}, { chrooted: true })).cause).toContain("chroot");
+    const sandbox = why(EPERM, settings({}, { filtered: true, sandboxed: true }));
+    expect(sandbox.cause).toBe("another sandbox is around this process");
+    expect(sandbox.mend).toContain('sandbox_mode = "danger-full-access"');
     const container = why(EPERM, settings({}, { filtered: true, mayAdminister: false }));
     expect(container.cause).toContain("CAP_SYS_ADMIN");
     expect(container.mend).toMatch(/docker run .*seccomp=unconfined/);

@@ -1,11 +1,14 @@
 /** What the kernel says about itself; read to tell apart why a try failed, never instead of trying. */
 import { existsSync, readFileSync } from "node:fs";
+import { isInOuterSandbox } from "../linux/outer-sandbox.ts";
 
 export type KernelSettings = {
   /** A value below /proc/sys by its dotted name; undefined where this kernel has none. */
   readonly sysctl: (name: string) => string | undefined;
   /** This process may not make some system calls: a container's filter. */
   readonly filtered: boolean;
+  /** Another sandbox stands around this process. */
+  readonly sandboxed: boolean;
   /** CAP_SYS_ADMIN could still be had: it stands in the bounding set. */
   readonly mayAdminister: boolean;
   /** Signs of a container, such as `/.dockerenv`. */
@@ -27,6 +30,7 @@ export function kernelSettings(): KernelSettings {
   return {
     sysctl: (name) => readText(`/proc/sys/${name.replaceAll(".", "/")}`)?.trim(),
     filtered: /^Seccomp:\s*[12]/m.test(status),
+    sandboxed: isInOuterSandbox(status),
     mayAdminister: (bounding & (1n << CAP_SYS_ADMIN)) !== 0n,
     container: CONTAINER_SIGNS.find((path) => existsSync(path)),
     chrooted: mounts !== "" && !/^\d+ \d+ \S+ \S+ \/ /m.test(mounts),

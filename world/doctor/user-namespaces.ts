@@ -1,6 +1,7 @@
 /** User namespaces: tried, and when the kernel says no, which of the many reasons it has. */
 import type { HostCheck, HostFinding } from "../backend.ts";
 import { LaunchFailed } from "../linux/launch.ts";
+import { OUTER_SANDBOX } from "../linux/outer-sandbox.ts";
 import { type KernelSettings, kernelSettings, setKernel } from "./kernel-settings.ts";
 import { missing, ok, type Trials, weaker, wordsOf } from "./trials.ts";
 
@@ -101,6 +102,8 @@ function appArmorProfile(init: string, sudo: string): readonly string[] {
 }
 
 function restricted(settings: KernelSettings): { readonly cause: string; readonly mend: readonly string[] } {
+  if (settings.sandboxed)
+    return { cause: "another sandbox is around this process", mend: [`# ${OUTER_SANDBOX}`] };
   const signs = [
     ...(settings.container === undefined ? [] : [`'${settings.container}' is there`]),
     ...(settings.filtered ? ["a seccomp filter is on this process"] : []),

@@ -9,6 +9,7 @@ import { decodeFields, decodeNumber } from "./frame-codec.ts";
 import { FrameReader } from "./frame-reader.ts";
 import { encodeRest, type Rest } from "./hold.ts";
 import { encodeSetup, readReady } from "./setup.ts";
+import { isInOuterSandbox, OUTER_SANDBOX } from "./outer-sandbox.ts";
 import { isScarce, SCARCE_HINT } from "./scarce.ts";
 import type { NamespaceName } from "./namespaces.ts";
 
@@ -101,14 +102,18 @@ export class LaunchFailed extends WorldUnavailable {
 
   constructor(step: string, path: string, errno: string) {
     const about = path === "" ? "" : ` on '${path}'`;
-    super(
-      `Cannot make a world: ${step}${about} failed with ${errno}`,
-      step === "seccomp log" ? LOG_HINT : HINT,
-    );
+    super(`Cannot make a world: ${step}${about} failed with ${errno}`, hintFor(step, errno));
     this.step = step;
     this.path = path;
     this.errno = errno;
   }
+}
+
+/** The kernel's EPERM alone does not tell a person that it is the sandbox around them that says no. */
+function hintFor(step: string, errno: string): string {
+  if (step === "seccomp log") return LOG_HINT;
+  const needsRight = step.startsWith("unshare") || step.startsWith("mount");
+  return needsRight && errno === "EPERM" && isInOuterSandbox() ? OUTER_SANDBOX : HINT;
 }
 
 /**

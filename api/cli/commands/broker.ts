@@ -3,11 +3,11 @@ import { closeSync, existsSync, openSync, readFileSync, statSync } from "node:fs
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { prepareHome } from "../../../broker/home.ts";
-import type { BrokerFile, PolicyReloadReply } from "../../../schemas/generated/types.ts";
-import { validateBrokerFile } from "../../../schemas/generated/validators.js";
+import type { PolicyReloadReply } from "../../../schemas/generated/types.ts";
 import { claimedBy } from "../../serve/claim.ts";
 import { isAnswered } from "../../serve/sockets.ts";
 import { withoutNpm } from "./without-npm.ts";
+import { readBrokerFile } from "../broker-file.ts";
 import { tell } from "../replies.ts";
 import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
 
@@ -187,17 +187,6 @@ function installationOf(pid: number): string | undefined {
 function pidWords(terminal: Terminal): string {
   const file = readBrokerFile(terminal);
   return file === undefined ? "" : ` (pid ${file.pid})`;
-}
-
-/** What the broker wrote; undefined when it is not there, or is not what a broker writes. */
-export function readBrokerFile(terminal: Terminal): BrokerFile | undefined {
-  if (!existsSync(terminal.home.brokerFile)) return undefined;
-  try {
-    const file: unknown = JSON.parse(readFileSync(terminal.home.brokerFile, "utf8"));
-    return validateBrokerFile(file) ? file : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 function isAlive(pid: number): boolean {

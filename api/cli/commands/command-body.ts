@@ -1,5 +1,6 @@
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
+import { refuseMisspeltAgent } from "../agent-name.ts";
 import { Complaint, type Terminal } from "../terminal.ts";
 import { callerShell, setVariables } from "./caller-shell.ts";
 
@@ -76,6 +77,7 @@ const PERSON = "human";
 const AGENT_NAME = /^[A-Za-z0-9._:@-]{1,128}$/;
 
 export function agentOf(terminal: Terminal, options: WhoseOptions): string {
+  if (options.agent !== undefined) refuseMisspeltAgent(terminal, options.agent);
   return options.agent ?? variable(terminal, "SUBSTRATE_AGENT_ID") ?? PERSON;
 }
 

@@ -4,11 +4,11 @@ import { loadPolicy } from "../../../broker/policy/index.ts";
 import type { ApprovalsReply, HealthReply, HeldReply } from "../../../schemas/generated/types.ts";
 import { isAnswered } from "../../serve/sockets.ts";
 import { ageWords, sizeWords } from "../amounts.ts";
+import { readBrokerFile } from "../broker-file.ts";
 import { type Colours, coloursFor } from "../colours.ts";
 import { policyFile } from "../policy-files.ts";
 import { ask } from "../replies.ts";
 import { harmlessExcerpt, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
-import { readBrokerFile } from "./broker.ts";
 
 type PolicyState = { readonly name: string; readonly mode: string | null; readonly problem: string | null };
 
