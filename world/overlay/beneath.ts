@@ -64,6 +64,37 @@ export class Beneath {
     }
   }
 
+  /**
+   * The bytes of a regular file that has this inode, size and ctime before they are read and after; undefined of any other, or of
+   * more than `limit`.
+   */
+  async readAs(
+    path: string,
+    seen: { readonly inode: bigint; readonly size: number; readonly ctime: bigint },
+    limit: number,
+  ): Promise<Uint8Array | undefined> {
+    const place = await this.#placeOf(path);
+    const file = place === undefined ? undefined : await open(place, READ).catch(() => undefined);
+    if (file === undefined) return undefined;
+    const isAsSeen = async (): Promise<boolean> => {
+      const stat = await file.stat({ bigint: true });
+      return (
+        stat.isFile() &&
+        stat.ino === seen.inode &&
+        stat.ctimeNs === seen.ctime &&
+        stat.size === BigInt(seen.size)
+      );
+    };
+    try {
+      if (seen.size > limit || !(await isAsSeen())) return undefined;
+      const bytes = Buffer.alloc(seen.size);
+      const { bytesRead } = await file.read(bytes, 0, bytes.length, 0);
+      return bytesRead === bytes.length && (await isAsSeen()) ? bytes : undefined;
+    } finally {
+      await file.close();
+    }
+  }
+
   /** Names in a folder, each with whether it is a folder; none where there is no such folder. */
   async entries(folder: string): Promise<readonly { readonly name: string; readonly isFolder: boolean }[]> {
     const handle = await this.#folder(folder);

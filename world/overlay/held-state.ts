@@ -127,14 +127,19 @@ function refusalAt(entries: ReadonlyMap<string, Entry>, path: string, known: Map
   return refusal;
 }
 
-/** Where the project is not as the command saw it. */
-export function conflictsOf(state: State, chosen: ReadonlySet<string>): readonly PathReason[] {
+/** Where the project is not as the command saw it. `unchanged`: files that hold what it saw, whatever their times say. */
+export function conflictsOf(
+  state: State,
+  chosen: ReadonlySet<string>,
+  unchanged: ReadonlySet<string> = new Set(),
+): readonly PathReason[] {
   const found: PathReason[] = [];
   const folders = new Map<string, string | null>();
   for (const path of chosen) {
     const entry = state.open.get(path);
     if (entry === undefined) continue;
-    const reason = folderComplaint(state, parentOf(path), folders) ?? ownComplaint(state, entry);
+    const own = unchanged.has(path) ? null : ownComplaint(state, entry);
+    const reason = folderComplaint(state, parentOf(path), folders) ?? own;
     if (reason !== null) found.push({ path, reason });
   }
   return found;

@@ -19,6 +19,7 @@ import {
   writeDiscarded,
   writeFields,
 } from "./held-journal.ts";
+import { keepContents, unchangedContents } from "./held-contents.ts";
 import { carryOut, recoverAll } from "./held-change.ts";
 import { entriesOf, type Sight, sightOf } from "./held-rows.ts";
 import { fieldsOf, HeldSession } from "./held-session.ts";
@@ -60,6 +61,8 @@ export class LayerStore implements HeldStore {
     using _used = this.#use(held);
     await using session = new HeldSession(this.#init);
     await session.demand(["look", bytesOf(held.layers), bytesOf(held.project), held.identity], signal);
+    const seen = await fieldsIn(join(held.layers, SEEN));
+    if (seen !== null) await keepContents(held, entriesOf(seen));
   }
 
   async list(held: Held, signal: AbortSignal): Promise<readonly HeldChange[]> {
@@ -93,7 +96,8 @@ export class LayerStore implements HeldStore {
       const chosen = withFolders(state, named);
       const refused = [...refusals, ...refusalsOf(state, chosen, isDenied)];
       if (refused.length > 0) return { kind: "refused", refusals: refused };
-      const conflicts = conflictsOf(state, chosen);
+      const unchanged = await unchangedContents(held, state.entries, state.seen, chosen);
+      const conflicts = conflictsOf(state, chosen, unchanged);
       if (conflicts.length > 0) return { kind: "conflict", conflicts };
       const left = [...open.keys()].filter((path) => !chosen.has(path));
       const order = orderOf(held, seen, lock, "apply", [...chosen], stepsOf(state, chosen));
