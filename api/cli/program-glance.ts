@@ -1,7 +1,7 @@
 /** `substrate status`, and the short words that people try first: `help`, `start`, `stop`, `logs`, `version`. */
 import { type Command, CommanderError } from "commander";
 import { closestName } from "../../schemas/closest-name.ts";
-import { Complaint, harmlessLine, printLine } from "./terminal.ts";
+import { Complaint, harmlessLine, printLine, type Terminal } from "./terminal.ts";
 import type { Action } from "./program-world.ts";
 
 export function describeGlance(program: Command, choose: (action: Action) => void): void {
@@ -22,13 +22,13 @@ export function describeGlance(program: Command, choose: (action: Action) => voi
   program
     .command("version")
     .description("The version of this program")
-    .action(() =>
-      choose(async (at) => {
-        printLine(at, at.installation.version);
-        return 0;
-      }),
-    );
+    .action(() => choose((at) => printVersion(at)));
   describeBrokerWords(program, choose);
+}
+
+function printVersion(terminal: Terminal): Promise<number> {
+  printLine(terminal, terminal.installation.version);
+  return Promise.resolve(0);
 }
 
 /** The broker's verbs without their noun: hidden, since `substrate broker` lists them. */
