@@ -5,7 +5,7 @@ import type { Answer } from "../client.ts";
 import { answer, decided, isSomebodyHere, say } from "./prompt.ts";
 import { eachQuestion } from "./questions.ts";
 import { errorOf } from "./replies.ts";
-import { EXIT_DENIED, type Terminal } from "./terminal.ts";
+import { Complaint, EXIT_DENIED, type Terminal } from "./terminal.ts";
 
 /** The longest wait that a request can ask for; questions end sooner, by their policy's `approval.timeout_secs`. */
 export const LONGEST_WAIT_MS = 86_400_000;
@@ -93,11 +93,16 @@ function isOurs(
 async function askHere(terminal: Terminal, approval: Approval, gone: AbortSignal): Promise<boolean> {
   say(terminal, ["A person must approve this first"]);
   const decision = (await decided(terminal, approval, gone)) ?? "deny";
-  if (gone.aborted || !(await answer(terminal, approval, decision))) {
+  try {
+    if (!gone.aborted && (await answer(terminal, approval, decision))) return decision === "deny";
     say(terminal, ["substrate: it was answered elsewhere, or is over"]);
-    return false;
+  } catch (error) {
+    if (!(error instanceof Complaint)) throw error;
+    // A full disk, say: the question goes on waiting, and can be answered from elsewhere.
+    say(terminal, [`substrate: ${error.message}`]);
+    sayWaiting(terminal, approval);
   }
-  return decision === "deny";
+  return false;
 }
 
 function sayWaiting({ err }: Terminal, { approval_id: id }: Approval): void {

@@ -18,20 +18,30 @@ export async function eachQuestion(
   each: (approval: Approval, gone: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const waiting = new Map<string, Waiting>();
+  const left = new AbortController();
   const failed = new AbortController();
-  const end = AbortSignal.any([over, failed.signal]);
+  const end = AbortSignal.any([over, failed.signal, left.signal]);
   const following = follow(terminal, waiting, end).catch((error: unknown) => failed.abort(error));
   const told = new Set<string>();
-  while (!end.aborted) {
-    const next = [...waiting.values()].find(({ approval }) => !told.has(approval.approval_id));
-    if (next === undefined) await pause(end);
-    else {
-      told.add(next.approval.approval_id);
-      await each(next.approval, AbortSignal.any([next.gone.signal, end]));
+  try {
+    while (!end.aborted) {
+      const next = [...waiting.values()].find((one) => !told.has(one.approval.approval_id) && isReady(one));
+      if (next === undefined) await pause(end);
+      else {
+        told.add(next.approval.approval_id);
+        await each(next.approval, AbortSignal.any([next.gone.signal, end]));
+      }
     }
+  } finally {
+    left.abort();
+    await following;
   }
-  await following;
   if (failed.signal.aborted) throw failed.signal.reason;
+}
+
+/** What the command would change is part of the question, where the policy has it tried out first. */
+function isReady({ approval }: Waiting): boolean {
+  return approval.preview.state !== "running";
 }
 
 /** Keeps `waiting` as the broker's own list is, until `end` aborts. */
@@ -44,9 +54,10 @@ async function follow(terminal: Terminal, waiting: Map<string, Waiting>, end: Ab
       waiting.delete(id);
       gone.abort();
     }
-    for (const approval of approvals)
-      if (!waiting.has(approval.approval_id))
-        waiting.set(approval.approval_id, { approval, gone: new AbortController() });
+    for (const approval of approvals) {
+      const { gone = new AbortController() } = waiting.get(approval.approval_id) ?? {};
+      waiting.set(approval.approval_id, { approval, gone });
+    }
     await pause(end);
   }
 }

@@ -32,6 +32,7 @@ export interface NewCommand {
   /** The compound commands around it, outermost first. */
   readonly inside: readonly string[];
   readonly reach?: Reach;
+  readonly decides?: true;
   readonly reduced?: true;
 }
 
@@ -51,7 +52,8 @@ export interface ScriptSource {
   /** Where it stands in the text that was given; null for that text itself. */
   readonly place: { readonly start: number; readonly end: number } | null;
   readonly inside: readonly string[];
-  readonly reach?: Reach;
+  /** Whether the line fails when the script does; absent: it may go on. */
+  readonly decides?: true;
   readonly reduced?: true;
 }
 
@@ -157,7 +159,7 @@ export class CommandCollector {
     const depth = command.depth + 1;
     const moves = movesTo(inner, command.moves);
     const more = {
-      ...(command.reach === undefined ? {} : { reach: command.reach }),
+      ...(command.decides === true ? { decides: command.decides } : {}),
       ...(command.reduced === true ? { reduced: command.reduced } : {}),
     };
     if (inner.kind === "script") {

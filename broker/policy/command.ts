@@ -35,10 +35,9 @@ export interface CommandRedirect {
 
 /**
  * `always`: its line comes to it, unless something ends the shell before. `last`: the same, in the last statement. `success`: when
- * the line's exit code is 0. `chain`: when the commands before it succeed (`&&`). `failure`: when the one before it fails (`||`).
- * `maybe`: other commands decide.
+ * the line's exit code is 0. `failure`: when the command before it fails (`||`). `maybe`: other commands decide.
  */
-export type Reach = "always" | "last" | "success" | "chain" | "failure" | "maybe";
+export type Reach = "always" | "last" | "success" | "failure" | "maybe";
 
 export interface SimpleCommand {
   /** Program word first; empty for a command of assignments or redirects alone. */
@@ -56,8 +55,10 @@ export interface SimpleCommand {
   readonly depth: number;
   /** The literal `cd` targets that come before it in its shell; `null` when one of them cannot be known. */
   readonly moves: readonly string[] | null;
-  /** Absent: always. */
+  /** Absent: always. Says nothing of a command inside a wrapper or a string. */
   readonly reach?: Reach;
+  /** The line is one pipeline, or several joined by `&&`, and fails when this fails. */
+  readonly decides?: true;
   /** A second reading, without the words that may vanish: rules that refuse are asked about it, no others. */
   readonly reduced?: true;
 }

@@ -5,7 +5,7 @@ import {
   type SimpleCommand,
 } from "./command.ts";
 import type { CompiledPolicy, DecisionRule, PlainVerdict, Where } from "./decision.ts";
-import { reachedCommands } from "./decisive.ts";
+import { decisiveCommands } from "./decisive.ts";
 import { PASSED_BY_DEFAULT } from "./passed-variables.ts";
 import { prepare, type PreparedCommand } from "./prepare.ts";
 import { wrongWrite } from "./writes.ts";
@@ -128,9 +128,8 @@ function everyMatch(matched: Matched): { rule: Rule; fragment: string }[] {
 /** Files that a command would surely write and may not: said here, because the world can only refuse, without a reason. */
 function byWrite(policy: CompiledPolicy, read: ReadCommand, where: Where): Finding[] {
   const homeMoves = read.fragments.some(setsHome);
-  return reachedCommands(read).flatMap(({ command, inItsFolder }) => {
-    const known = inItsFolder ? command : { ...command, moves: null };
-    const wrong = wrongWrite(policy, known, where, homeMoves);
+  return decisiveCommands(read).flatMap((command) => {
+    const wrong = wrongWrite(policy, command, where, homeMoves);
     if (wrong === null) return [];
     const { list, pattern, reason } = wrong;
     const key = list === "fs.write" ? "write" : "denyWrite";

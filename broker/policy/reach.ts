@@ -43,11 +43,26 @@ function inList(
   const index = commands.findIndex((command) => command === child);
   if (index <= 0) return outer === "last" ? "always" : outer;
   if (outer === "last" && operators.every((operator) => operator === "&&")) return "success";
-  const before = operators.slice(0, index);
-  if (before.every((operator) => operator === "&&")) return isKnown(outer) ? "chain" : "maybe";
-  return before.at(-1) === "||" && isKnown(outer) ? "failure" : "maybe";
+  return operators[index - 1] === "||" && outer !== "maybe" ? "failure" : "maybe";
 }
 
-function isKnown(reach: Reach): boolean {
-  return reach !== "maybe" && reach !== "failure";
+/** Whether `node` fails when a part of it does. */
+export function decidesIn(node: SyntaxNode): boolean {
+  switch (node.type) {
+    case "Script":
+    case "CompoundList":
+      return node.commands.length === 1;
+    case "Statement":
+      return node.background !== true;
+    case "AndOr":
+      return node.operators.every((operator) => operator === "&&");
+    case "Pipeline":
+      return !node.prefixes.some(({ type }) => type === "Negation");
+    case "Subshell":
+    case "BraceGroup":
+    case "Redirected":
+      return true;
+    default:
+      return false;
+  }
 }

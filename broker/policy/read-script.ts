@@ -4,7 +4,7 @@ import type { PipelineStage, Reach } from "./command.ts";
 import { type Patch, patchedForDash, patchesOf } from "./dash.ts";
 import type { Inner, Input } from "./inner.ts";
 import { noteNumbered, overlooked } from "./overlooked.ts";
-import { reachIn } from "./reach.ts";
+import { decidesIn, reachIn } from "./reach.ts";
 import { assignmentsOf, redirectsOf, wordsOf } from "./read-command.ts";
 import { refuseToRead } from "./read-limits.ts";
 import { inputOf, outputOf } from "./standard-input.ts";
@@ -25,6 +25,7 @@ interface Frame {
   /** Where all of it stands in the text that was given, when its own offsets do not say. */
   readonly place: { readonly start: number; readonly end: number } | null;
   readonly reach: Reach;
+  readonly decides: boolean;
 }
 
 type Task = { readonly node: SyntaxNode; readonly frame: Frame } | { readonly then: () => void };
@@ -103,7 +104,8 @@ class ScriptWalk {
         input: this.#source.input,
         inside: this.#source.inside,
         place: this.#source.place,
-        reach: this.#source.reach ?? "always",
+        reach: "always",
+        decides: this.#source.decides === true,
       },
     });
     for (let task = this.#tasks.pop(); task !== undefined; task = this.#tasks.pop()) {
@@ -147,12 +149,7 @@ class ScriptWalk {
         { then: () => stages.push(this.#collector.stageSince(starts.pop() ?? 0)) },
         {
           node,
-          frame: {
-            ...frame,
-            input,
-            scope: { moves: frame.scope.moves },
-            reach: reachIn(pipeline, node, frame.reach),
-          },
+          frame: { ...within(pipeline, node, frame), input, scope: { moves: frame.scope.moves } },
         },
         { then: () => starts.push(this.#collector.size) },
       );
@@ -225,11 +222,12 @@ class ScriptWalk {
     const own = { start: node.pos, end: Math.min(node.end, frame.text.length) };
     const { start, end } = frame.place ?? own;
     const { depth, reduced } = this.#source;
-    const { reach, inside } = frame;
+    const { reach, decides, inside } = frame;
     const place = { start, end, depth, moves: frame.scope.moves, inside };
     return {
       ...place,
       ...(reach === "always" ? {} : { reach }),
+      ...(decides ? { decides } : {}),
       ...(reduced === true ? { reduced } : {}),
     };
   }
@@ -241,10 +239,16 @@ class ScriptWalk {
       if (child.type !== "Word" || child.parts !== undefined) children.push(child);
     });
     for (const child of children.reverse()) {
-      const reach = reachIn(node, child, frame.reach);
-      this.#tasks.push({ node: child, frame: reach === frame.reach ? frame : { ...frame, reach } });
+      this.#tasks.push({ node: child, frame: within(node, child, frame) });
     }
   }
+}
+
+/** How a child of this node is reached, and what comes of its failure. */
+function within(node: SyntaxNode, child: SyntaxNode, frame: Frame): Frame {
+  const reach = reachIn(node, child, frame.reach);
+  const decides = frame.decides && decidesIn(node);
+  return reach === frame.reach && decides === frame.decides ? frame : { ...frame, reach, decides };
 }
 
 /** What holds inside this node. */

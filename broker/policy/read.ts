@@ -14,7 +14,10 @@ import { mayMakeOptions } from "./unknown-options.ts";
  */
 export function readShell(text: string, shell: "sh" | "bash" = "sh"): ReadCommand {
   return collect("shell", text, text.length, (collector) =>
-    collectScript(collector, { text, shell, depth: 0, moves: [], input: null, place: null, inside: [] }),
+    collectScript(collector, {
+      ...{ text, shell, depth: 0, moves: [], input: null, place: null, inside: [] },
+      decides: true,
+    }),
   );
 }
 
@@ -38,6 +41,7 @@ export function readArgv(argv: readonly string[]): ReadCommand {
         start: 0,
         end: text.length,
         depth: 0,
+        decides: true,
         moves: [],
         inside: [],
       },
