@@ -36,7 +36,10 @@ function describeBrokerWords(program: Command, choose: (action: Action) => void)
   program
     .command("start", { hidden: true })
     .description("Start the broker: 'substrate broker start'")
-    .action(() => choose(async (at) => (await import("./commands/broker.ts")).startBroker(at, {})));
+    .option("--current", "replace a broker of an older build or another checkout")
+    .action((options: { current?: boolean }) =>
+      choose(async (at) => (await import("./commands/broker.ts")).startBroker(at, options)),
+    );
   program
     .command("stop", { hidden: true })
     .description("Stop the broker and every world: 'substrate broker stop'")

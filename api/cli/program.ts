@@ -82,7 +82,7 @@ function describeBroker(program: Command, choose: (action: Action) => void): voi
     .command("start")
     .description("Start the broker; nothing happens if it runs already")
     .option("--foreground", "stay in this process, for service managers")
-    .option("--current", "replace a broker that was started before the last build")
+    .option("--current", "replace a broker of an older build or another checkout")
     .action((options: { foreground?: boolean; current?: boolean }) =>
       choose(async (at) => (await import("./commands/broker.ts")).startBroker(at, options)),
     );
