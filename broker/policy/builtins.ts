@@ -35,7 +35,13 @@ export type Certainty = "started" | "ended" | "succeeded";
 export interface Builtin {
   /** As it was written. */
   readonly fragment: string;
-  readonly ran: Certainty;
+  /** Undefined: the exit code of the line does not tell. */
+  readonly ran: Certainty | undefined;
+  /**
+   * Behind `&&`, where nothing but a `cd` could have failed before it: it ran as well when `ran` holds and these targets, one after
+   * the other, are folders. Whoever can look says that.
+   */
+  readonly behind?: { readonly folders: readonly string[]; readonly ran: Certainty };
 }
 
 /** The state-changing builtins of a command line's own shell, in order, but those of which nobody can know whether they ran. */
@@ -48,12 +54,21 @@ export function builtinsOf(read: ReadCommand): Builtins {
   if (read.form === "argv" || read.incomplete) return NONE;
   const found = new Map<string, Builtin>();
   let ran: Certainty | undefined = "started";
+  let succeeds = true;
   for (const command of read.fragments) {
-    const certain = isOwnBuiltin(command) ? leastOf(ran, reachedBy(command)) : undefined;
+    const { reach = "always", fragment, moves } = command;
+    const inChain = reach === "chain" || reach === "success";
+    const line = leastOf(ran, "ended");
+    const certain = leastOf(ran, reachedBy(command));
+    const behind =
+      inChain && succeeds && moves !== null && line !== undefined
+        ? { behind: { folders: moves, ran: line } }
+        : undefined;
     // Two readings of one text are one command.
-    if (certain !== undefined)
-      found.set(`${command.start}:${command.end}`, { fragment: command.fragment, ran: certain });
+    if (isOwnBuiltin(command) && (certain !== undefined || behind !== undefined))
+      found.set(`${command.start}:${command.end}`, { fragment, ran: certain, ...behind });
     ran = leastOf(ran, goesOnAfter(command));
+    succeeds = (inChain ? succeeds : true) && isSureToSucceed(command);
   }
   return found.size === 0 ? NONE : [...found.values()];
 }
@@ -62,9 +77,25 @@ export function builtinsOf(read: ReadCommand): Builtins {
 export function toldBuiltins(
   builtins: Builtins,
   ended: ReadonlySet<Certainty>,
+  isFolder: (moves: readonly string[]) => boolean,
 ): { readonly fragments: readonly string[]; readonly more: number } {
-  const ran = builtins.filter((one) => ended.has(one.ran)).map(({ fragment }) => fragment);
+  const isCertain = ({ ran: certainty, behind }: Builtin): boolean =>
+    (certainty !== undefined && ended.has(certainty)) ||
+    (behind !== undefined && ended.has(behind.ran) && isFolder(behind.folders));
+  const ran = builtins.filter(isCertain).map(({ fragment }) => fragment);
   return { fragments: ran.slice(0, MAX_TOLD), more: Math.max(ran.length - MAX_TOLD, 0) };
+}
+
+/** With words that are known these fail in no shell; of `cd` its folder decides. */
+const SURE: ReadonlySet<string> = new Set([
+  ...["true", ":", "export", "unset", "umask", "alias", "unalias", "trap", "cd"],
+]);
+
+function isSureToSucceed({ words, redirects, inside, depth }: SimpleCommand): boolean {
+  const [program, first] = words;
+  if (depth > 0 || inside.length > 0 || redirects.length > 0 || program === undefined) return false;
+  if (!SURE.has(program.text) || words.some(({ kind }) => kind !== "literal")) return false;
+  return program.text !== "cd" || (words.length === 2 && first !== undefined && !first.text.startsWith("-"));
 }
 
 function reachedBy({ reach = "always" }: SimpleCommand): Certainty | undefined {

@@ -35,9 +35,10 @@ export interface CommandRedirect {
 
 /**
  * `always`: its line comes to it, unless something ends the shell before. `last`: the same, in the last statement. `success`: when
- * the line's exit code is 0. `failure`: when the command before it fails (`||`). `maybe`: other commands decide.
+ * the line's exit code is 0. `chain`: when the commands before it succeed (`&&`). `failure`: when the one before it fails (`||`).
+ * `maybe`: other commands decide.
  */
-export type Reach = "always" | "last" | "success" | "failure" | "maybe";
+export type Reach = "always" | "last" | "success" | "chain" | "failure" | "maybe";
 
 export interface SimpleCommand {
   /** Program word first; empty for a command of assignments or redirects alone. */

@@ -43,7 +43,9 @@ function inList(
   const index = commands.findIndex((command) => command === child);
   if (index <= 0) return outer === "last" ? "always" : outer;
   if (outer === "last" && operators.every((operator) => operator === "&&")) return "success";
-  return operators[index - 1] === "||" && outer !== "maybe" ? "failure" : "maybe";
+  if (outer !== "always" && outer !== "last") return "maybe";
+  if (operators.slice(0, index).every((operator) => operator === "&&")) return "chain";
+  return operators[index - 1] === "||" ? "failure" : "maybe";
 }
 
 /** Whether `node` fails when a part of it does. */

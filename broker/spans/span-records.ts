@@ -1,4 +1,6 @@
 /** The lines that one call leaves in the trace. */
+import { statSync } from "node:fs";
+import { resolve } from "node:path";
 import type { FsDiff, ProgramCounts } from "../../schemas/generated/types.ts";
 import type { World, WorldViolation } from "../../world/backend.ts";
 import { newId } from "../ids.ts";
@@ -119,7 +121,9 @@ export function warningSpans(job: Job, started: SpanRecord): readonly SpanRecord
  */
 export function builtinSpans(job: Job, started: SpanRecord, ran: Ran): readonly SpanRecord[] {
   const { verdict, mode, builtins } = job.decision;
-  const { fragments, more } = toldBuiltins(builtins, certaintiesOf(ran));
+  const { fragments, more } = toldBuiltins(builtins, certaintiesOf(ran), (folders) =>
+    leadsToFolder(job, folders),
+  );
   return fragments.map((fragment, index) => {
     const { text, redacted } = redact(fragment, "cmd", secretsOfJob(job));
     const rest = more > 0 && index === fragments.length - 1;
@@ -136,6 +140,17 @@ export function builtinSpans(job: Job, started: SpanRecord, ran: Ran): readonly 
       ...(rest ? { message: `${more} more builtins of this command have no span of their own` } : {}),
     };
   });
+}
+
+/** Whether `cd` comes there. What the home is inside only the command knows. */
+function leadsToFolder({ place: { cwd } }: Job, folders: readonly string[]): boolean {
+  if (folders.some((folder) => folder.includes("\0"))) return false;
+  try {
+    return folders.every((_, at) => statSync(resolve(cwd, ...folders.slice(0, at + 1))).isDirectory());
+  } catch {
+    // Not there, or not ours to look into, ignoring: then nobody knows that the builtin ran.
+    return false;
+  }
 }
 
 function certaintiesOf({ ending, timedOut, cancelled }: Ran): ReadonlySet<Certainty> {

@@ -11,8 +11,10 @@ const KILLED: Ran = new Set(["started"]);
 const FAILED: Ran = new Set(["started", "ended"]);
 const SUCCEEDED: Ran = new Set(["started", "ended", "succeeded"]);
 
-function told(command: string, ended: Ran): readonly string[] {
-  return toldBuiltins(decide(policy, readShell(command, "bash"), WHERE).builtins, ended).fragments;
+/** `there`: whether every `cd` finds its folder. */
+function told(command: string, ended: Ran, there = false): readonly string[] {
+  const { builtins } = decide(policy, readShell(command, "bash"), WHERE);
+  return toldBuiltins(builtins, ended, () => there).fragments;
 }
 
 test.each([
@@ -61,6 +63,18 @@ test.each([
   expect(told(command, FAILED)).toEqual(fragments);
 });
 
+test.each([
+  ["cd src && export A=1; cd ..; ls", ["cd src", "export A=1", "cd .."]],
+  ["cd src && cd x && umask 022 && make; false", ["cd src", "cd x", "umask 022"]],
+  ["mkdir x && cd x; false", []],
+  ["cd src && make && cd x; false", ["cd src"]],
+  ["cd src || cd other; false", ["cd src"]],
+  ["cd - && export A=1; false", ["cd -"]],
+  ["cd $x && export A=1; false", ["cd $x"]],
+])("of '%s' these ran where every cd finds its folder", (command, fragments) => {
+  expect(told(command, FAILED, true)).toEqual(fragments);
+});
+
 test("of a line that was ended in the middle only the first command certainly ran", () => {
   expect(told("cd src; sleep 9; cd ..", KILLED)).toEqual(["cd src"]);
   expect(told("sleep 9; cd ..", KILLED)).toEqual([]);
@@ -73,6 +87,6 @@ test("without a shell there are none, and of what cannot be read to its end neit
 
 test("of many, the first are told and the rest counted", () => {
   const { builtins } = decide(policy, readShell("cd x; ".repeat(100)), WHERE);
-  const { fragments, more } = toldBuiltins(builtins, FAILED);
+  const { fragments, more } = toldBuiltins(builtins, FAILED, () => false);
   expect([fragments.length, more]).toEqual([16, 84]);
 });
