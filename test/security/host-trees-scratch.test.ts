@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { homeLayout } from "../../broker/home.ts";
@@ -21,7 +21,7 @@ id: default
 name: Scratch
 mode: ${mode}
 fs:
-  deny_read: ["${folder}/.ssh", "${folder}/cache/secret"]
+  deny_read: ["${folder}/.ssh", "${folder}/cache/secret", "${folder}/missing/below/a/token", "${folder}/missing/secret"]
   write: ["$PROJECT/**", "${folder}/written/**"]
   deny_write: ["${folder}/cache/locked"]
   scratch: ["${folder}/cache/**", "${folder}/missing/below/**", "${folder}/written/**"]
@@ -67,6 +67,19 @@ describe.each(actors())("writes below fs.scratch, as $kind", (actor) => {
     expect(ran).toMatchObject({ stdout: "new\n", stderr: "" });
     expect(ran.fs_diff?.world_only).toEqual([join(folder, "c/b/file")]);
     expect(existsSync(join(home.path, "missing"))).toBe(false);
+  });
+
+  test("in such a folder show nothing of what is denied beside it, also when the host makes that", async () => {
+    // Where the host has no folder a listing names what is denied, there or not: nothing is told of the host by that.
+    const look = `cat ${home.path}/missing/secret || ls -l ${home.path}/missing/secret`;
+    const before = await broker.run(look);
+    expect(before).toMatchObject({ stdout: "", stderr: expect.stringContaining("No such file") });
+    home.write("missing/secret", "denied");
+    expect(await broker.run(look)).toMatchObject({ stdout: "", stderr: before.stderr });
+    home.write("missing/below/a/token", "denied");
+    const token = await broker.run(`cat ${home.path}/missing/below/a/token`);
+    expect(token).toMatchObject({ exit: 1, stdout: "" });
+    rmSync(join(home.path, "missing"), { recursive: true });
   });
 
   test("do not open the folders beside and above", async () => {

@@ -12,7 +12,7 @@ import {
   segmentsOf,
 } from "./globs.ts";
 import type { HostFacts } from "./host-facts.ts";
-import { isPrivate, isWithin, PRIVATE, shallowFirst } from "./scopes.ts";
+import { isPrivate, isWithin, PRIVATE, shallowFirst, withoutStars } from "./scopes.ts";
 import { SYSTEM } from "./tree-parts.ts";
 import { atEveryName } from "./second-names.ts";
 
@@ -48,14 +48,15 @@ export function denials(spec: WorldSpec, zones: readonly string[], facts: HostFa
   const searched = outside.filter(
     (segments) => !isLiteral(segments) && !isFloating(segments) && !isPrivate(literalPrefix(segments)),
   );
+  const own = ownFolders(spec, facts);
   const named = outside
     .filter(isLiteral)
-    .flatMap((segments) => standing(pathOf(segments), facts))
+    .flatMap((segments) => standing(pathOf(segments), own, facts))
     .filter((path) => !isPrivate(path));
   const found = facts.found.filter((path) => !inAny([...zones, ...named], path));
   return {
     // What was found may be gone again, with the folder that it was in.
-    hidden: shallowFirst([...named, ...found.flatMap((path) => standing(path, facts))]),
+    hidden: shallowFirst([...named, ...found.flatMap((path) => standing(path, own, facts))]),
     searched: searched.map(literalPrefix),
     names: [
       ...guarded(reads, zones).map((segments) => ({ kind: "r", segments }) as const),
@@ -181,12 +182,22 @@ function resolved(path: string, facts: HostFacts): string {
 
 /**
  * A whiteout for a path whose parent is missing would make that parent; one for the topmost missing folder hides as
- * much and makes nothing. Nothing can stand below a file.
+ * much and makes nothing. Nothing can stand below a file. A whiteout over a folder of the world's own, or above one, would take
+ * that folder away: of what lies beside it only the name itself is hidden (a listing still has it, without a host folder to
+ * merge with), and in it there is nothing of the host's.
  */
-function standing(path: string, facts: HostFacts): readonly string[] {
+function standing(path: string, own: readonly string[], facts: HostFacts): readonly string[] {
+  if (inAny(own, path)) return [];
   const parent = dirname(path);
-  if (parent === "/" || facts.kind(parent) === "folder") return [path];
-  return facts.kind(parent) === "missing" ? standing(parent, facts) : [];
+  const isMade = own.some((folder) => isWithin(folder, parent));
+  if (parent === "/" || isMade || facts.kind(parent) === "folder") return [path];
+  return facts.kind(parent) === "missing" ? standing(parent, own, facts) : [];
+}
+
+/** Folders of `files.scratch` that the host does not have: empty ones of the world's own stand there (scratch.ts). */
+function ownFolders({ files: { scratch = [] } }: WorldSpec, facts: HostFacts): readonly string[] {
+  if (facts.layers === undefined) return [];
+  return scratch.map(withoutStars).filter((path) => facts.kind(path) === "missing");
 }
 
 function inAny(zones: readonly string[], path: string): boolean {
