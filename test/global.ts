@@ -13,6 +13,8 @@ declare module "vitest" {
     readonly ordinaryUser: TestUser | null;
     /** Whether tests are repeated as whoever runs the suite only. */
     readonly onlySelf: boolean;
+    /** Which rows `test/fidelity/fidelity.test.ts` runs and against what, and the file that it writes its table to. */
+    readonly fidelity: { readonly extent: "quick" | "all" | "bare"; readonly report: string | null };
     /** How many faults `test/integration/faults.test.ts` makes for each actor, the seed of its choices, and whom alone it kills. */
     readonly faults: { readonly rounds: number; readonly seed: number; readonly kind: Kind | null };
   }

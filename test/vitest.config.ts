@@ -18,6 +18,9 @@ const faults = {
   kind: victimKind(),
 };
 
+// `npm run fidelity` sets them; without it the quick rows run.
+const fidelity = { extent: extentOfFidelity(), report: process.env["SUBSTRATE_FIDELITY_REPORT"] ?? null };
+
 const SHARED = {
   environment: "node",
   globals: false,
@@ -47,9 +50,9 @@ export default defineConfig({
       {
         test: {
           ...SHARED,
-          provide: { faults },
+          provide: { faults, fidelity },
           name: "real",
-          include: ["test/{integration,security,golden}/**/*.test.ts"],
+          include: ["test/{integration,security,golden,fidelity}/**/*.test.ts"],
           isolate: true,
           sequence: { groupOrder: 1 },
         },
@@ -64,6 +67,12 @@ function victimKind(): (typeof KINDS)[number] | null {
   if (text !== undefined && kind === undefined)
     throw new Error(`Cannot use SUBSTRATE_FAULT_KIND='${text}': it must be one of ${KINDS.join(", ")}`);
   return kind ?? null;
+}
+
+function extentOfFidelity(): "quick" | "all" | "bare" {
+  const text = process.env["SUBSTRATE_FIDELITY"] ?? "quick";
+  if (text === "quick" || text === "all" || text === "bare") return text;
+  throw new Error(`Cannot use SUBSTRATE_FIDELITY='${text}': it must be 'quick', 'all' or 'bare'`);
 }
 
 function wholeNumber(name: string): number | undefined {

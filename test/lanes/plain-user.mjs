@@ -9,7 +9,14 @@ import { copyCheckout } from "./checkout.mjs";
 import { differences, furnish, lookAt } from "./home-of-a-person.mjs";
 
 /** Everything with a user in it. The other unit tests do the same for everybody. */
-const TESTS = ["test/integration", "test/security", "test/golden", "test/unit/users", "test/unit/homes"];
+const TESTS = [
+  "test/integration",
+  "test/security",
+  "test/golden",
+  "test/fidelity",
+  "test/unit/users",
+  "test/unit/homes",
+];
 /** In the home and not a person's: npm writes what it did. */
 const NOT_LOOKED_AT = ["substrate", ".npm"];
 

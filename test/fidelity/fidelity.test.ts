@@ -1,0 +1,55 @@
+import { appendFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { actors } from "../actors.ts";
+import { skip } from "../skips.ts";
+import { Place } from "./place.ts";
+import { type Round, roundsOf, sidesOf } from "./rounds.ts";
+import { closing, type Line, tableLine } from "./table.ts";
+import { WORKLOADS } from "./workloads.ts";
+
+const { extent, report } = inject("fidelity");
+const ROWS = extent === "quick" ? WORKLOADS.filter(({ quick }) => quick === true) : WORKLOADS;
+const lines: Line[] = [];
+
+/** As soon as it is known: a run that is ended early has said what it found. */
+function say(text: string): void {
+  if (report !== null) appendFileSync(report, text);
+}
+
+afterAll(() => {
+  process.stdout.write(closing(lines));
+  say(`\n${closing(lines)}`);
+});
+
+describe.each(actors())("the same inside as outside, as $kind", (actor) => {
+  let place: Place;
+  beforeAll(async () => {
+    place = await Place.start(actor);
+  });
+  afterAll(() => place.stop());
+
+  // Not `test.each`: it cuts a long name, and `-t` would not find it.
+  for (const row of ROWS)
+    test(`${row.name}`, { timeout: 180_000 }, async () => {
+      const started = performance.now();
+      const keep = (outcome: Line["outcome"]): void => {
+        const line = { who: actor.kind, row, seconds: (performance.now() - started) / 1000, outcome };
+        lines.push(line);
+        say(tableLine(line));
+      };
+      const why = await place.whyNot(row);
+      if (why !== undefined) {
+        keep({ skipped: why });
+        skip(`fidelity of "${row.name}"`, why);
+      }
+      const rounds = await roundsOf(place, row, extent === "bare" ? ["bare"] : sidesOf(row));
+      keep({ rounds });
+      expect(differencesIn(rounds), JSON.stringify(row.known)).toEqual([]);
+    });
+});
+
+function differencesIn(rounds: readonly Round[]): readonly string[] {
+  return rounds.flatMap(({ side, result }) =>
+    result.result === "different" ? result.differences.map((each) => `${side}: ${each}`) : [],
+  );
+}

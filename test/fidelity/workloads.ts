@@ -1,0 +1,27 @@
+/** Every row of the table. */
+import type { Workload } from "./workload.ts";
+import { ARCHIVES } from "./workloads/archives.ts";
+import { COMPILERS } from "./workloads/compilers.ts";
+import { FILES } from "./workloads/files.ts";
+import { GIT } from "./workloads/git.ts";
+import { LANGUAGES } from "./workloads/languages.ts";
+import { PACKAGES } from "./workloads/packages.ts";
+import { PROCESSES } from "./workloads/processes.ts";
+import { SERVERS } from "./workloads/servers.ts";
+import { SHELL } from "./workloads/shell.ts";
+import { SYSTEM } from "./workloads/system.ts";
+import { TEXT } from "./workloads/text.ts";
+
+export const WORKLOADS: readonly Workload[] = [
+  ...GIT,
+  ...SYSTEM,
+  ...PACKAGES,
+  ...COMPILERS,
+  ...LANGUAGES,
+  ...SERVERS,
+  ...SHELL,
+  ...PROCESSES,
+  ...FILES,
+  ...TEXT,
+  ...ARCHIVES,
+];

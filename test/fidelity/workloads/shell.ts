@@ -1,0 +1,225 @@
+import type { Workload } from "../workload.ts";
+
+const HALF = "a command has half of the descriptors that its broker may open (ulimit -n)";
+const PIPED = "what is piped in arrives as a file, whose size wc knows";
+
+/** What a shell does by itself, and the small tools around it. */
+export const SHELL: readonly Workload[] = [
+  { name: "an exit code of 0, 1 and 77", quick: true, command: "true; echo $?; false; echo $?; (exit 77)" },
+  { name: "a command that is not there", command: "no-such-program --help" },
+  { name: "a file that cannot be run", command: "echo text > file; ./file", files: { other: "x" } },
+  {
+    name: "both outputs, and their end without a line break",
+    quick: true,
+    command: "printf out; printf err >&2; printf more",
+  },
+  {
+    name: "pipes, lists and redirections",
+    command: "echo c b a | tr ' ' '\\n' | sort > s && cat < s >> t; ! cat none 2>> t; cat t >&2",
+  },
+  {
+    name: "here-documents",
+    quick: true,
+    command:
+      "x=1; cat <<EOF > f; cat <<'EOF'; cat <<-EOF\n$x $(echo sub)\nEOF\n$x\nEOF\n\tindented\n\tEOF\ncat f",
+  },
+  {
+    name: "functions, arithmetic, case and parameter expansion",
+    command:
+      "f() { echo $(( $1 * 7 )); }; f 6; v=a.tar.gz; echo ${v%.*} ${v##*.} ${#v} ${w:-none}; case $v in *.gz) echo gz;; esac",
+  },
+  {
+    name: "background jobs and wait",
+    quick: true,
+    command:
+      '(sleep 0.2; exit 3) & a=$!; (sleep 0.1; echo second) & wait $a; echo "first: $?"; wait; echo all',
+  },
+  {
+    name: "a trap for EXIT, INT and TERM",
+    quick: true,
+    command:
+      "trap 'echo bye' EXIT; trap 'echo term' TERM; trap '' HUP; kill -TERM $$; kill -HUP $$; echo after",
+  },
+  {
+    name: "a shell that ends itself by a signal",
+    quick: true,
+    command: "echo before; kill -KILL $$; echo never",
+  },
+  {
+    name: "a child that ends by SIGSEGV, SIGABRT, SIGPIPE",
+    command:
+      "(sh -c 'kill -SEGV $$'; echo $?; sh -c 'kill -ABRT $$'; echo $?; sh -c 'kill -PIPE $$'; echo $?; sh -c 'kill -TERM $$'; echo $?) 2> err; cat err",
+  },
+  {
+    name: "SIGPIPE reaches a writer whose reader has gone",
+    command: '{ yes; echo "yes: $?" >&2; } | head -2',
+  },
+  {
+    name: "umask, and what it does",
+    quick: true,
+    command:
+      "umask; touch a; mkdir b; umask 077; touch c; mkdir d; umask u=rwx,g=rx,o=; : > e; ls -l | cut -c1-10",
+  },
+  {
+    name: "the limits of ulimit",
+    known: { default: HALF, strict: HALF },
+    command:
+      "ulimit -c; ulimit -s; ulimit -n; ulimit -f; ulimit -v; ulimit -t; ulimit -d; ulimit -l; ulimit -p",
+  },
+  {
+    name: "ulimit -f stops a file that grows",
+    command: "ulimit -f 8; head -c 100000 /dev/zero > big; echo $?; wc -c < big",
+  },
+  {
+    name: "ulimit -n, lowered and met",
+    command: "ulimit -n 8; exec 3<. 4<. 5<. 6<. 7<.; cat f; echo $?",
+    files: { f: "text\n" },
+  },
+  {
+    name: "/dev/fd, /dev/stdin and further descriptors",
+    quick: true,
+    command:
+      "echo in | cat /dev/fd/0; echo x 3>f >&3; cat f; echo y | cat - /dev/stdin; cat /dev/fd/4 4< f; ls -l /dev/stdin /dev/fd | awk '{print $NF, $1}'",
+  },
+  {
+    name: "/proc/self",
+    command:
+      "readlink /proc/self/cwd; readlink /proc/self/exe; tr '\\0' ' ' < /proc/self/cmdline; cat /proc/self/comm; grep -E '^(Name|Umask|Uid|Gid|Groups)' /proc/self/status",
+  },
+  {
+    name: "the environment",
+    quick: true,
+    command: 'env | sort; echo "$HOME $USER $LOGNAME $SHELL"; echo ~; pwd; echo $PWD $OLDPWD $0 $# $-',
+  },
+  {
+    name: "who one is",
+    quick: true,
+    command: "id; whoami; groups; getent passwd $(id -un); getent group $(id -gn); id -u nobody",
+    needs: ["getent"],
+  },
+  {
+    name: "the machine",
+    command:
+      "uname -srmo; hostname; nproc; getconf PAGESIZE; cat /etc/os-release | head -2; arch; tty; echo $?",
+  },
+  {
+    name: "the time zone and the locale",
+    command:
+      "TZ=Asia/Tokyo date -d @0; TZ=Europe/Berlin date -d '2024-07-01 12:00' +%c; LC_ALL=C sort f; LC_ALL=C.UTF-8 sort f; locale; printf '%d\\n' \"'ü\"",
+    files: { f: "b\nA\nä\nZ\n" },
+  },
+  {
+    name: "mktemp, and what it makes",
+    quick: true,
+    command:
+      "f=$(mktemp) && d=$(mktemp -d) && echo x > $f && mv $f $d/x && cat $d/x && ls -ld $d | cut -c1-10; rm -r $d; mktemp ./t.XXXX | wc -c; ls | wc -l",
+    varies: { paths: [/\/t\.\w{4}$/] },
+  },
+  {
+    name: "timeout, nice, nohup, time and env",
+    command:
+      "timeout 0.2 sleep 5; echo $?; timeout -s KILL 0.2 sleep 5; echo $?; nice -n 5 nice; nohup echo x; env -i A=b env; env -u HOME sh -c 'echo [$HOME]'",
+  },
+  {
+    name: "xargs -P and -0",
+    quick: true,
+    command:
+      "printf '%s\\0' 'a b' c d e f | xargs -0 -P 4 -n 1 sh -c 'echo \"[$0]\" > \"f $0\"'; cat f*; seq 20 | xargs -n 6 echo; echo x | xargs -I{} echo {}-{}; false | xargs; echo $?",
+  },
+  {
+    name: "find with -exec, -delete and -newer",
+    command:
+      "mkdir -p a/b/c; touch a/1 a/b/2 a/b/c/3; find a -type f -exec echo {} + | tr ' ' '\\n' | sort; find a -name 2 -delete; find . -newer old -type d | sort; find a -empty; find a -printf '%y %f\\n' | sort",
+    prepare: "touch -d '2020-01-01' old",
+  },
+  {
+    name: "nested shells and quoting",
+    command:
+      "sh -c 'sh -c \"echo \\\"\\$0 \\$1\\\" \" a \"b c\"' ; echo 'a\"b' \"c'd\" a\\ b; printf '%s|' \"$@\" -- \"\" ' '; echo; printf '%b' '\\x41\\0101\\n'",
+  },
+  {
+    name: "a script with its own interpreter line",
+    files: {
+      "run.sh": '#!/bin/sh\necho "$0 $*"; exit 4\n',
+      "awk.sh": '#!/usr/bin/awk -f\nBEGIN { print "awk", ARGC }\n',
+    },
+    command: "./run.sh a b; echo $?; ./awk.sh x; PATH=$PWD:$PATH run.sh z",
+  },
+  {
+    name: "set -e, set -u and set -x",
+    command:
+      "sh -c 'set -e; false; echo never'; echo $?; sh -c 'set -u; echo $none'; echo $?; sh -xc 'a=1; echo $a'",
+  },
+  {
+    name: "read in a loop from a file",
+    command:
+      'n=0; while IFS=: read -r a b; do n=$((n+1)); echo "$n $a-$b"; done < f; echo $n; read x < f; echo $x',
+    files: { f: "a:b\nc:d e\n\\x:y" },
+  },
+  {
+    name: "getopts, shift, set -- and IFS",
+    command:
+      "set -- -a -b val rest; while getopts ab: o; do echo $o $OPTARG; done; shift $((OPTIND-1)); echo $1; IFS=,; set -- $(echo a,b,c); echo $2 $#",
+  },
+  {
+    name: "test of files and strings",
+    command:
+      "for t in -e -f -d -r -w -x -s -L -p; do test $t f && echo $t; done; test f -nt g && echo newer; [ a \\< b ] && echo less; [ -t 0 ]; echo $?",
+    files: { f: "x", g: "y" },
+    prepare: "touch -d '2020-01-01' g",
+  },
+  {
+    name: "standard input that is given",
+    known: { default: PIPED, strict: PIPED },
+    command: "wc; echo end",
+    stdin: "a line\nanother\nno end",
+  },
+  { name: "standard input that nobody reads", quick: true, command: "echo done", stdin: "x".repeat(200_000) },
+  { name: "no standard input", command: "cat; echo end; read x; echo $?" },
+  {
+    name: "process substitution and arrays in bash",
+    quick: true,
+    needs: ["bash"],
+    shell: "bash",
+    command:
+      "diff <(printf 'a\\nb\\n') <(printf 'a\\nc\\n'); a=(x 'y z'); printf '[%s]' \"${a[@]}\" ${#a[@]}; echo; tee >(tr a-z A-Z > up) <<< word > low; sleep 0.2; cat up low; declare -A m=([k]=v); echo ${m[k]} ${PIPESTATUS[@]}",
+  },
+  {
+    name: "pipefail, brace expansion and [[ ]] in bash",
+    needs: ["bash"],
+    shell: "bash",
+    command:
+      "set -o pipefail; false | true; echo $?; echo {1..5} {a,b}{x,y}; [[ abc =~ ^a(.)c$ ]] && echo ${BASH_REMATCH[1]}; shopt -s globstar; mkdir -p d/e; touch d/e/f; echo **/f; printf '%(%Y)T\\n' 0",
+  },
+  {
+    name: "a coprocess in bash",
+    strictest: "claude-code",
+    needs: ["bash"],
+    shell: "bash",
+    command:
+      "coproc UP { tr a-z A-Z; }; echo word >&${UP[1]}; exec {UP[1]}>&-; cat <&${UP[0]}; wait; jobs; echo $?",
+  },
+  {
+    name: "job control in bash",
+    needs: ["bash"],
+    shell: "bash",
+    command:
+      "set -m; exec 2> /dev/null; sleep 30 & kill -STOP %1; sleep 0.1; jobs -s | sed 's/[+-]//'; kill -CONT %1; kill %1; wait %1; echo $?",
+  },
+  {
+    name: "what is left in the background ends with its command",
+    quick: true,
+    command: "sleep 30 > /dev/null 2>&1 & echo started",
+  },
+  {
+    name: "nohup, with its output in a file",
+    command: "nohup sh -c 'echo begun; sleep 0.3; echo over' > log 2>&1 & wait; cat log",
+  },
+  {
+    name: "zsh",
+    strictest: "claude-code",
+    needs: ["zsh"],
+    command:
+      "zsh -fc 'setopt extendedglob; touch a1 a2 b1; print -l (a|b)1; print ${(U)$(echo up)}; for i in {1..3}; print $i'",
+  },
+];
