@@ -61,7 +61,7 @@ describe.each(actors())("policy allow, as $kind", (actor) => {
   test("a place is written by the next command, and not before; comments and layout stay", async () => {
     const into = join(outside.path, "place");
     outside.write("place/there", "old\n");
-    const write = { argv: ["sh", "-c", `echo new > ${into}/there`] };
+    const write = { argv: ["sh", "-c", 'echo new > "$1/there"', "sh", into] };
     expect((await broker.run(write)).exit).not.toBe(0);
     const { code, stdout, stderr } = await allow("write", into, "--yes");
     expect([code, stderr]).toEqual([0, ""]);
@@ -147,8 +147,10 @@ describe.each(actors())("policy allow, as $kind", (actor) => {
       expect.stringMatching(/^ {2}write: \[.*copied\/\*\*"\]$/),
     ]);
     expect((await broker.cli(["policy", "test", "strict"])).code).toBe(0);
-    expect((await broker.run({ argv: ["sh", "-c", `echo x > ${into}/x`] })).exit).not.toBe(0);
-    expect(await broker.run({ argv: ["sh", "-c", `echo x > ${into}/x`], profile: "strict" })).toMatchObject({
+    expect((await broker.run({ argv: ["sh", "-c", 'echo x > "$1/x"', "sh", into] })).exit).not.toBe(0);
+    expect(
+      await broker.run({ argv: ["sh", "-c", 'echo x > "$1/x"', "sh", into], profile: "strict" }),
+    ).toMatchObject({
       decision: { mode: "enforce" },
     });
     expect((await allow("write", into, "--policy", "strict")).stdout).toMatch(

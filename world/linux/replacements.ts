@@ -61,6 +61,9 @@ export type Asked = {
   readonly content: Buffer;
 };
 
+/** Descriptors of the folder of the file and of the one in which the new file is made, and when that was changed last. */
+type Staging = { readonly folder: number; readonly stage: number; readonly times: readonly string[] };
+
 /** What kept a file from being written. */
 class CannotReplace extends Error {
   override readonly name = "CannotReplace";
@@ -163,9 +166,11 @@ export class Replacements {
       if (dev !== asked.device || ino !== asked.inode)
         throw new CannotReplace("its folder on the host is another one");
       const stage = openStage(folder);
+      const { mtimeNs } = fstatSync(stage, { bigint: true });
+      const staged = { folder, stage, times: secondsAndRest(mtimeNs) };
       try {
         for (let tried = 0; tried < MAX_TRIES; tried += 1) {
-          const done = await this.#try(asked, { folder, stage }, judge, tell);
+          const done = await this.#try(asked, staged, judge, tell);
           if (done !== undefined) return done;
         }
       } finally {
@@ -180,7 +185,7 @@ export class Replacements {
   /** Undefined when the host's file changed meanwhile: what was judged is not what it would replace. */
   async #try(
     asked: Asked,
-    { folder, stage }: { readonly folder: number; readonly stage: number },
+    { folder, stage, times }: Staging,
     judge: ReplacementJudge,
     tell: ExecRequest["onViolation"],
   ): Promise<boolean | undefined> {
@@ -198,7 +203,7 @@ export class Replacements {
       await this.#seal(join(dirname(asked.path), STAGE, name), asked.path, made.ino);
       // Before it stands there: whoever finds it must know that it was judged.
       judge.accepted(asked.path, made);
-      const names = [name, basename(asked.path), ...old.identity];
+      const names = [name, basename(asked.path), ...old.identity, ...times];
       const ended = await exchange(this.#init, names, { folder, stage });
       // However the process ended: what stands there says whether it is done.
       if (lstatSync(target, { bigint: true }).ino === made.ino) return true;
@@ -305,7 +310,11 @@ function writeStaged(path: string, content: Uint8Array, mode: number): BigIntSta
 
 /** Words for `substrate-init exchange`. */
 function identityOf({ ino, size, mtimeNs }: BigIntStats): readonly string[] {
-  return [ino, mtimeNs / SECOND, mtimeNs % SECOND, size].map(String);
+  return [`${ino}`, ...secondsAndRest(mtimeNs), `${size}`];
+}
+
+function secondsAndRest(time: bigint): readonly string[] {
+  return [time / SECOND, time % SECOND].map(String);
 }
 
 /** Returns how it ended; with `changed` the file was another one by then, and is as it was. Throws when it does not start. */
