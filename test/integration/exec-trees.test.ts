@@ -185,7 +185,9 @@ touch after
     const at = (name: string): string => join(broker.project, name);
     try {
       broker.write(at("asks.sh"), "(while :; do date +%s%N > alive; sleep 0.05; done) & bc 1\n");
-      const reply = broker.post({ cmd: "sh asks.sh", timeout_ms: 60_000 }).catch((error: unknown) => error);
+      const reply = broker
+        .post({ cmd: "sh asks.sh", timeout_ms: 60_000, approval_wait_ms: 60_000 })
+        .catch((error: unknown) => error);
       const waits = async (): Promise<boolean> => {
         const { document } = await broker.operator("GET", "/v1/approvals");
         return JSON.stringify(document).includes("apr_");
