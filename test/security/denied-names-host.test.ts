@@ -73,7 +73,7 @@ describe.each(actors())("denied names beside a kept process, as $kind", (actor) 
     const inside = await broker.run(
       "cat app/.env; echo x > .mcp.json; echo x > .vscode/tasks.json; echo x > .husky/new; mv .vscode v; rm -rf .husky; cat .vscode/tasks.json; true",
     );
-    expect(inside.notices).toEqual([]);
+    expect(inside.notices.map(({ kind }) => kind)).not.toContain("quarantined");
     expect(inside.stdout).toBe(`made by a person: .vscode/tasks.json\n`);
     for (const name of BROUGHT)
       expect(readFileSync(at(name), "utf8"), name).toBe(`made by a person: ${name}\n`);
