@@ -12,6 +12,9 @@ const PROMPTED = /^\$\{.*@P\}$/s;
 /** A number directly before a process substitution. */
 const NUMBERED = /^\d+[<>]\(/;
 
+/** A process substitution that something stands directly before, in the list of an array. */
+const JOINED = /[^\s(&;|][<>]\(/;
+
 /** More than the line ends that somebody puts beside one. */
 const NEAR = 64;
 
@@ -37,6 +40,8 @@ export function overlooked(node: SyntaxNode, text: string, collector: CommandCol
   switch (node.type) {
     case "For":
     case "Select":
+      for (const { text: word } of node.wordlist ?? [])
+        if (NUMBERED.test(word)) collector.addOpaque(word, `What '${word}' runs is not read here`);
       setters.addLoop(
         node.name.value,
         (node.wordlist ?? []).flatMap((word) => readWord(word)),
@@ -85,10 +90,14 @@ export function overlooked(node: SyntaxNode, text: string, collector: CommandCol
   return hiddenSubstitutions(node, text);
 }
 
-/** `3<(x)`: the parser takes all of it for plain text. */
+/** `3<(x)` and `a=([1]=<(x))`: the parser takes all of it for plain text. */
 export function noteNumbered(command: Command, collector: CommandCollector): void {
-  for (const { text } of command.args)
-    if (NUMBERED.test(text)) collector.addOpaque(text, `What '${text}' runs is not read here`);
+  const lists = command.prefix.flatMap((part) => (part.type === "Assignment" ? part.text : []));
+  const unread = [
+    ...command.args.map(({ text }) => text).filter((text) => NUMBERED.test(text)),
+    ...lists.filter((text) => /^[^=(]*=\(/.test(text) && JOINED.test(text)),
+  ];
+  for (const text of unread) collector.addOpaque(text, `What '${text}' runs is not read here`);
 }
 
 function noteParameter(node: ParameterExpansionPart, collector: CommandCollector): void {
