@@ -1,11 +1,7 @@
 /** The shell that `substrate exec` and `check` were called from: what of its variables a command gets, and what they are worth. */
-import { realpathSync } from "node:fs";
-import { normalize } from "node:path";
 import type { ExecuteRequest } from "../schemas/generated/types.ts";
 import type { Broker } from "./broker.ts";
 import type { BaseEnvironment, CallerShell, Passing } from "./environment.ts";
-import { fileScope } from "./file-scope.ts";
-import { isWithin } from "./folders.ts";
 import type { Effective } from "./policies.ts";
 import { isHarmless, isSystemFolder, namesPlace, PASSED_BY_DEFAULT, passes } from "./policy/index.ts";
 import type { Asker, Place } from "./projects.ts";
@@ -21,7 +17,7 @@ export function environmentFor(
 ): BaseEnvironment {
   const passing = passingOf(broker, effective);
   if (variables === undefined) return broker.environments.of(effective.hash, passing);
-  const shell = asker === "person" ? ofPerson(variables) : ofAgent(broker, effective, place, variables);
+  const shell = asker === "person" ? ofPerson(variables) : ofAgent(broker, place, variables);
   return broker.environments.ofShell(effective.hash, passing, shell);
 }
 
@@ -45,25 +41,16 @@ function ofPerson(variables: CallerShell["variables"]): CallerShell {
 
 /**
  * An agent says of itself what its shell has. Where rules let through only what they name, a PATH of its choice must not put
- * another program behind the name: its folders are the system's, the broker's own, or a hidden one of the home in which no
- * command writes (`~/.nvm/…/bin`, `~/.cargo/bin`), and so is the place that a version manager's variable names.
+ * another program behind the name: its folders are the system's or the broker's own, and so is the place that a version manager's
+ * variable names. A hidden folder of the home may be, or hold, another project, in which commands write.
  */
 function ofAgent(
-  { environments, around: { home } }: Broker,
-  { policies }: Effective,
+  { environments }: Broker,
   { project }: Place,
   variables: CallerShell["variables"],
 ): CallerShell {
   const known = new Set(environments.path.split(":"));
-  const scopes = policies.map(({ document }) => fileScope(document, project, home));
-  const written = scopes.flatMap(({ write, scratch = [] }) => [...write, ...scratch]);
-  const places = [project, ...written.map((path) => path.replace(/\/\*\*$/, "") || "/")];
-  const isOutOfReach = (path: string): boolean =>
-    isHidden(path, home) && !places.some((place) => isWithin(path, place) || isWithin(place, path));
-  const isSafe = (path: string): boolean => {
-    if (isSystemFolder(path) || known.has(path)) return true;
-    return path.startsWith("/") && [normalize(path), realOf(path)].every(isOutOfReach);
-  };
+  const isSafe = (path: string): boolean => isSystemFolder(path) || known.has(path);
   return {
     variables,
     key: `agent\0${project}`,
@@ -73,18 +60,4 @@ function ofAgent(
         ? value.split(":").every(isSafe)
         : isHarmless(name, value) || (namesPlace(name) && isSafe(value)),
   };
-}
-
-/** No folder that begins with a dot directly in the home is a project, nor is one below it (CONTRACT §2). */
-function isHidden(path: string, home: string): boolean {
-  return path.startsWith(`${home}/.`);
-}
-
-function realOf(path: string): string {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    // Not there, ignoring: its written path is looked at beside it.
-    return normalize(path);
-  }
 }

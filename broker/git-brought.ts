@@ -3,7 +3,7 @@
  * submodule: then the person's `git status` in the project's own folder runs what its settings name. So what a command wrote
  * there that runs code is taken out again when the command ends; a repository without that stays.
  */
-import { existsSync, lstatSync, realpathSync, type Stats } from "node:fs";
+import { existsSync, lstatSync, readdirSync, realpathSync, type Stats } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { FsDiff } from "../schemas/generated/types.ts";
 import type { WorldViolation } from "../world/backend.ts";
@@ -74,7 +74,7 @@ function writtenIn({ writes, mods, autorun, deletes }: FsDiff): readonly string[
   const all = new Set([...writes, ...mods, ...autorun]);
   const paths = [...all].filter((path) => !gone.has(path));
   return [
-    ...paths.filter((path) => /(?:^|\/)(?:config|config\.worktree|hooks\/[^/]+)$/.test(path)),
+    ...paths.filter((path) => /(?:^|\/)(?:config|config\.worktree|hooks(?:\/[^/]+)?)$/.test(path)),
     ...paths.filter((path) => /(?:^|\/)commondir$/.test(path)),
     ...paths.filter((path) => /(?:^|\/)HEAD$/.test(path)),
   ];
@@ -110,6 +110,7 @@ function takeIfCode(path: string, stood: boolean, brought: Brought): boolean {
 function whyNot(place: string, stood: boolean, uid: number): string | undefined {
   const folder = dirname(place);
   if (basename(folder) === "hooks") return hookWhy(place);
+  if (basename(place) === "hooks") return isGitFolder(folder) ? hooksLinkWhy(place) : undefined;
   // A file that was there before and is only called so is the person's.
   if (stood && !isGitFolder(folder)) return undefined;
   switch (basename(place)) {
@@ -127,8 +128,31 @@ function headWhy(folder: string, uid: number): string | undefined {
   return (
     settingsWhy(join(folder, "config"), uid, true) ??
     settingsWhy(join(folder, "config.worktree"), uid, true) ??
+    hooksWhy(join(folder, "hooks")) ??
     commonWhy(join(folder, "commondir"), uid)
   );
+}
+
+/** Hooks that came to their folder before it was one of git's. */
+function hooksWhy(hooks: string): string | undefined {
+  return (
+    hooksLinkWhy(hooks) ?? (namesIn(hooks).some((name) => !name.endsWith(".sample")) ? HOOKS : undefined)
+  );
+}
+
+function hooksLinkWhy(hooks: string): string | undefined {
+  return lookAt(hooks)?.isSymbolicLink() === true ? "it leads git to hooks in another folder" : undefined;
+}
+
+const HOOKS = "git runs it by itself, and a repository that a command makes has no hooks";
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    // None, or closed to us: git does not come there either.
+    return [];
+  }
 }
 
 /** Git's own (`git worktree add`) leads two folders up. Any other may lead to settings that nobody looks at, or will later. */
@@ -143,7 +167,8 @@ function commonWhy(place: string, uid: number): string | undefined {
     realOf(dirname(place)) === dirname(place);
   if (!isOwn) return "it leads git to the settings and hooks of another folder";
   if (common.endsWith(".git")) return undefined;
-  return existsSync(join(common, "HEAD")) ? settingsWhy(join(common, "config"), uid, true) : NOBODY_KNOWS;
+  if (!existsSync(join(common, "HEAD"))) return NOBODY_KNOWS;
+  return settingsWhy(join(common, "config"), uid, true) ?? hooksWhy(join(common, "hooks"));
 }
 
 function hookWhy(place: string): string | undefined {
@@ -151,7 +176,7 @@ function hookWhy(place: string): string | undefined {
   // Also one that may not be run: a later command, or a kept process, has only to change its mode.
   const runs = stat?.isSymbolicLink() === true || stat?.isFile() === true;
   if (!runs || place.endsWith(".sample") || !isGitFolder(dirname(dirname(place)))) return undefined;
-  return "git runs it by itself, and a repository that a command makes has no hooks";
+  return HOOKS;
 }
 
 function settingsWhy(place: string, uid: number, inGitFolder: boolean): string | undefined {

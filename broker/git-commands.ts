@@ -45,7 +45,9 @@ export function isCommand({ name }: GitSetting): boolean {
 
 /** Whether git would run what whoever wrote the setting chose, or read it from elsewhere. */
 export function runsCode(setting: GitSetting): boolean {
-  const { name, value } = setting;
+  const { name, subsection, value } = setting;
+  // A remote's name is a word of the commands that git starts: `--upload-pack=…` is an option there.
+  if (/^(?:remote|submodule|branch)\./.test(name) && subsection?.startsWith("-") === true) return true;
   if (LEADS_ON.has(name)) return true;
   if (name === "submodule.update" || name.startsWith("alias.")) return value.startsWith("!");
   if (name.startsWith("protocol.")) return name.endsWith(".allow");

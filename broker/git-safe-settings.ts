@@ -8,6 +8,8 @@
  * - `pull.octopus`, `pull.twohead`, `branch.*.mergeOptions`, `rebase.strategy`: a merge strategy is a program `git-merge-NAME`.
  * - `init.templateDir`, `core.attributesFile`, `core.worktree`, `commit.template`: they lead to files elsewhere.
  * - `core.sharedRepository`, `core.protectNTFS`, `core.protectHFS`, `http.sslVerify`: they open what is closed.
+ * - `remote.*.promisor`, `remote.*.partialCloneFilter`: a git that only looks fetches what is missing from there, by itself.
+ * - `remote.*.mirror`, `remote.*.push`, `remote.pushDefault`, `fetch.all`: they send or fetch more than a person types.
  * - `extensions.*`: they change which settings and objects count.
  * - `help.autoCorrect`: it runs what was not typed. `log.showSignature`: it runs `gpg.program`.
  */
@@ -23,9 +25,7 @@ const PLAIN = new Set(
     branch: "autosetupmerge autosetuprebase sort",
     push: "default autosetupremote followtags gpgsign recursesubmodules useforceifincludes negotiate",
     pull: "rebase ff",
-    fetch:
-      "prune prunetags all parallel recursesubmodules fsckobjects writecommitgraph output showforcedupdates",
-    remote: "pushdefault",
+    fetch: "prune prunetags parallel recursesubmodules fsckobjects writecommitgraph output showforcedupdates",
     init: "defaultbranch",
     clone: "defaultremotename",
     commit: "gpgsign verbose cleanup status",
@@ -67,22 +67,32 @@ type Value = (value: string) => boolean;
 const any: Value = () => true;
 
 /**
- * An address that git reaches by itself: `ext::` and every other `NAME::` starts the program `git-remote-NAME`, and a word that
- * begins with `-` would be an option of ssh.
+ * An address that git reaches by itself: `ext::`, every other `NAME::` and `NAME://` starts the program `git-remote-NAME`, and a word
+ * that begins with `-` would be an option of ssh.
  */
 const address: Value = (value) =>
   !/^[A-Za-z0-9.+_-]+::/.test(value) &&
   !/^\s*-|:\/\/(?:[^/]*@)?-|^[^/]*@-/.test(value) &&
+  (!value.includes("://") || /^(?:https?|ssh|git|file):\/\//.test(value)) &&
   !/\p{Cc}/u.test(value);
+
+/** The remote that a branch follows: a name, or `.` for the repository itself. */
+const remoteName: Value = (value) => value === "." || PLAIN_NAME.test(value);
+
+/**
+ * A sub-section is a word that git hands to programs of its own: a remote called `--upload-pack=…` is an option of the fetch that a
+ * `git status` starts where an object is missing.
+ */
+const PLAIN_NAME = /^[A-Za-z0-9_][\w.+@/#-]*$/;
 
 /** `section.key` with a sub-section between them, which says only for what. */
 const NAMED: ReadonlyMap<string, Value> = new Map([
   ...["url", "pushurl"].map((key) => [`remote.${key}`, address] as const),
   ...words(
     "remote",
-    "fetch push tagopt prune prunetags mirror skipdefaultupdate skipfetchall followremotehead promisor partialclonefilter gh-resolved",
+    "fetch tagopt prune prunetags skipdefaultupdate skipfetchall followremotehead gh-resolved",
   ),
-  ...["remote", "pushremote"].map((key) => [`branch.${key}`, address] as const),
+  ...["remote", "pushremote"].map((key) => [`branch.${key}`, remoteName] as const),
   ...words("branch", "merge rebase description vscode-merge-base github-pr-owner-number"),
   ["submodule.url", address],
   ...words("submodule", "active branch ignore fetchrecursesubmodules shallow"),
@@ -106,5 +116,12 @@ export function isSafe({ name, subsection, value }: GitSetting): boolean {
   // `[remote.origin]`, an old way to write a sub-section.
   if (keys.length !== 1) return false;
   if (WHOLE.has(section)) return true;
-  return subsection === undefined ? PLAIN.has(name) : (NAMED.get(name)?.(value) ?? false);
+  if (subsection === undefined) return PLAIN.has(name);
+  const isNamed = isOpenName(section) || PLAIN_NAME.test(subsection);
+  return isNamed && (NAMED.get(name)?.(value) ?? false);
+}
+
+/** These name a place or a file, which git hands to no program. */
+function isOpenName(section: string): boolean {
+  return section === "lfs";
 }

@@ -2,21 +2,27 @@
  * What a command would make of a repository's settings (`.git/config`), judged before the host's file says it: settings that run
  * nothing are the command's to write, and those that run code stay exactly as the host has them.
  */
+import { createHash } from "node:crypto";
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import type { FileIdentity, Replacement, ReplacementJudge, World, WorldViolation } from "../world/backend.ts";
 import { type GitSetting, gitSettings } from "./git-config.ts";
 import { isSafe } from "./git-safe-settings.ts";
+import { readSmallFile } from "./small-file.ts";
 
 /** Files that are remembered as judged; a broker's commands write a few. */
 const MAX_JUDGED = 1000;
+
+/** More is not taken from a command. */
+const MAX_BYTES = 1024 * 1024;
 
 /** What says that a text is UTF-8, as bytes. */
 const MARK = "\xEF\xBB\xBF";
 
 /** Judges settings, and remembers the files that were written after that. */
 export class JudgedSettings implements ReplacementJudge {
-  readonly #judged = new Map<string, string>();
+  /** By path, what was judged: its identity and the hash of its bytes, since whoever writes a file can set its times. */
+  readonly #judged = new Map<string, { readonly identity: string; readonly hash: string }>();
   readonly #stood = new WeakMap<object, Promise<boolean>>();
 
   judge({ path, before, after }: Replacement): WorldViolation | undefined {
@@ -24,9 +30,12 @@ export class JudgedSettings implements ReplacementJudge {
     return message === undefined ? undefined : { kind: "setting", subject: path, message };
   }
 
-  accepted(path: string, file: FileIdentity): void {
+  accepted(path: string, file: FileIdentity, content: Uint8Array): void {
     this.#judged.delete(path);
-    this.#judged.set(path, identityOf(file));
+    this.#judged.set(path, {
+      identity: identityOf(file),
+      hash: hashOf(Buffer.from(content).toString("utf8")),
+    });
     const [oldest] = this.#judged.keys();
     if (this.#judged.size > MAX_JUDGED && oldest !== undefined) this.#judged.delete(oldest);
   }
@@ -43,10 +52,12 @@ export class JudgedSettings implements ReplacementJudge {
 
   /** Whether the file is still one that was judged: no command has changed it. */
   has(path: string): boolean {
-    const identity = this.#judged.get(path);
-    const stat =
-      identity === undefined ? undefined : lstatSync(path, { bigint: true, throwIfNoEntry: false });
-    return stat !== undefined && identity === identityOf(stat);
+    const judged = this.#judged.get(path);
+    if (judged === undefined) return false;
+    const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+    if (stat === undefined || identityOf(stat) !== judged.identity) return false;
+    const content = readSmallFile(path, MAX_BYTES, Number(stat.uid));
+    return content !== undefined && hashOf(content) === judged.hash;
   }
 }
 
@@ -62,6 +73,9 @@ function whyNot(path: string, before: Uint8Array, after: Uint8Array): string | u
   const changed = difference(wanted, kept) ?? difference(kept, wanted);
   if (changed !== undefined)
     return `'${path}' was not changed: '${nameOf(changed)}' may make git run a program, read other settings or hooks. A person sets it on the host: git config ${optionOf(path)}${nameOf(changed)} VALUE`;
+  const led = ledElsewhere(host, settings);
+  if (led !== undefined)
+    return `'${path}' was not changed: '${nameOf(led)}' would lead a remote that stands there to another place, and a person's next push with it. A person sets it on the host: git config ${optionOf(path)}${nameOf(led)} VALUE`;
   if (!isSameOrder(wanted, kept))
     return `'${path}' was not changed: settings that may make git run a program would stand in another order`;
   return undefined;
@@ -79,12 +93,26 @@ function read(bytes: Uint8Array, isHosts = false): readonly GitSetting[] | undef
 
 /** The first of `some` that is not in `others` as often. */
 function difference(some: readonly GitSetting[], others: readonly GitSetting[]): GitSetting | undefined {
-  const left = others.map(keyOf);
+  const left = new Map<string, number>();
+  for (const key of others.map(keyOf)) left.set(key, (left.get(key) ?? 0) + 1);
   return some.find((setting) => {
-    const at = left.indexOf(keyOf(setting));
-    if (at >= 0) left.splice(at, 1);
-    return at < 0;
+    const key = keyOf(setting);
+    const count = left.get(key) ?? 0;
+    left.set(key, count - 1);
+    return count <= 0;
   });
+}
+
+/** An address that a remote of the host did not have. What is removed or called otherwise leads nobody anywhere. */
+function ledElsewhere(host: readonly GitSetting[], settings: readonly GitSetting[]): GitSetting | undefined {
+  const addresses = host.filter(isAddress);
+  const known = new Set(addresses.map(keyOf));
+  const remotes = new Set(addresses.map(({ subsection }) => subsection));
+  return settings.filter(isAddress).find((one) => remotes.has(one.subsection) && !known.has(keyOf(one)));
+}
+
+function isAddress({ name }: GitSetting): boolean {
+  return name === "remote.url" || name === "remote.pushurl";
 }
 
 function isSameOrder(some: readonly GitSetting[], others: readonly GitSetting[]): boolean {
@@ -109,4 +137,8 @@ function optionOf(path: string): string {
 /** Not its ctime: git asks for another mode of a file, and takes it back, without a change. */
 function identityOf({ dev, ino, size, mtimeNs }: FileIdentity): string {
   return [dev, ino, size, mtimeNs].join(":");
+}
+
+function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("base64");
 }

@@ -3,12 +3,13 @@
  * Everything is compared by real path: a link to `/etc` is `/etc`.
  */
 import { existsSync, realpathSync, type Stats, statSync } from "node:fs";
-import { dirname, isAbsolute, join } from "node:path";
+import { dirname, isAbsolute, join, resolve } from "node:path";
 import { isWithin } from "./folders.ts";
 import { MARKS } from "./marked-below.ts";
 import type { Marks } from "./marks.ts";
 import { quoted, type Refusal, refusal } from "./refusal.ts";
 import type { SecondNames } from "./second-names.ts";
+import { readSmallFile } from "./small-file.ts";
 import { type Unfit, UnmarkedFolders } from "./unmarked.ts";
 
 export { isWithin } from "./folders.ts";
@@ -112,13 +113,24 @@ function loadedCheckout(folder: Folder, { home, known }: ProjectRules): Unfit | 
   if (known === undefined || !isBelowSettings(folder.real, home)) return undefined;
   const isListed = known.listed.some((each) => isWithin(folder.real, each) && isBelowSettings(each, home));
   if (isListed || known.marks.isUsedByPerson(folder.real, identityOf(folder))) return undefined;
-  if (statSync(join(folder.real, ".git"), { throwIfNoEntry: false })?.isDirectory() !== true)
-    return undefined;
+  if (!isOwnCheckout(folder.real, home)) return undefined;
   return {
     why: "it is a checkout in a settings folder of the home folder, where shells and editors load code from, and no person has worked in it through Substrate",
     hint: `Run a first command there yourself ('substrate exec -- true'), or list ${quoted(folder.real)} under 'projects' in config.yaml`,
   };
 }
+
+/** A repository, or a submodule of one that lies in settings folders too; not a worktree of a person's project, nor a profile alone. */
+function isOwnCheckout(folder: string, home: string): boolean {
+  const git = join(folder, ".git");
+  const stat = statSync(git, { throwIfNoEntry: false });
+  if (stat?.isFile() !== true) return stat !== undefined;
+  const pointer = /^gitdir: (.+)$/m.exec(readSmallFile(git, MAX_POINTER, stat.uid) ?? "")?.[1];
+  return pointer === undefined || isBelowSettings(resolve(folder, pointer), home);
+}
+
+/** `PATH_MAX` of Linux and the words around it. */
+const MAX_POINTER = 4096 + 16;
 
 type Folder = { readonly real: string; readonly stat: Stats | undefined };
 

@@ -45,9 +45,12 @@ function reasonOf(path: string, rules: WriteRules): string {
     if (deniedBy(path, sealed, rules) !== undefined)
       return `git runs what stands there by itself, and policy '${id}' lets no command change it (fs.deny_write); a person can, outside of Substrate`;
     if (!isCovered(path, write, rules)) {
+      const outside = `it is outside fs.write of policy '${id}' (${set.sources.write})`;
       const place = worthOpening(path, rules.home);
+      if (place === undefined)
+        return `${outside}, and no folder around it can be opened alone; a person can do this outside of Substrate`;
       const word = /^[\w@%+=:,./-]+$/.test(place) ? place : `'${place.replaceAll("'", "'\\''")}'`;
-      return `it is outside fs.write of policy '${id}' (${set.sources.write}); "substrate policy allow write ${word}" lets it, or ask for the scope 'fs.write:${place}' (POST /v1/request_scopes)`;
+      return `${outside}; "substrate policy allow write ${word}" lets it, or ask for the scope 'fs.write:${place}' (POST /v1/request_scopes)`;
     }
   }
   return "it is, or holds, a place that this world keeps as it is: a denied or sealed name, or git's own settings";
@@ -55,15 +58,17 @@ function reasonOf(path: string, rules: WriteRules): string {
 
 /**
  * What a person would open for it: the bare repository that it lies in, else the folder that is there, else the path itself where
- * that folder is nobody's to open: the home, what contains it, or what lies directly in `/`.
+ * that folder is nobody's to open (the home, what contains it, or what lies directly in `/`) and the path is there. One that is not is
+ * often a lock or a temporary name: a folder that was made there would keep the person's own programs from working.
  */
-function worthOpening(path: string, home: string): string {
+function worthOpening(path: string, home: string): string | undefined {
   const folders: string[] = [];
   for (let at = dirname(path); at !== "/"; at = dirname(at)) if (isFolder(at)) folders.push(at);
   const repository = folders.find((folder) => GIT_PARTS.every((name) => existsSync(join(folder, name))));
   const [nearest = "/"] = folders;
   const place = repository ?? nearest;
-  return isWithin(home, place) || dirname(place) === "/" ? path : place;
+  if (!isWithin(home, place) && dirname(place) !== "/") return place;
+  return existsSync(path) ? path : undefined;
 }
 
 /** What every git folder holds. */

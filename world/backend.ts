@@ -162,7 +162,7 @@ export type ReplacementJudge = {
   /** Undefined: the host's file becomes what the command wrote. Otherwise the call fails with EPERM, and the violation is told. */
   readonly judge: (replacement: Replacement) => WorldViolation | undefined;
   /** From now on the host's file may hold it: this file, which no command can write. */
-  readonly accepted: (path: string, file: FileIdentity) => void;
+  readonly accepted: (path: string, file: FileIdentity, content: Uint8Array) => void;
 };
 
 /** Bytes that a command gets on a descriptor and that no other process ever sees: not in arguments, variables or files. */

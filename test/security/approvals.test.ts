@@ -56,7 +56,7 @@ describe.each(actors())("who approves what, as $kind", (actor) => {
     const inside = await broker.run({ argv: [node, "-e", script, control] });
     expect(inside.stdout).toMatch(/^(ENOENT|EACCES|ENOTDIR)\n$/);
     const file = join(broker.home, "approvals.yaml");
-    await broker.run({ argv: ["sh", "-c", `printf x > '${file}'`] });
+    await broker.run({ argv: ["sh", "-c", 'printf x > "$1"', "sh", file] });
     expect(existsSync(file)).toBe(false);
     expect(await person.told({ cmd: "touch self" })).toMatchObject({
       code: "approval_required",

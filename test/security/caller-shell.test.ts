@@ -47,6 +47,8 @@ describe.each(actors())("an agent's own PATH and variables, as $kind", (actor) =
     ["a folder below a hidden one that leads out of it", () => ({ PATH: `${home}/.x/../bin:${SYSTEM}` })],
     ["a folder of every world's own", () => ({ PATH: `/tmp/bin:${SYSTEM}` })],
     ["a folder of the home that may be a project", () => ({ PATH: `${home}/work/bin:${SYSTEM}` })],
+    ["a hidden folder of the home", () => ({ PATH: `${home}/.nvm/versions/node/v22/bin:${SYSTEM}` })],
+    ["a version manager's folder there", () => ({ NVM_DIR: `${home}/.nvm` })],
     ["a variable that loads code, which the policy passes", () => ({ NODE_OPTIONS: "--require=./x.cjs" })],
     ["settings of the project", () => ({ NODE_ENV: "x" })],
     ["an environment in the project", () => ({ VIRTUAL_ENV: at(".venv") })],
@@ -59,8 +61,6 @@ describe.each(actors())("an agent's own PATH and variables, as $kind", (actor) =
 
   test.each([
     ["nothing more", () => ({})],
-    ["a hidden folder of the home", () => ({ PATH: `${home}/.nvm/versions/node/v22/bin:${SYSTEM}` })],
-    ["a version manager's folder there", () => ({ NVM_DIR: `${home}/.nvm` })],
     ["words that only say where they are", () => ({ CI: "true" })],
     ["what the policy does not pass", () => ({ LD_PRELOAD: "./x.so", MAKEFLAGS: "-f x", SECRET: "x" })],
   ])("with %s the rule lets it through", async (_what, shell) => {

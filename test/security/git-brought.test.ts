@@ -57,6 +57,16 @@ describe.each(actors())("repositories that commands make, as $kind", (actor) => 
       "git init -q t && mkdir b e && cp -r t/.git/objects t/.git/refs e/ && echo '[core]' > e/cc && ln -s cc e/config && echo 'ref: refs/heads/a' > b/HEAD && echo ../e > b/commondir",
       "b/commondir",
     ],
+    [
+      "hooks behind a link",
+      "git init -q lh && mkdir hk && rm -r lh/.git/hooks && ln -s ../../hk lh/.git/hooks",
+      "lh/.git/hooks",
+    ],
+    [
+      "a remote whose name is an option",
+      "git init -q rn && git -C rn config 'remote.--upload-pack=touch RAN;git-upload-pack.promisor' true",
+      "rn/.git/config",
+    ],
     ["settings with a second name", "git init -q hl && ln hl/.git/config second", "hl/.git/config"],
     [
       "a HEAD beside settings of which nobody knows what they say",
@@ -126,6 +136,12 @@ describe.each(actors())("repositories that commands make, as $kind", (actor) => 
     await broker.run("mkdir two && echo '[core]' > two/cc && ln -s cc two/config");
     await broker.run("mkdir two/objects two/refs && echo 'ref: refs/heads/a' > two/HEAD");
     expect(existsSync(at("two/HEAD"))).toBe(false);
+  });
+
+  test("so is one that comes in a later command than hooks", async () => {
+    await broker.run("mkdir -p hooked/hooks && printf '#!/bin/sh\\nid\\n' > hooked/hooks/post-index-change");
+    await broker.run("mkdir hooked/objects hooked/refs && echo 'ref: refs/heads/a' > hooked/HEAD");
+    expect(existsSync(at("hooked/HEAD"))).toBe(false);
   });
 
   test("its twin: a worktree of a repository that a command made, and of a bare one under any name", async () => {

@@ -35,6 +35,7 @@ describe.each(actors())("settings of git that run nothing, as $kind", (actor) =>
     host("init", "-q", "-b", "main");
     host("config", "alias.st", "!git status");
     host("config", "core.pager", "less -R");
+    host("remote", "add", "kept", "https://example.org/one.git");
   });
   afterAll(async () => {
     await broker.stop();
@@ -70,7 +71,7 @@ describe.each(actors())("settings of git that run nothing, as $kind", (actor) =>
       stderr: "",
       notices: [],
     });
-    expect(host("remote")).toBe("far");
+    expect(host("remote")).toBe("far\nkept");
     expectPersons();
   });
 
@@ -96,6 +97,41 @@ describe.each(actors())("settings of git that run nothing, as $kind", (actor) =>
     const both = ["one", "two"].map((agent_id) => broker.run({ agent_id, cmd: keys(agent_id) }));
     for (const ran of await Promise.all(both)) expect(ran.exit).toBe(0);
     expect(host("config", "--get-regexp", "^branch[.](one|two)[0-9]+[.]merge").split("\n")).toHaveLength(24);
+    expectPersons();
+  });
+
+  test.each([
+    [
+      "a remote whose name is an option of the fetch",
+      "'remote.--upload-pack=touch RAN;git-upload-pack.url' .",
+    ],
+    ["one that a git which only looks would fetch from", "remote.p.promisor true"],
+    ["a branch that follows such a name", "branch.main.remote '--upload-pack=touch RAN'"],
+    ["a branch that follows another folder", "branch.main.remote ./beside"],
+    ["a program as the address of a new remote", "remote.odd.url 'ext::sh -c id'"],
+    ["an address that a helper of that name reaches", "remote.odd.url ext://sh"],
+    ["another address of a remote that stands there", "remote.kept.url https://example.org/other.git"],
+    ["one more address for pushes with it", "--add remote.kept.pushurl https://example.org/other.git"],
+    ["where all pushes go", "remote.pushDefault odd"],
+    ["what each push sends along", "--add remote.kept.push +refs/heads/*:refs/heads/*"],
+  ])("its attack: %s is refused, and the reply says how a person sets it", async (_what, words) => {
+    const before = readFileSync(config(), "utf8");
+    const ran = await broker.run(`git config ${words}`);
+    expect(ran.exit).not.toBe(0);
+    expect(readFileSync(config(), "utf8")).toBe(before);
+    expect(ran.notices).toMatchObject([{ kind: "denied" }]);
+    expect(ran.notices[0]?.message).toContain("A person sets it on the host: git config");
+  });
+
+  test("100,000 lines are judged while the broker answers others", async () => {
+    const lines =
+      "git config --list >/dev/null; { cat .git/config; echo '[x]'; yes y | head -100000; } > .git/config.lock; mv .git/config.lock .git/config; rm -f .git/config.lock";
+    const running = broker.run(`${lines}; true`);
+    const used = process.cpuUsage();
+    for (let asked = 0; asked < 5; asked += 1)
+      expect((await broker.operator("GET", "/v1/health")).status).toBe(200);
+    expect((await running).exit).toBe(0);
+    expect(process.cpuUsage(used).user).toBeLessThan(20_000_000);
     expectPersons();
   });
 
@@ -210,6 +246,26 @@ describe.each(actors())("a repository that a command makes, as $kind", (actor) =
       expect(hostGit(actor, broker.project, "config", "core.pager")).toBe("less -R");
       expect(hostGit(actor, broker.project, "config", "--local", "user.name")).toBe("Lou");
       expect(existsSync(join(broker.project, ".git/hooks/post-commit"))).toBe(true);
+    } finally {
+      await broker.stop();
+    }
+  });
+});
+
+describe.each(actors())("a repository that another world made, as $kind", (actor) => {
+  test("gets no settings while that world could write them after they were judged, and gets them later", async () => {
+    const broker = await TestBroker.start(actor, { policies: { default: ENFORCE } });
+    try {
+      repository(actor, broker);
+      await broker.run({ agent_id: "one", cmd: "git init -q sub" });
+      const config = join(broker.project, "sub/.git/config");
+      const ran = await broker.run({ agent_id: "two", cmd: "git -C sub config user.name Two; true" });
+      expect(readFileSync(config, "utf8")).not.toContain("Two");
+      expect(ran.notices[0]?.message).toContain("could not be sealed in every world");
+      expect((await broker.cli(["world", "restart", "--all"])).code).toBe(0);
+      const later = await broker.run({ agent_id: "two", cmd: "git -C sub config user.name Two" });
+      expect(later).toMatchObject({ exit: 0, notices: [] });
+      expect(readFileSync(config, "utf8")).toContain("Two");
     } finally {
       await broker.stop();
     }

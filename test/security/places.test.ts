@@ -143,8 +143,16 @@ policies: { projects: { "~/shared/reports": looking, "~/marked/reports": looking
       make(".agents/trees/app/.git/HEAD");
       await runsIn(at(".agents/trees/app"));
     });
-    test("is one where its .git is a file, as agents' worktrees have, or a profile says so", async () => {
-      make(".worktrees/app/.git", ".profiled/app/.substrate-profile");
+    test("is one where it is a worktree of a project elsewhere, or a profile says so, and not as a submodule of settings", async () => {
+      make(
+        ".worktrees/app/.git",
+        ".profiled/app/.substrate-profile",
+        ".editor/.git/HEAD",
+        ".editor/pack/p/.git",
+      );
+      writeFileSync(at(".worktrees/app/.git"), `gitdir: ${at("work/app/.git/worktrees/app")}\n`);
+      writeFileSync(at(".editor/pack/p/.git"), "gitdir: ../../.git/modules/pack/p\n");
+      await refusedIn(at(".editor/pack/p"));
       writeFileSync(at(".profiled/app/.substrate-profile"), "wide\n");
       for (const path of [".worktrees/app", ".profiled/app"]) await runsIn(at(path));
     });

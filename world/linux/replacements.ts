@@ -130,7 +130,8 @@ export class Seals {
 /** Replacements in all worlds of a backend: a file has one at a time. */
 export class Replacements {
   readonly #init: string;
-  readonly #worlds = new Set<Seals>();
+  /** Whether each world writes a path as it is on the host. */
+  readonly #worlds = new Map<Seals, (path: string) => boolean>();
   readonly #turns = new Map<string, Promise<unknown>>();
 
   /** @param init the `substrate-init` program. */
@@ -139,8 +140,8 @@ export class Replacements {
   }
 
   /** Asks this world too, until the last process of it is gone. */
-  follow(seals: Seals, gone: Promise<unknown>): void {
-    this.#worlds.add(seals);
+  follow(seals: Seals, writes: (path: string) => boolean, gone: Promise<unknown>): void {
+    this.#worlds.set(seals, writes);
     void gone.then(() => this.#worlds.delete(seals));
   }
 
@@ -202,7 +203,7 @@ export class Replacements {
       const made = writeStaged(staged, asked.content, old.mode);
       await this.#seal(join(dirname(asked.path), STAGE, name), asked.path, made.ino);
       // Before it stands there: whoever finds it must know that it was judged.
-      judge.accepted(asked.path, made);
+      judge.accepted(asked.path, made, asked.content);
       const names = [name, basename(asked.path), ...old.identity, ...times];
       const ended = await exchange(this.#init, names, { folder, stage });
       // However the process ended: what stands there says whether it is done.
@@ -218,13 +219,15 @@ export class Replacements {
   async #seal(staged: string, target: string, inode: bigint): Promise<void> {
     const sealed = new Set<Seals>();
     for (;;) {
-      const left = [...this.#worlds].filter((world) => !sealed.has(world));
+      const left = [...this.#worlds.keys()].filter((world) => !sealed.has(world));
       if (left.length === 0) return;
       const answers = await Promise.all(left.map((world) => world.ask(staged, target, inode)));
       for (const world of left) sealed.add(world);
-      const refused = answers.find(
-        (errno, at) => errno !== 0 && errno !== NOT_SEALED && this.#worlds.has(left[at] as Seals),
-      );
+      const refused = answers.find((errno, at) => {
+        const writes = this.#worlds.get(left[at] as Seals);
+        // One that made the repository itself could write the new file before it has its name, and after.
+        return writes !== undefined && errno !== 0 && (errno !== NOT_SEALED || writes(target));
+      });
       if (refused !== undefined) throw new CannotReplace("the new file could not be sealed in every world");
     }
   }

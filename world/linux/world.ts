@@ -10,6 +10,7 @@ import { CommandRecord } from "../changes/command-record.ts";
 import type { NetworkHelper } from "../network/helper.ts";
 import { overlayDiff } from "../overlay/diff.ts";
 import { type Strayed, Strays } from "../overlay/strays.ts";
+import { isWithin, isWritable } from "../plan/scopes.ts";
 import { encodeExec, LinuxCommand } from "./command.ts";
 import { decodeFields, decodeNumber, encodeEmpty } from "./frame-codec.ts";
 import { FrameReader } from "./frame-reader.ts";
@@ -73,7 +74,7 @@ export class LinuxWorld implements World {
       this.#ended = resolve;
     });
     this.#listen();
-    facts.replacements.follow(this.#seals, launched.holder.ended);
+    facts.replacements.follow(this.#seals, (path) => writesOnHost(path, facts.spec), launched.holder.ended);
     // A world without its network looks like one that may reach nothing, which is not what was asked for.
     void facts.network?.ended.then((cause) => (this.#loss === undefined ? this.end(cause) : undefined));
   }
@@ -247,6 +248,12 @@ export class LinuxWorld implements World {
     this.#seals.close();
     this.#ended(cause);
   }
+}
+
+/** Whether commands of a world may write what stands at a path on the host. */
+function writesOnHost(path: string, spec: WorldSpec): boolean {
+  if (spec.access.kind !== "direct") return false;
+  return isWritable(path, spec) || (spec.gitFolder !== undefined && isWithin(path, spec.gitFolder));
 }
 
 function parseProcess(text: string): WorldProcess {
