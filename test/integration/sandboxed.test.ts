@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
 import { installationFor } from "../installation.ts";
+import { actorsWith } from "../needs.ts";
 import { runAs } from "../users.ts";
 
 /** Numbers of system calls (include/uapi/asm-generic/unistd.h; arch/x86/entry/syscalls/syscall_64.tbl). */
@@ -28,7 +28,7 @@ function sandboxWithout(call: "connect" | "unshare"): readonly string[] {
   return ["/usr/bin/python3", "-c", SANDBOX, String(numbers[call])];
 }
 
-describe.each(actors())("a sandbox around us, as $kind", (actor) => {
+describe.each(actorsWith("python3"))("a sandbox around us, as $kind", (actor) => {
   test("a command line that may not connect says so in one sentence, with the setting", async () => {
     const broker = await TestBroker.start(actor);
     try {
