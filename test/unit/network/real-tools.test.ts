@@ -21,9 +21,22 @@ function answers(program: string, words: readonly string[]): boolean {
   return spawnSync(program, words, { cwd: "/", stdio: "ignore", env }).status === 0;
 }
 
+/** Cargo's change log: "sparse" registries are stable since 1.68. */
+const SPARSE_SINCE = 68;
+
+function cargoMinor(): number | undefined {
+  const env = { ...process.env, RUSTUP_HOME: rustup };
+  const { stdout, status } = spawnSync("cargo", ["--version"], { cwd: "/", encoding: "utf8", env });
+  const minor = /^cargo 1\.(\d+)/.exec(stdout ?? "")?.[1];
+  return status === 0 && minor !== undefined ? Number(minor) : undefined;
+}
+
 describe("asked of the real tool,", () => {
   test("@cargo: an index says where its crates lie, also when it stands in for crates.io", async () => {
-    if (!answers("cargo", ["--version"])) return skip("@cargo with the real cargo", "no cargo");
+    const minor = cargoMinor();
+    if (minor === undefined) return skip("@cargo with the real cargo", "no cargo");
+    if (minor < SPARSE_SINCE)
+      return skip("@cargo with the real cargo", `cargo 1.${minor} knows no sparse registries`);
     const server = createServer((_request, response) => {
       response.end(JSON.stringify({ dl: "https://crates.example/dl", api: "https://api.example:8443" }));
     });
