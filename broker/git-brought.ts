@@ -133,7 +133,7 @@ function headWhy(folder: string, uid: number): string | undefined {
   );
 }
 
-/** Hooks that came to their folder before it was one of git's. */
+/** Why a git folder may not have its hooks: a command wrote them before it wrote the HEAD that makes git read them. */
 function hooksWhy(hooks: string): string | undefined {
   return (
     hooksLinkWhy(hooks) ?? (namesIn(hooks).some((name) => !name.endsWith(".sample")) ? HOOKS : undefined)

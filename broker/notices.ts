@@ -9,7 +9,7 @@ import type { SpanRecord } from "./spans/trace.ts";
 /** A reply is read by a model: so many notices say what is wrong, and the trace has the rest. */
 const MAX_NOTICES = 20;
 
-/** Alike ones beyond this many different ones are counted together, whatever they say. */
+/** Notices beyond this many different messages are counted together. */
 const MAX_KNOWN = 1000;
 
 /** The notices of one command. Its violation spans become notices as they are written. */

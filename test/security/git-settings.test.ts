@@ -123,18 +123,6 @@ describe.each(actors())("settings of git that run nothing, as $kind", (actor) =>
     expect(ran.notices[0]?.message).toContain("A person sets it on the host: git config");
   });
 
-  test("100,000 lines are judged while the broker answers others", async () => {
-    const lines =
-      "git config --list >/dev/null; { cat .git/config; echo '[x]'; yes y | head -100000; } > .git/config.lock; mv .git/config.lock .git/config; rm -f .git/config.lock";
-    const running = broker.run(`${lines}; true`);
-    const used = process.cpuUsage();
-    for (let asked = 0; asked < 5; asked += 1)
-      expect((await broker.operator("GET", "/v1/health")).status).toBe(200);
-    expect((await running).exit).toBe(0);
-    expect(process.cpuUsage(used).user).toBeLessThan(20_000_000);
-    expectPersons();
-  });
-
   test("a person's change meanwhile is kept, and holds for the next command", async () => {
     await broker.run("git config user.name Dan");
     host("config", "core.editor", "vim");
