@@ -105,6 +105,7 @@ function assemble(
       require: source("approval", "require"),
       write: source("fs", "write"),
       denyWrite: source("fs", "deny_write"),
+      denyRead: source("fs", "deny_read"),
       memory: source("commands", "memory_programs"),
       timeout: source("commands", "timeout"),
     },

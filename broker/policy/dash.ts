@@ -8,7 +8,7 @@ export interface Patch {
 }
 
 /** `dd of=~/x`: dash leaves the `~` alone. */
-const ASSIGNED_TILDE = /^[A-Za-z_][A-Za-z0-9_]*=(?=~)/;
+const ASSIGNED_TILDE = /^[A-Za-z_][A-Za-z0-9_]*\+?=(?=~)/;
 
 /**
  * Where dash and bash read one text as different commands, what makes bash's grammar read it as dash does. The policy

@@ -5,6 +5,7 @@ import type { CompiledPolicy, DecisionRule, PolicyMode, Where } from "./decision
 import { keyRule, LISTED, named, VERDICTS } from "./findings.ts";
 import { baseName } from "./inner.ts";
 import { programMatches } from "./match.ts";
+import { isOwnStep } from "./own-steps.ts";
 import { prepare, type PreparedCommand } from "./prepare.ts";
 import type { Rule } from "./rule-set.ts";
 import { speaksOfStarts } from "./start-names.ts";
@@ -36,13 +37,16 @@ const STRICTEST_FIRST = ["deny", "ask", "isolate"] as const;
 /**
  * A rule that refuses counts when any reading of any of the files meets it; a list of all that may run is satisfied by the path
  * of the file that was asked for, and so is `approval.require`. What a policy says of the words of a command line alone
- * (`shell_operators`, `opaque`) says nothing here, and what a command writes is the world's affair.
+ * (`shell_operators`, `opaque`) says nothing here, and what a command writes is the world's affair. A step of a program's own work
+ * ({@link isOwnStep}) was decided about with the program.
  */
 export function decideStart(
   policies: readonly [CompiledPolicy, ...CompiledPolicy[]],
   start: ProgramStart,
   wheres: readonly [Where, ...Where[]],
 ): StartDecision {
+  const mode = policies.some((policy) => policy.mode === "enforce") ? "enforce" : "observe";
+  if (isOwnStep(start)) return { mode, found: [], warnings: [] };
   const judged = wheres.flatMap((where) => {
     const files = start.files.map((file) => readingsOf(file, where));
     return policies.map((policy) => judgeStart(policy, start, files));
@@ -52,7 +56,7 @@ export function decideStart(
   // The first of the places is the usual one.
   const told = judged.slice(0, policies.length).flatMap((one) => one.warnings);
   return {
-    mode: policies.some(({ mode }) => mode === "enforce") ? "enforce" : "observe",
+    mode,
     found: STRICTEST_FIRST.flatMap((verdict) => found.filter((one) => one.verdict === verdict)),
     warnings: told.filter(({ rule }, index) => told.findIndex((one) => isSame(one.rule, rule)) === index),
   };

@@ -43,6 +43,7 @@ const NOTHING_ELSE: Pick<RuleSet, "allowedInWords" | "sources"> = {
     require: "",
     write: "",
     denyWrite: "",
+    denyRead: "",
     memory: "",
     timeout: "",
   },

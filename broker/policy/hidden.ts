@@ -24,9 +24,14 @@ interface Span {
  * @param text the text that offsets of the node are about.
  */
 export function hiddenSubstitutions(node: SyntaxNode, text: string): Inner[] {
-  if (node.type === "ParameterExpansion") return [...complaint(node), ...hiddenBy(node, text)];
+  if (node.type === "ParameterExpansion")
+    return [...complaint(node), ...hiddenBy(node, text), ...unseenIn(node, text)];
   const isArithmetic = node.type === "ArithmeticExpansion" || node.type === "ArithmeticCommand";
-  return [...(isArithmetic ? lopsided(text.slice(node.pos, node.end)) : []), ...hiddenBy(node, text)];
+  return [
+    ...(isArithmetic ? lopsided(text.slice(node.pos, node.end)) : []),
+    ...hiddenBy(node, text),
+    ...unseenIn(node, text),
+  ];
 }
 
 /** `"${x:?<(y)}"`: bash reads the message as a word of its own, whatever stands around it. */
@@ -48,6 +53,14 @@ function lopsided(written: string): Inner[] {
     if ((depth += bracket === "(" ? 1 : -1) < 0) break;
   if (depth === 0) return [];
   return [{ kind: "opaque", reason: `'${written.slice(0, 40)}' may be arithmetic or commands` }];
+}
+
+/** `${a[${x/$(y)/}$(z)*}]}`, `a[${a[1+$(x)}]=1`: brackets that do not come out even end the index where the parser does not see it. */
+function unseenIn(node: SyntaxNode, text: string): Inner[] {
+  const index = node.type === "ParameterExpansion" || node.type === "Assignment" ? node.index : undefined;
+  return index === undefined
+    ? []
+    : hiddenIn({ ...index, why: "the index has no clear end" }, text, knownEnds(node));
 }
 
 function hiddenBy(node: SyntaxNode, text: string): Inner[] {

@@ -3,14 +3,15 @@ import type { CommandCollector } from "./collect.ts";
 import { isOddDelimiter } from "./dash.ts";
 import { hiddenSubstitutions } from "./hidden.ts";
 import type { Inner } from "./inner.ts";
+import { misread } from "./misread.ts";
 import { readWord } from "./read-word.ts";
 import { evaluatedTest } from "./unwrap-builtins.ts";
 
 /** `${x@P}`, `${a[1]@P}` */
 const PROMPTED = /^\$\{.*@P\}$/s;
 
-/** A number directly before a process substitution. */
-const NUMBERED = /^\d+[<>]\(/;
+/** A number or a descriptor's name directly before a process substitution. */
+const NUMBERED = /^(\d+|\{\w+\})[<>]\(/;
 
 /** A process substitution that something stands directly before, in the list of an array. */
 const JOINED = /[^\s(&;|][<>]\(/;
@@ -37,6 +38,8 @@ function isPartOfWord({ pos, end }: ProcessSubstitutionPart, text: string): bool
 export function overlooked(node: SyntaxNode, text: string, collector: CommandCollector): readonly Inner[] {
   const { setters } = collector;
   const written = (): string => text.slice(node.pos, node.end);
+  const doubt = misread(node, text);
+  if (doubt !== null) collector.addOpaque(written(), doubt);
   switch (node.type) {
     case "For":
     case "Select":
@@ -52,6 +55,8 @@ export function overlooked(node: SyntaxNode, text: string, collector: CommandCol
       return [];
     case "TestCommand":
       setters.addTest(written());
+      if (/\d[<>]\(/.test(written()))
+        collector.addOpaque(written(), "What stands behind a number in it is not read here");
       return evaluatedTest(written());
     case "ParameterExpansion":
       noteParameter(node, collector);
@@ -63,8 +68,8 @@ export function overlooked(node: SyntaxNode, text: string, collector: CommandCol
       break;
     case "Coproc":
       // `coproc a=($(('$(x)'))) y`: the parser takes the list for plain words.
-      if (/=\(/.test(written()))
-        collector.addOpaque(written(), "What the lists of values of a coproc run is not read here");
+      if (/=\(|\[.*(\$\(|`)/s.test(written()))
+        collector.addOpaque(written(), "What the lists and indices of a coproc run is not read here");
       return [];
     case "ProcessSubstitution":
       if (isPartOfWord(node, text))
@@ -94,7 +99,9 @@ export function overlooked(node: SyntaxNode, text: string, collector: CommandCol
 export function noteNumbered(command: Command, collector: CommandCollector): void {
   const lists = command.prefix.flatMap((part) => (part.type === "Assignment" ? part.text : []));
   const unread = [
-    ...command.args.map(({ text }) => text).filter((text) => NUMBERED.test(text)),
+    ...[command.name?.text ?? "", ...command.args.map(({ text }) => text)].filter((text) =>
+      NUMBERED.test(text),
+    ),
     ...lists.filter((text) => /^[^=(]*=\(/.test(text) && JOINED.test(text)),
   ];
   for (const text of unread) collector.addOpaque(text, `What '${text}' runs is not read here`);

@@ -1,13 +1,8 @@
 import type { CommandWord } from "./command.ts";
 import type { Input } from "./inner.ts";
 
-const ESCAPES: Readonly<Record<string, string>> = {
-  n: "\n",
-  t: "\t",
-  "\\": "\\",
-  '"': '"',
-  "'": "'",
-};
+/** Not `\'` and `\"`: bash takes the backslash away, dash prints it. */
+const ESCAPES: Readonly<Record<string, string>> = { n: "\n", t: "\t", "\\": "\\" };
 /** Beyond these it is no script that somebody wrote out. */
 const MOST_ARGUMENTS = 256;
 

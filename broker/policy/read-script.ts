@@ -5,6 +5,7 @@ import { type Patch, patchedForDash, patchesOf } from "./dash.ts";
 import type { Inner, Input } from "./inner.ts";
 import { noteNumbered, overlooked } from "./overlooked.ts";
 import { decidesIn, reachIn } from "./reach.ts";
+import { misreadText } from "./misread.ts";
 import { assignmentsOf, redirectsOf, wordsOf } from "./read-command.ts";
 import { refuseToRead } from "./read-limits.ts";
 import { inputOf, outputOf } from "./standard-input.ts";
@@ -55,8 +56,6 @@ const OWN_PROCESS: ReadonlySet<SyntaxNode["type"]> = new Set<SyntaxNode["type"]>
   "ProcessSubstitution",
 ]);
 
-/** `r$\<newline>"m"` is rm in bash. */
-const BROKEN_QUOTE = /\$(?:\\\n)+['"]/;
 /** A patched text can show more that dash reads otherwise; beyond these readings it is opaque. */
 const MAX_READINGS = 4;
 
@@ -66,8 +65,8 @@ const MAX_READINGS = 4;
  */
 export function collectScript(collector: CommandCollector, source: ScriptSource): void {
   let { text } = source;
-  if (BROKEN_QUOTE.test(text))
-    collector.addOpaque(text, "A '$' and its quote stand in two lines: shells do not agree about that word");
+  const doubt = misreadText(text);
+  if (doubt !== null) collector.addOpaque(text, doubt);
   for (let reading = 1; reading <= MAX_READINGS; reading += 1) {
     const refusal = refuseToRead(text) ?? collector.refuseMore(text);
     if (refusal !== null) {
@@ -120,11 +119,19 @@ class ScriptWalk {
     const operator = OPERATORS.get(node.type);
     const frame = frameOf(node, operator, outer);
     if (operator !== undefined) this.#collector.addOperator(operator);
-    if (!frame.own) this.#patches.push(...patchesOf(node));
+    this.#addPatches(node, frame);
     if (node.type === "Script") this.#visitScript(node, frame);
     else if (node.type === "Command") this.#visitCommand(node, frame);
     else if (node.type === "Pipeline" && node.commands.length > 1) this.#visitPipeline(node, frame);
     else this.#visitOther(node, frame);
+  }
+
+  #addPatches(node: SyntaxNode, frame: Frame): void {
+    const patches = patchesOf(node);
+    if (!frame.own) this.#patches.push(...patches);
+    // Its offsets are not those of the whole text: what dash makes of it cannot be read beside what bash does.
+    else if (patches.length > 0 && this.#source.shell === "sh")
+      this.#collector.addOpaque(frame.text, "dash reads what stands in these backquotes otherwise than bash");
   }
 
   #visitScript(script: ParsedScript, outer: Frame): void {

@@ -21,7 +21,7 @@ const MAX_BRACE_WORDS = 256;
 const MAX_BRACE_SEGMENTS = 16_384;
 const TILDE_PREFIX = /^~[^/]*/;
 /** bash expands the home folder in arguments that look like assignments: `dd of=~/x`. */
-const ASSIGNED_TILDE = /^[A-Za-z_][A-Za-z0-9_]*=(?=~)/;
+const ASSIGNED_TILDE = /^[A-Za-z_][A-Za-z0-9_]*\+?=(?=~)/;
 
 /**
  * The words that one written word becomes, in the shell's order: braces, home folder and expansions, splitting.
@@ -63,7 +63,16 @@ function partSegments(word: Word): Segment[] {
   if (first === undefined) return [{ kind: "text", text: word.value }];
   const tilde = first.type === "Literal" && first.text.startsWith("~") && endsTildePrefix(first.text, others);
   const head = tilde && first.type === "Literal" ? tildeSegments(first.value) : partSegment(first);
-  return [...head, ...others.flatMap(partSegment)];
+  return joinedNames([...head, ...others.flatMap(partSegment)], word.text);
+}
+
+/** `$x{a,b}`: braces come first, so that the variables are xa and xb. */
+function joinedNames(segments: Segment[], written: string): Segment[] {
+  return /\$\w+\{/.test(written)
+    ? segments.map((one, at) =>
+        segments[at - 1] === LOOSE && (one.kind === "choice" || one === UNKNOWN) ? LOOSE : one,
+      )
+    : segments;
 }
 
 /** A quote inside the prefix (`~"name"`) keeps the shell from expanding it. */
@@ -136,6 +145,8 @@ function braceSegment(text: string): Segment {
   // Quotes and expansions inside braces, and sequences ({1..9}), stay unknown.
   const simple = !/["'\\$`*?[\]()<>]/.test(text);
   const texts = simple ? expandBraces(text) : null;
+  // `{,$x}` is no word at all where x is empty.
+  if (texts === null && /[$`]/.test(text)) return LOOSE;
   return texts === null ? UNKNOWN : { kind: "choice", texts };
 }
 
@@ -191,10 +202,11 @@ function expandChoices(segments: readonly Segment[]): Segment[][] {
   return expanded;
 }
 
-/** The home folder is put in after braces: `{a,~}`. */
+/** The home folder is put in after braces: `{a,~/b}`. In `{a,~}b` what follows may be a name, or quoted. */
 function choiceSegments(text: string, isFirst: boolean): Segment[] {
   if (text === "") return [NOTHING];
-  return isFirst && text.startsWith("~") ? tildeSegments(text) : [{ kind: "text", text }];
+  if (!isFirst || !text.startsWith("~")) return [{ kind: "text", text }];
+  return text.includes("/") ? tildeSegments(text) : [UNKNOWN];
 }
 
 function splitWords(segments: readonly Segment[], raw: string): CommandWord[] {

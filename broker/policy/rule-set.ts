@@ -40,7 +40,15 @@ export interface RuleSet {
   /** `file.yaml:line` of the keys that decide without a pattern. */
   readonly sources: Readonly<
     Record<
-      "allowed" | "opaque" | "operators" | "require" | "write" | "denyWrite" | "memory" | "timeout",
+      | "allowed"
+      | "opaque"
+      | "operators"
+      | "require"
+      | "write"
+      | "denyWrite"
+      | "denyRead"
+      | "memory"
+      | "timeout",
       string
     >
   >;

@@ -69,9 +69,14 @@ export function runsAnything(program: string): boolean {
 /** Nobody but the system writes there: no world does, whatever a policy says. */
 const SYSTEM_FILES = /^\/(usr\/)?(bin|sbin|lib|lib32|lib64|libexec|local\/bin|local\/libexec)\//;
 
+/** Whether a file, by its real path, is the system's. */
+export function isSystemFile(real: string): boolean {
+  return SYSTEM_FILES.test(real);
+}
+
 /** Whether one of these programs is known to start the file of that real path. */
 export function isKnownStart(programs: readonly string[], real: string): boolean {
-  if (!SYSTEM_FILES.test(real)) return false;
+  if (!isSystemFile(real)) return false;
   const name = baseName(real);
   return programs.some((program) => {
     const known = KNOWN_STARTS.get(program);

@@ -1,5 +1,5 @@
 import type { CommandWord } from "./command.ts";
-import type { Inner } from "./inner.ts";
+import { asShellText, type Inner } from "./inner.ts";
 
 /** Builtins of bash that take a word for arithmetic, or for the name of a variable: a subscript in it is expanded. */
 const ARITHMETIC: ReadonlySet<string> = new Set(
@@ -33,7 +33,7 @@ export function evaluatedWords(name: string, words: readonly CommandWord[]): Inn
 
 /** The same for a value that is assigned: `x='a[$(y)]'; echo $((x))`. */
 export function evaluatedValue(value: CommandWord): Inner[] {
-  return value.kind === "literal" && runsInSubscript(value.text) ? [expanded(value.text)] : [];
+  return runsInSubscript(value.text) ? [expanded(asShellText(value.text))] : [];
 }
 
 /** The same inside `[[ … ]]`, given as it is written: its words are not commands, so the text is looked at. */

@@ -1,4 +1,4 @@
-import type { CommandWord } from "./command.ts";
+import { type CommandWord, UNKNOWN_MARK } from "./command.ts";
 import type { Inner } from "./inner.ts";
 import { hasUnknownName, mayBeOption, unknownOption } from "./unknown-options.ts";
 import { replaced } from "./unwrap-programs.ts";
@@ -40,7 +40,13 @@ export function unwrapFind(words: readonly CommandWord[]): Inner[] {
   return [...found, { kind, reason }];
 }
 
+/** `{}$x +` and `\;$x` end it where x is empty. */
 function endsExec(words: readonly CommandWord[], at: number): boolean {
   const text = words[at]?.text;
-  return text === ";" || (text === "+" && words[at - 1]?.text === "{}");
+  const before = words[at - 1]?.text;
+  return (
+    text === ";" ||
+    text === `;${UNKNOWN_MARK}` ||
+    (text === "+" && (before === "{}" || before === `{}${UNKNOWN_MARK}`))
+  );
 }

@@ -13,10 +13,33 @@ export function unwrapWrapper(
   shell: ShellLanguage,
 ): Inner[] {
   const own = wrapperWords(words, options);
+  return [...unwrapRead(words, own, options, shell), ...unwrapWithoutValue(words, own, options, shell)];
+}
+
+/** The same command where a value that is only known when it runs is empty. */
+function unwrapWithoutValue(
+  words: readonly CommandWord[],
+  { valueless }: WrapperWords,
+  options: WrapperOptions,
+  shell: ShellLanguage,
+): Inner[] {
+  if (valueless === undefined) return [];
+  const bare = literalWord(valueless.text.slice(0, -UNKNOWN_MARK.length));
+  return unwrapWrapper(
+    words.map((word) => (word === valueless ? bare : word)),
+    options,
+    shell,
+  );
+}
+
+function unwrapRead(
+  words: readonly CommandWord[],
+  own: WrapperWords,
+  options: WrapperOptions,
+  shell: ShellLanguage,
+): Inner[] {
   if (own.lookup || own.refused) return [];
-  // What is split off stands before the operands: `env -S p x=a` starts p with x=a.
-  const splits = options.splits === true && own.scripts.length > 0;
-  const rest = words.slice(own.program - (splits ? own.assignments.length : 0));
+  const rest = words.slice(own.program);
   const found =
     own.scripts.length > 0 ? unwrapStrings(words, own, rest, options, shell) : unwrapRest(own, rest, options);
   const { folder } = own;

@@ -208,11 +208,23 @@ function unwrapTmux(words: readonly CommandWord[]): Inner[] {
   return unwrapWrapper(own, { shortValues: "cEeFfnstxylThw", joins: "" }, "sh");
 }
 
+/** `--e$xv`, `$x--ev` */
+function isUnnamedLong(word: CommandWord): boolean {
+  return word.text.startsWith(`${UNKNOWN_MARK}-`) || (word.text.startsWith("--") && hasUnknownName(word));
+}
+
 function opacity(name: string, words: readonly CommandWord[]): Inner[] {
   const what = OPAQUE_PROGRAMS.get(name);
   const shows = words.length > 1 && words.slice(1).every((word) => /^-[VQGLlc]/.test(word.text));
   if (what !== undefined && !shows) return [{ kind: "opaque", reason: `'${name}' ${what}` }];
   const patterns = OPAQUE_WORDS.get(name) ?? [];
+  // `make --e$xv='$(shell y)'`
+  const isLoader = name === "hash" || name === "enable";
+  const unnamed =
+    patterns.length === 0
+      ? undefined
+      : words.find((word) => isUnnamedLong(word) || (isLoader && mayBeOption(word)));
+  if (unnamed !== undefined) return [unknownOption(unnamed, name)];
   const told = words.find((word, at) =>
     patterns.some(
       (one) => at > 0 && (one.test(word.text) || one.test(`${word.text} ${words[at + 1]?.text ?? ""}`)),

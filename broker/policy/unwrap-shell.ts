@@ -1,5 +1,6 @@
 import type { CommandWord } from "./command.ts";
 import { asShellText, type Inner, type Input, type ShellLanguage, scriptOf } from "./inner.ts";
+import { eatsItsLines } from "./misread.ts";
 import { NEAR_SHELLS } from "./shell-table.ts";
 import { isSubstituted } from "./standard-input.ts";
 import { mayBeOption, unknownOption } from "./unknown-options.ts";
@@ -69,6 +70,8 @@ function readOptions(words: readonly CommandWord[]): ShellWords | null {
       shows ||= /^--?(version|help)$/.test(word.text);
       continue;
     }
+    // dash takes `+c` as it does `-c`.
+    if (/^\+.*[cs]/.test(word.text)) return null;
     isString ||= word.text.startsWith("-") && word.text.includes("c");
     fromInput ||= word.text.startsWith("-") && word.text.includes("s");
     // Each `o` takes a word: `-oc posix STRING`.
@@ -89,7 +92,13 @@ function scriptsOf(
   if (own.isString) return operand === undefined ? [] : scriptOf([operand], shell, "the shell");
   if (operand === undefined || own.fromInput || STANDARD_INPUT.has(operand.text))
     return inputScript(input, shell);
-  return isUnknownFile(operand) ? [LATE] : [];
+  return isUnknownFile(operand) || isFed(operand, input) ? [LATE] : [];
+}
+
+/** `sh $x- <<< …`, `. /dev/std$x <<< …`: who hands a text to a shell may mean it to be read. */
+function isFed(file: CommandWord, input: Input): boolean {
+  const isOpen = file.kind !== "literal" || /stdin|fd\//.test(file.text);
+  return isOpen && input !== null && input !== "file";
 }
 
 function isHistory(word: CommandWord): boolean {
@@ -120,7 +129,7 @@ export function unwrapSource(words: readonly CommandWord[], shell: ShellLanguage
   const file = words.slice(1).find((word) => word.text !== "--");
   if (file === undefined) return [];
   if (STANDARD_INPUT.has(file.text)) return inputScript(input, shell);
-  return isUnknownFile(file) ? [LATE] : [];
+  return isUnknownFile(file) || isFed(file, input) ? [LATE] : [];
 }
 
 /** A file that lies on the disk is as good as a program; what another command is just writing is not. */
@@ -132,5 +141,5 @@ function inputScript(input: Input, shell: ShellLanguage): Inner[] {
   if (input === null) return [LATE];
   if (input === "file") return [];
   const script: Inner = { kind: "script", text: asShellText(input.text), shell };
-  return input.certain ? [script] : [script, LATE];
+  return input.certain && !eatsItsLines(input.text) ? [script] : [script, LATE];
 }

@@ -26,6 +26,8 @@ export interface WrapperWords {
   readonly given: ReadonlySet<string>;
   /** The word that may be none, several or an option, so that the program may begin elsewhere. */
   readonly unsure: CommandWord | undefined;
+  /** `-n$x`: where x is empty the option's value is the next word. */
+  readonly valueless: CommandWord | undefined;
 }
 
 type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
@@ -47,6 +49,7 @@ export function wrapperWords(words: readonly CommandWord[], options: WrapperOpti
     assignments: [],
     given: new Set(),
     unsure: undefined,
+    valueless: undefined,
   };
   const assignment = options.assignments === "any" ? ANY_ASSIGNMENT : ASSIGNMENT;
   const operands = [...(options.operands ?? [])];
@@ -56,9 +59,14 @@ export function wrapperWords(words: readonly CommandWord[], options: WrapperOpti
     const word = words[at];
     if (word === undefined) break;
     if (!ended && word.text === "--") ended = true;
-    else if (!ended && isOption(word, operands.length > 0))
+    else if (!ended && isOption(word, operands.length > 0)) {
       at += readOption(word, words[at + 1], options, read);
-    else if (options.assignments !== undefined && assignment.test(word.text))
+      // `env -S 'p a' -b`: its words take the option's place, and what follows belongs to p.
+      if (options.splits === true && read.scripts.length > 0) {
+        at += 1;
+        break;
+      }
+    } else if (options.assignments !== undefined && assignment.test(word.text))
       read.assignments.push(assigned(word, assignment));
     else {
       const wanted = operands.shift();
@@ -74,7 +82,7 @@ export function wrapperWords(words: readonly CommandWord[], options: WrapperOpti
 }
 
 function isOption(word: CommandWord, operandsLeft: boolean): boolean {
-  return word.text.startsWith("-") || (word.text.startsWith("+") && operandsLeft);
+  return word.text.startsWith("-") || (/^\+(?!\d)/.test(word.text) && operandsLeft);
 }
 
 function assigned(word: CommandWord, assignment: RegExp): CommandAssignment {
@@ -111,7 +119,7 @@ function readLong(
   if (isScript && value !== undefined) read.scripts.push(value);
   // Its value is optional, so it is never the next word.
   if (options.appends === true && "replace".startsWith(name))
-    read.replace = equals < 0 ? "{}" : (value?.text ?? "{}");
+    takeReplace(equals < 0 ? undefined : value, read);
   if (options.folderLong?.startsWith(name) === true) read.folder = value;
   return equals < 0 && (isScript || (options.longValues ?? []).some(begins)) ? 1 : 0;
 }
@@ -135,14 +143,21 @@ function readShort(
     }
     const attached = word.text.slice(at + 1);
     if (letter === "i" && options.appends === true) {
-      read.replace = attached || "{}";
+      takeReplace(attached === "" ? undefined : { ...word, text: attached }, read);
       return 0;
     }
     if (options.scriptShort !== letter && options.shortValues?.includes(letter) !== true) continue;
+    if (attached === UNKNOWN_MARK) read.valueless ??= word;
     takeValue(letter, attached === "" ? next : { ...word, text: attached }, options, read);
     return attached === "" ? 1 : 0;
   }
   return 0;
+}
+
+/** A string that is not known may stand anywhere in the command that is to be run. */
+function takeReplace(value: CommandWord | undefined, read: Reading): void {
+  read.replace = value?.text ?? "{}";
+  if (read.replace.includes(UNKNOWN_MARK)) read.unsure ??= value;
 }
 
 function takeValue(
@@ -152,7 +167,7 @@ function takeValue(
   read: Reading,
 ): void {
   if (options.scriptShort === letter && value !== undefined) read.scripts.push(value);
-  if (letter === "I") read.replace = value?.text ?? "{}";
+  if (letter === "I") takeReplace(value, read);
   if (options.folderShort === letter) read.folder = value;
   const isNumber = value === undefined || value.kind !== "literal" || NUMBER.test(value.text);
   if (options.numbers?.includes(letter) === true && !isNumber) read.refused = true;

@@ -43,12 +43,15 @@ const AROUND: readonly Around[] = [
   (script) => `f() { ${script}\n}; f`,
   (script) => `{ ${script}\n} > out 2>&1`,
   (script) => `{ ${script}\n} | cat`,
-  (script, level) => `cat <<E${level}\n$( ${script}\n)\nE${level}`,
-  (script, level) => `cat <<'E${level}'\ntext $(x)\nE${level}\n${script}`,
+  // In a here-document bash joins lines even between single quotes, dash does not.
+  (script, level) =>
+    `cat <<E${level}\n$( ${script.includes("'") ? script.replaceAll("\\\n", "") : script}\n)\nE${level}\n:`,
+  // Behind a here-document in a substitution bash loses the next `;`: none follows on the same line.
+  (script, level) => `cat <<'E${level}'\ntext $(x)\nE${level}\n:\n${script}`,
   (script) => `{ ${script}\n} &\nwait`,
   (script) => `sh -c ${quoted(script)}`,
   (script) => `printf '%s\\n' ${quoted(script)} | sh`,
-  (script, level) => `sh <<'E${level}'\n${script}\nE${level}`,
+  (script, level) => `sh <<'E${level}'\n${script}\nE${level}\n:`,
   (script) => `: # comment\n${script}`,
   (script) => `eval_me=1\\\n; ${script}`,
 ];

@@ -47,6 +47,59 @@ describe("a rule that refuses meets a program however it is started", () => {
   });
 });
 
+describe("a step of git's own work", () => {
+  const commands = { denied: ["git reset --hard *", "git clean -f *"] };
+  const of = (words: string, path = "/usr/bin/git"): NonNullable<ProgramStart["starter"]> => ({
+    path,
+    argv: words.split(" "),
+  });
+  const step = (words: string, path = "/usr/lib/git-core/git"): ProgramFile =>
+    file(path, words.split(" "), { path });
+  const STASH = step("reset --hard -q --no-recurse-submodules");
+  const WORKTREE = step("reset --hard --no-recurse-submodules");
+
+  test.each([
+    ["git stash", STASH],
+    ["git stash push -m kept list.txt", STASH],
+    ["/usr/lib/git-core/git -C sub -c user.name=x --no-pager stash -u", step("clean --force --quiet -d :/")],
+    ["git worktree add ../side", WORKTREE],
+  ])("is decided about with the command: %s", (words, child) => {
+    expect(verdict(commands, { ...started(child), starter: of(words) })).toBe("allow");
+  });
+
+  test.each<readonly [string, ProgramStart["starter"], ProgramFile]>([
+    ["with other words than git's", of("git stash"), step("reset --hard -q HEAD~5")],
+    ["of another command", of("git submodule foreach git reset --hard -q --no-recurse-submodules"), STASH],
+    [
+      "of a command behind an option that takes its name",
+      of("git --attr-source stash submodule foreach x"),
+      STASH,
+    ],
+    ["of a command behind a value that looks like one", of("git -c stash submodule foreach x"), STASH],
+    ["of another command than it belongs to", of("git stash"), step("reset --hard --no-recurse-submodules")],
+    ["of a git that lies in the project", of("git stash", `${PROJECT}/git`), STASH],
+    [
+      "that another git is",
+      of("git stash"),
+      step("reset --hard -q --no-recurse-submodules", `${PROJECT}/git`),
+    ],
+    ["that another program starts", of("python3 stash", "/usr/bin/python3"), STASH],
+    ["that nobody knows the start of", undefined, STASH],
+  ])("is none %s", (_what, starter, child) => {
+    expect(verdict(commands, { ...started(child), ...(starter === undefined ? {} : { starter }) })).toMatch(
+      /^deny/,
+    );
+  });
+
+  test("is none of a script, and none whose words were cut", () => {
+    const starter = of("git stash");
+    expect(verdict(commands, { ...started(STASH), starter, cut: true })).toMatch(/^deny/);
+    expect(
+      verdict(commands, { ...started(STASH, file("/usr/bin/git", ["reset", "--hard"])), starter }),
+    ).toMatch(/^deny/);
+  });
+});
+
 describe("a file that is many programs", () => {
   const busybox = (called: string, argv: readonly string[]): ProgramFile => ({
     called,

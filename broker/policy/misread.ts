@@ -1,0 +1,150 @@
+import {
+  forEachChild,
+  type HereDoc,
+  type HereString,
+  type ParameterExpansionPart,
+  type Redirect,
+  type SyntaxNode,
+} from "unbash";
+
+/** `r$\<newline>"m"` is rm in bash, and `$\<newline>$'a'` its number and a plain `a`. */
+const BROKEN_DOLLAR = /\$(?:\\\n)+/;
+/** `{f\<newline>d}< file`, `3\<newline>< file` */
+const BROKEN_DESCRIPTOR = /\{\w*(?:\\\n\w*)+\}[<>]|\d(?:\\\n)+[<>]/;
+/** `$$(x)`, `$${x}`: the shell's own number and plain text, in which the parser sees the beginning of an expansion. */
+const NUMBER_THEN_BRACKET = /\$\$[({]/;
+/** `` `x \"a\"` `` */
+const ESCAPED_QUOTE_IN_BACKQUOTES = /`[^`]*\\"/;
+const SUBSTITUTION = /\$\(|`/;
+/** `${x/{a,b}/c}` */
+const BRACES = /[^$\\]\{[^{}]*(,|\.\.)/;
+/** `a; b`, not the `;;` of a case. */
+const LIST = /(?<!;);(?!;)/;
+const READS_LINES = /\b(read|select|mapfile|readarray)\b/;
+
+/**
+ * Spellings that the parser or one of the shells reads in a way of its own, found by running made texts in dash and bash
+ * (test/corpus/fuzz.mjs). Nobody writes them to get work done; returns the reason why what they run is not known, or null.
+ *
+ * @param text the text that offsets of the node are about.
+ */
+export function misread(node: SyntaxNode, text: string): string | null {
+  const written = text.slice(node.pos, node.end);
+  switch (node.type) {
+    case "ParameterExpansion":
+      return numberThenBracket(written) ?? oddExpansion(node, written);
+    case "BraceExpansion":
+      return ESCAPED_QUOTE_IN_BACKQUOTES.test(written)
+        ? "The backslashes in it quote in some shells only"
+        : null;
+    case "DoubleQuoted":
+      return numberThenBracket(written);
+    case "HereDocBody":
+      if (node.parts === undefined) return null;
+      // A line end behind a backslash goes away before the quotes of the substitution are read.
+      return node.parts.some((part) => part.type === "CommandExpansion" && quotesLineEnd(part.text))
+        ? "Lines of the substitution are joined, even between quotes"
+        : numberThenBracket(written);
+    case "AnsiCQuoted":
+      return written.includes("\\\n") ? "A backslash before a line end stays in it, or does not" : null;
+    case "CommandExpansion":
+    case "ProcessSubstitution":
+      if (/^[<>]\(\s*\)$/.test(written)) return "An empty substitution is a word to some shells only";
+      if (/^`.*<<.*\\\n/s.test(written))
+        return "Backquotes join lines of a here-document in some shells only";
+      // bash 5.2 writes these commands down again before it runs them, and loses a `;` behind a here-document.
+      return written.includes("<<") &&
+        documentEnds(node).some((end) => LIST.test(lineFrom(text, end, node.end)))
+        ? "bash joins commands behind a here-document in a substitution"
+        : null;
+    case "Assignment":
+      return node.value.type === "Word" && /^\(.*[<>]\(/s.test(node.value.text)
+        ? "Something stands behind the list of values"
+        : null;
+    case "HereDoc":
+      return oddDocument(node, text);
+    case "Redirect":
+    case "HereString":
+      return oddTarget(node, text);
+    default:
+      return null;
+  }
+}
+
+/** The line behind a here-document's last one. */
+function lineFrom(text: string, from: number, to: number): string {
+  return text.slice(from, to).replace(/^\n/, "").replaceAll("\\\n", " ").split("\n", 1)[0] ?? "";
+}
+
+/** Where the here-documents in it end, at any depth. */
+function documentEnds(node: SyntaxNode): readonly number[] {
+  const ends: number[] = [];
+  const nodes: SyntaxNode[] = [node];
+  for (let one = nodes.pop(); one !== undefined; one = nodes.pop()) {
+    if (one.type === "HereDoc") ends.push(one.closing?.end ?? one.body.end);
+    forEachChild(one, (child) => void nodes.push(child));
+  }
+  return ends;
+}
+
+/** Whether a backslash and a line end stand between single quotes. */
+function quotesLineEnd(text: string): boolean {
+  const quoted = text.match(/'[^']*'|"(?:\\.|[^"\\])*"|\\./gs) ?? [];
+  return quoted.some((part) => part.startsWith("'") && part.includes("\\\n"));
+}
+
+function oddExpansion({ operation }: ParameterExpansionPart, written: string): string | null {
+  // Quotes inside the braces open and close another level of backslashes, in some shells and places.
+  if (ESCAPED_QUOTE_IN_BACKQUOTES.test(written)) return "The backslashes in it quote in some shells only";
+  if (operation?.type === "Unknown" && SUBSTITUTION.test(written)) return "Where it ends is not clear";
+  // `"${x-$'…'}"`: the parser sees a quote, a shell only a `$`.
+  if (/\$['"]/.test(written) && /[(`]/.test(written))
+    return "What quotes inside it depends on the quotes around it";
+  return BRACES.test(written) ? "Braces inside it end it early" : null;
+}
+
+function numberThenBracket(written: string): string | null {
+  return NUMBER_THEN_BRACKET.test(written) ? "Shells do not agree where what follows '$$' ends" : null;
+}
+
+function oddDocument({ operator, pos, delimiter, body, closing, end }: HereDoc, text: string): string | null {
+  // One that ends with the whole text belongs to its command in every shell.
+  if (closing === undefined && (body.end < text.length || operator === "<<-"))
+    return "The here-document has no end, and shells differ in what belongs to it";
+  // `cat <<E $(x⏎y)`: dash begins the document at the first line end, even where that is inside a substitution. A second
+  // document of the same line begins behind the first one, which was looked at.
+  const start = delimiter?.pos ?? end;
+  if (/<<\\\n/.test(text.slice(pos, start))) return "Its operator stands in two lines";
+  const isFirst = !text.slice(text.lastIndexOf("\n", start) + 1, start - operator.length).includes("<<");
+  const line = text.slice(start, body.pos).replaceAll("\\\n", "");
+  if (isFirst && line.trimEnd().includes("\n")) return "Shells differ in which line the here-document begins";
+  if (text.slice(closing?.pos ?? end, closing?.end ?? end).includes("\\\n"))
+    return "A line that is joined with the next one ends it in some shells";
+  // `<<-` takes tabs away first, and what ends a document inside the document is another line then.
+  return operator === "<<-" && body.parts !== undefined && body.text.includes("<<")
+    ? "Where a here-document inside '<<-' ends is not the same to every shell"
+    : null;
+}
+
+/** `>& -x` closes a descriptor and leaves a word `x`; `>(x)"y"` is one word, which the parser ends too early. */
+function oddTarget({ operator, target }: Redirect | HereString, text: string): string | null {
+  if (target === undefined) return null;
+  if (operator.endsWith("&") && /^-./.test(target.text))
+    return `'${operator} ${target.text}' is two words to bash`;
+  return /^[<>]\(/.test(target.text) && /^[^\s;&|()<>]/.test(text.slice(target.end, target.end + 1))
+    ? "What stands beside its target is part of the same word"
+    : null;
+}
+
+/** The same question of a whole script, for what the parser makes no node of. */
+export function misreadText(text: string): string | null {
+  if (BROKEN_DOLLAR.test(text)) return "A line ends behind a '$': shells do not agree about that word";
+  if (/\)(?:\\\n)+\)/.test(text)) return "Two brackets stand in two lines: they end arithmetic, or do not";
+  if (BROKEN_DESCRIPTOR.test(text)) return "The name of a descriptor stands in two lines";
+  return /(?:^|[^\\])(?:\\\\)*\\$/.test(text) ? "It ends with a backslash that nothing follows" : null;
+}
+
+/** A script on standard input whose own commands read lines of it: the lines that are left are another script. */
+export function eatsItsLines(script: string): boolean {
+  return script.includes("<<") && READS_LINES.test(script);
+}
