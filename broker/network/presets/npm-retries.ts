@@ -1,4 +1,4 @@
-/** What npm is told in worlds whose network refuses all its registries: not to try again. */
+/** What npm is told in worlds: its registries, where the user's file is not seen; and not to try again where all are refused. */
 import { readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { SettingsFile } from "../../../world/backend.ts";
@@ -7,6 +7,7 @@ import type { HostPort, NetRules } from "../rules.ts";
 import { HostTools } from "./host-tools.ts";
 import type { Expansion } from "./preset.ts";
 import type { Presets } from "./presets.ts";
+import { setsRegistry } from "./tool-presets.ts";
 
 /**
  * npm takes a name that is refused for a passing fault: it tries three times, after 10 and 60 s, and only settings change
@@ -15,6 +16,10 @@ import type { Presets } from "./presets.ts";
 const NOT_AGAIN = `; From substrate. The policy of this world allows none of npm's registries, and a name that is refused
 ; stays refused: trying again would only delay the error.
 fetch-retries=0
+`;
+
+/** The user's `.npmrc` has tokens too, and is denied by the shipped policies: npm would ask its default registry instead. */
+const REGISTRIES = `; From substrate. The registries that this user has set, without credentials.
 `;
 
 /** npm's own settings are some hundred bytes. */
@@ -32,6 +37,8 @@ const NONE: readonly SettingsFile[] = [];
 type Known = {
   readonly expansion: Expansion;
   readonly settings: readonly SettingsFile[];
+  /** The same where nothing is refused. */
+  readonly always: readonly SettingsFile[];
   /** For rules that were asked about before: each command asks. */
   readonly told: WeakMap<NetRules, readonly SettingsFile[]>;
 };
@@ -41,6 +48,7 @@ export class NpmRetries {
   #known: Known | undefined;
   #askedAt = -FRESH_MS;
   #first: Promise<void> | undefined;
+  #user = { lookedAt: -FRESH_MS, hasRegistry: false };
 
   constructor(presets: Presets) {
     this.#presets = presets;
@@ -52,10 +60,18 @@ export class NpmRetries {
    * the policy changes. Never rejects.
    */
   async settingsFor(enforced: NetRules | null): Promise<readonly SettingsFile[]> {
-    if (enforced === null) return NONE;
+    if (enforced === null && !this.#hasUserRegistry()) return NONE;
     if (performance.now() - this.#askedAt >= FRESH_MS) void this.ask();
     if (this.#known === undefined) await withinPatience(this.#first);
     return this.#known === undefined ? NONE : settingsBy(this.#known, enforced);
+  }
+
+  /** Looks at the user's file at most once in {@link FRESH_MS}: each command asks. */
+  #hasUserRegistry(): boolean {
+    const now = performance.now();
+    if (now - this.#user.lookedAt >= FRESH_MS)
+      this.#user = { lookedAt: now, hasRegistry: setsRegistry(this.#presets.host) };
+    return this.#user.hasRegistry;
   }
 
   /** Asks npm, or looks whether its last answer still holds. Never rejects. */
@@ -69,18 +85,27 @@ export class NpmRetries {
   async #ask(): Promise<void> {
     const expansion = await this.#presets.expand("@npm", "/");
     if (this.#known?.expansion === expansion) return;
-    const settings = npmSettings(new HostTools(this.#presets.host));
-    this.#known = { expansion, settings, told: new WeakMap() };
+    const tools = new HostTools(this.#presets.host);
+    const { settings: lines = [] } = expansion;
+    const registries = lines.length === 0 ? "" : REGISTRIES + lines.map((line) => `${line}\n`).join("");
+    const always = registries === "" ? NONE : npmSettings(tools, registries);
+    const settings = npmSettings(tools, `${NOT_AGAIN}${registries}`);
+    this.#known = { expansion, always, settings, told: new WeakMap() };
   }
 }
 
-function settingsBy({ expansion, settings, told }: Known, enforced: NetRules): readonly SettingsFile[] {
+function settingsBy(
+  { expansion, always, settings, told }: Known,
+  enforced: NetRules | null,
+): readonly SettingsFile[] {
+  if (enforced === null) return always;
   const before = told.get(enforced);
   if (before !== undefined) return before;
   const { entries } = expansion;
   const isRefused = entries.length > 0 && entries.every((place) => refuses(enforced, place));
-  told.set(enforced, isRefused ? settings : NONE);
-  return isRefused ? settings : NONE;
+  const chosen = isRefused ? settings : always;
+  told.set(enforced, chosen);
+  return chosen;
 }
 
 async function withinPatience(answer: Promise<void> | undefined): Promise<void> {
@@ -102,12 +127,12 @@ function refuses(rules: NetRules, { host, port }: HostPort): boolean {
  * option comes before them (docs.npmjs.com/cli/configuring-npm/npmrc), so what anybody has set stays. What the host's own
  * file says comes after ours, and the last of two lines wins.
  */
-function npmSettings(tools: HostTools): readonly SettingsFile[] {
+function npmSettings(tools: HostTools, ours: string): readonly SettingsFile[] {
   const folder = npmFolder(tools);
   if (folder === undefined) return NONE;
   const path = join(folder, "npmrc");
   const own = publicText(path);
-  return own === undefined ? NONE : [{ path, text: `${NOT_AGAIN}${own}` }];
+  return own === undefined ? NONE : [{ path, text: `${ours}${own}` }];
 }
 
 /** The package that `npm` on the PATH belongs to; undefined for what only starts one, as version managers do. */

@@ -9,6 +9,8 @@ export type Expansion = {
   readonly entries: readonly HostPort[];
   /** Sentences about what it does not stand for, and why: `@cargo: cargo is not installed`. */
   readonly notes: readonly string[];
+  /** Lines of npm's settings by which npm looks there also where it does not see the user's file. No credentials. */
+  readonly settings?: readonly string[];
 };
 
 /** What presets are read from: the host as its operator has set it, and no file that a command could have written. */
@@ -32,16 +34,21 @@ export type ToolPreset = {
   readonly ask: (tools: HostTools) => Promise<Urls | string>;
 };
 
-export type Urls = { readonly urls: readonly string[]; readonly notes?: readonly string[] };
+export type Urls = {
+  readonly urls: readonly string[];
+  readonly notes?: readonly string[];
+  readonly settings?: readonly string[];
+};
 
 /** URLs as entries. What cannot be reached from a world gives a note; what leads to no host gives nothing. */
-export function expansionOf(preset: string, { urls, notes = [] }: Urls): Expansion {
+export function expansionOf(preset: string, { urls, notes = [], settings = [] }: Urls): Expansion {
   const places = urls.map(placeOf);
   const entries = places.filter((place): place is HostPort => typeof place === "object");
   const unreachable = places.filter((place) => typeof place === "string");
   return {
     entries: eachOnce(entries),
     notes: [...new Set([...notes, ...unreachable])].map((note) => `${preset}: ${note}`),
+    settings,
   };
 }
 
@@ -94,6 +101,6 @@ function hostsOwn(host: string, port: number): string {
   return `'${host}' is the host's own: a world reaches it as host.internal, when net.allowed has 'host.internal:${port}'`;
 }
 
-function eachOnce(entries: readonly HostPort[]): readonly HostPort[] {
+export function eachOnce(entries: readonly HostPort[]): readonly HostPort[] {
   return [...new Map(entries.map((entry) => [`${entry.host}:${entry.port}`, entry])).values()];
 }

@@ -1,4 +1,5 @@
 /** The presets that stand for what a tool is set to: where its settings lie, and how it is asked. */
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { PresetName } from "../entries.ts";
 import { askCargo, cargoSettings } from "./cargo.ts";
@@ -24,16 +25,67 @@ function npmSettings({ home, environment }: PresetHost): readonly string[] {
 /** Its log and its cache, which it makes when they are missing, and a look at the registry for a newer npm. */
 const LEAVES_NOTHING = ["--logs-max=0", "--cache=/dev/null/none", "--no-update-notifier"];
 
+const REGISTRY_KEY = /^(?:registry|@[^:]+:registry)$/;
+
 /** docs.npmjs.com/cli/commands/npm-config: `registry`, and one for each scope (`@scope:registry`). */
 async function askNpm(tools: HostTools): Promise<Urls | string> {
   const said = await tools.ask("npm", ["config", "list", "--json", ...LEAVES_NOTHING]);
   if (typeof said === "string") return said;
   const settings = said.ok ? jsonObject(said.out) : undefined;
   if (settings === undefined) return "npm does not say what it is set to";
-  const urls = Object.entries(settings)
-    .filter(([key]) => key === "registry" || /^@[^:]+:registry$/.test(key))
-    .map(([, url]) => textOf(url));
-  return { urls };
+  const registries = Object.entries(settings)
+    .filter(([key]) => REGISTRY_KEY.test(key))
+    .map(([key, url]) => [key, textOf(url)] as const);
+  const [file = ""] = npmSettings(tools.host);
+  const keys = registryKeysIn(file);
+  const byUser = registries.filter(
+    ([key, url]) => keys.includes(key) && URL.canParse(url) && !holdsToken(url),
+  );
+  return {
+    urls: registries.map(([, url]) => url),
+    settings: byUser.map(([key, url]) => `${key}=${withoutCredentials(url)}`),
+  };
+}
+
+/** Whether the user's own settings of npm name a registry. */
+export function setsRegistry(host: PresetHost): boolean {
+  const [file = ""] = npmSettings(host);
+  return registryKeysIn(file).length > 0;
+}
+
+/** What of npm's registries a file sets. The user's has tokens too, and so commands mostly do not see it. */
+function registryKeysIn(file: string): readonly string[] {
+  try {
+    const keys = readFileSync(file, "utf8")
+      .split("\n")
+      // What stands for a variable may be a secret, and is empty here.
+      .filter((line) => !line.includes("${"))
+      .map((line) => line.split("=", 1)[0]?.trim() ?? "");
+    return keys.filter((key) => REGISTRY_KEY.test(key));
+  } catch {
+    // Missing or not ours to read: npm was not told anything there.
+    return [];
+  }
+}
+
+/** Some hosts of packages have their token in the path: letters and digits without order, or a UUID. */
+const TOKEN = /^(?=[^/]*\d)(?=[^/]*[a-z])[a-z0-9]{12,}$/i;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+function holdsToken(text: string): boolean {
+  const segments = new URL(text).pathname.split("/");
+  return segments.some(
+    (segment) => UUID.test(segment) || segment.split(/[-_.~:@%]/).some((part) => TOKEN.test(part)),
+  );
+}
+
+function withoutCredentials(text: string): string {
+  const url = new URL(text);
+  url.search = "";
+  url.hash = "";
+  url.username = "";
+  url.password = "";
+  return url.href;
 }
 
 function goSettings({ home, environment }: PresetHost): readonly string[] {

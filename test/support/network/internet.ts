@@ -7,8 +7,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { buildSync } from "esbuild";
 import { type Ended, runAs, type RunAsOptions, currentUser } from "../../users.ts";
 import { makeCertificates } from "./certificates.ts";
+import type { Pages } from "../registry/pages.ts";
 import type { Order, Reply, Seen, SeenConnection, Zone } from "./messages.ts";
 import { enterArgv, makeArgv } from "./namespace.ts";
+import { writePages } from "./pages.ts";
 import { makeRepository } from "./repository.ts";
 import { ZONE } from "./zone.ts";
 
@@ -22,6 +24,8 @@ const SETTLE_MS = 1500;
 export type InternetOptions = {
   /** In place of the usual names (`zone.ts`). */
   readonly zone?: Zone;
+  /** What its web servers answer by path, at every address; any other path is 404 then. */
+  readonly pages?: Pages;
 };
 
 export class TestInternet {
@@ -48,13 +52,14 @@ export class TestInternet {
   }
 
   /** Throws when this machine makes no such namespace, or lacks `ip`, `openssl` or `git`. */
-  static async open({ zone = ZONE }: InternetOptions = {}): Promise<TestInternet> {
+  static async open({ zone = ZONE, pages }: InternetOptions = {}): Promise<TestInternet> {
     const folder = mkdtempSync(join(tmpdir(), "sb-internet-"));
     try {
       const certificates = await makeCertificates(folder, Object.keys(zone));
       const repositories = join(folder, "git");
       mkdirSync(repositories);
       makeRepository(join(repositories, "project.git"));
+      if (pages !== undefined) writePages(pagesFolder(folder), pages);
       const child = startIn(folder);
       const internet = new TestInternet(folder, readFileSync(certificates.authority, "utf8"), child);
       await internet.#order({
@@ -64,6 +69,7 @@ export class TestInternet {
         key: readFileSync(certificates.key, "utf8"),
         folder,
         repositories,
+        pages: pages === undefined ? null : pagesFolder(folder),
       });
       return internet;
     } catch (error) {
@@ -150,6 +156,10 @@ export function connectionsTo(seen: Seen, service: SeenConnection["service"]): r
 /** What a server of names was asked, in lower case and each name once. */
 export function namesAsked(seen: Seen): readonly string[] {
   return [...new Set(seen.questions.map(({ name }) => name.toLowerCase()))];
+}
+
+function pagesFolder(folder: string): string {
+  return join(folder, "pages");
 }
 
 /** Node runs no TypeScript: the program is bundled into the folder first. */

@@ -80,6 +80,8 @@ export type Order =
       readonly folder: string;
       /** The folder of the git repositories. */
       readonly repositories: string;
+      /** The folder of the pages that a test gives it, or null. */
+      readonly pages: string | null;
     }
   | { readonly do: "zone"; readonly zone: Zone }
   | { readonly do: "seen" };

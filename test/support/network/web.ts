@@ -5,6 +5,7 @@ import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { DnsServer } from "./dns-server.ts";
 import { serveGit, type WebRequest, type WebResponse } from "./git-backend.ts";
+import { sendPage } from "./pages.ts";
 import { sendBytes } from "./streams.ts";
 import type { WitnessedConnection } from "./witness.ts";
 
@@ -13,6 +14,8 @@ export type WebOptions = {
   readonly key: string;
   readonly repositories: string;
   readonly dns: DnsServer;
+  /** A folder of pages (`pages.ts`), or null. */
+  readonly pages: string | null;
 };
 
 /**
@@ -23,7 +26,8 @@ export type WebOptions = {
  * - `/redirect?to=URL` leads there
  * - `/git/NAME` is a repository
  * - `/dns-query` answers DNS messages (RFC 8484)
- * - every other one says `hello from HOST`
+ * - with pages of a test's own, those; every other path is 404
+ * - without, every other one says `hello from HOST`
  */
 export class Web {
   readonly #http: Server;
@@ -80,6 +84,7 @@ export class Web {
     } else if (pathname === "/redirect") response.writeHead(302, { location: query.get("to") ?? "/" }).end();
     else if (pathname.startsWith("/git/")) serveGit(request, response, url, this.#options.repositories);
     else if (pathname === "/dns-query") this.#answerQuestion(request, response, query.get("dns"));
+    else if (this.#options.pages !== null) sendPage(response, this.#options.pages, pathname);
     else response.end(`hello from ${host}\n`);
   }
 

@@ -117,5 +117,69 @@ test("npm that changes its mind is believed once its settings' file has changed"
   npm({ registry: "https://new.example/" });
   host.write("home/.npmrc", "registry=https://new.example/\n");
   await retries.ask();
-  expect(await retries.settingsFor(allowed)).toEqual([]);
+  const [file] = await retries.settingsFor(allowed);
+  expect(file?.text).not.toContain("fetch-retries");
+});
+
+describe("npm is told where its user's file has it look", () => {
+  const USER = {
+    registry: "https://ann:secret@r.example/npm/",
+    "@a:registry": "https://a.example/",
+    "@b:registry": "https://elsewhere.example/",
+  };
+
+  test("by registry and scope, without credentials, also where nothing is refused", async () => {
+    npm(USER);
+    host.write(
+      "home/.npmrc",
+      "//r.example/npm/:_authToken=npm_x\n registry = https://ann:secret@r.example/npm/\n@a:registry=https://a.example/\n",
+    );
+    const retries = await asked();
+    const lines = "registry=https://r.example/npm/\n@a:registry=https://a.example/\n";
+    const told = /^; From substrate\..*\n/;
+    const [observed] = await retries.settingsFor(null);
+    expect(observed?.text.replace(told, "")).toBe(lines);
+    const [allowed] = await retries.settingsFor(rules("@npm"));
+    expect(allowed?.text.replace(told, "")).toBe(lines);
+    const [refused] = await retries.settingsFor(rules());
+    expect(refused?.text).toMatch(/fetch-retries=0\n; From substrate\./);
+    expect(refused?.text.endsWith(lines)).toBe(true);
+  });
+
+  test.each([
+    ["in a query", "https://r.example/npm/?auth=QUERYTOKEN1", "registry=https://r.example/npm/\n"],
+    ["in a path", "https://r.example/basic/PATHTOKEN123456/npm/", undefined],
+    ["in a path as a UUID", "https://r.example/0b6e2a4c-11aa-4c3d-9e57-0123456789ab/npm/", undefined],
+    [
+      "of no kind",
+      "https://r.example/artifactory/api/npm/npm-local-2024/",
+      "registry=https://r.example/artifactory/api/npm/npm-local-2024/\n",
+    ],
+  ])("and without a token %s", async (_where, registry, shown) => {
+    npm({ registry });
+    host.write("home/.npmrc", `registry=${registry}\n`);
+    const [file] = await (await asked()).settingsFor(null);
+    expect(file?.text.replace(/^; From substrate\..*\n/, "")).toBe(shown);
+  });
+
+  test("and not one that a variable is in", async () => {
+    npm({ registry: "https://secret.example/" });
+    host.write("home/.npmrc", "registry=https://${HIDDEN}.example/\n");
+    expect(await (await asked()).settingsFor(null)).toEqual([]);
+  });
+
+  test("and of nothing that another file says: commands see that", async () => {
+    npm(USER);
+    host.write("home/.npmrc", "fund=false\n//r.example/:_authToken=npm_x\n");
+    const retries = await asked();
+    expect(await retries.settingsFor(rules("@npm", "*.example"))).toEqual([]);
+    expect(await retries.settingsFor(null)).toEqual([]);
+  });
+
+  test("and not where commands in worlds may write that file", async () => {
+    npm(USER);
+    const file = host.write("home/.npmrc", "registry=https://r.example/\n");
+    const retries = await asked({ mayBeWritten: (path) => path === file });
+    expect(await retries.settingsFor(null)).toEqual([]);
+  });
 });
