@@ -165,6 +165,14 @@ export type ReplacementJudge = {
   readonly accepted: (path: string, file: FileIdentity, content: Uint8Array) => void;
 };
 
+/** Whoever knows what commands made. Absolute paths. */
+export type RemovalJudge = {
+  /** Whether a command made the repository that a sealed file or folder belongs to. */
+  readonly mayRemove: (path: string) => boolean;
+  /** Whether commands made all that is sealed below a folder. */
+  readonly mayMove: (folder: string) => boolean;
+};
+
 /** Bytes that a command gets on a descriptor and that no other process ever sees: not in arguments, variables or files. */
 export type MemoryFile = {
   /** The variable that holds the descriptor's number, whatever `env` says. */
@@ -195,6 +203,10 @@ export type ExecRequest = {
   readonly gate?: ProgramGate | undefined;
   /** Asked about each replacement of a file of `FileScope.judged`; absent: each fails. */
   readonly replacements?: ReplacementJudge | undefined;
+  /** Asked about what a seal keeps from being removed or moved; absent: it stays. */
+  readonly removals?: RemovalJudge | undefined;
+  /** Called with the absolute path of each git folder that a process made which outlived its command; absent: nobody is. */
+  readonly onBrought?: ((folder: string) => void) | undefined;
   /**
    * In order, in batches, all of them before `ending` settles but for processes that are kept. `untold` counts programs that
    * were more than can be told.
@@ -228,6 +240,14 @@ export interface CommandRun {
 /** A process inside a world, as `world status` lists it. */
 export type WorldProcess = { readonly pid: number; readonly parent: number; readonly argv: string };
 
+/** Absolute paths. */
+export type Settled = {
+  /** Files and folders that no command can change any more. */
+  readonly sealed: readonly string[];
+  /** Git folders in which a process that lives on may change anything still, and the name of the error that is why. */
+  readonly unsealed: readonly { readonly folder: string; readonly why: string }[];
+};
+
 /** A warm world. */
 export interface World {
   readonly id: string;
@@ -257,6 +277,11 @@ export interface World {
   takeOut(path: string): string;
   /** Whether no command can write what stands at an absolute path, because it is sealed. False of a world that is gone. */
   isSealed(path: string): Promise<boolean>;
+  /**
+   * Seals git folders that commands made, where processes of this world live on: those with an absolute path in `folders`, and all
+   * when no command runs. Nobody has judged yet what is sealed. Never rejects.
+   */
+  settle(folders: readonly string[]): Promise<Settled>;
   /** Writes that stayed in the world, each told once. */
   strays(): Promise<Strayed>;
   /** Ends every process inside and settles when the world is gone. */

@@ -18,6 +18,8 @@ export type ProgramFile = {
 export type ProgramStart = {
   /** Process id inside. */
   readonly pid: number;
+  /** The program that starts it, where that has the same name: its real path, and the words that it runs with. */
+  readonly starter?: { readonly path: string; readonly argv: readonly string[] };
   /** What was asked for comes first, what runs in the end last. */
   readonly files: readonly [ProgramFile, ...ProgramFile[]];
   /** There are more words, or longer ones, than are told here. */

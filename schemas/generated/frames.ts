@@ -362,7 +362,48 @@ export interface ReplacingFrame {
   readonly content: Uint8Array;
 }
 /**
- * The answer to REPLACING. With 0 the host's file holds what the broker took of the content, and the command's own file goes.
+ * A command removes or moves what a seal keeps, or a folder above one. The call waits for REPLACED.
+ */
+export interface RemovingFrame {
+  /**
+   * For REPLACED.
+   */
+  readonly token: number;
+  /**
+   * 1: removes what is no folder. 2: removes an empty folder. 3: moves a folder to TARGET, where nothing stands. 4: as 2, a folder above sealed names that is not sealed itself.
+   */
+  readonly act: number;
+  /**
+   * What the call fails with without the broker.
+   */
+  readonly errno: number;
+  /**
+   * Absolute real path.
+   */
+  readonly path: string;
+  /**
+   * Of its folder, as stat(2) has it.
+   */
+  readonly device: number;
+  /**
+   * Of its folder.
+   */
+  readonly inode: number;
+  /**
+   * Absolute real path.
+   */
+  readonly target?: string;
+  /**
+   * Of the folder of TARGET.
+   */
+  readonly target_device?: number;
+  /**
+   * Of the folder of TARGET.
+   */
+  readonly target_inode?: number;
+}
+/**
+ * The answer to REPLACING and REMOVING. With 0 the host's file holds what the broker took of the content, and the command's own file goes.
  */
 export interface ReplacedFrame {
   /**
@@ -401,6 +442,41 @@ export interface SealedFrame {
   readonly errno: number;
 }
 /**
+ * Seals git folders that commands made and that are not sealed yet, where processes live on: those of PATH, and all when no command runs. SETTLED answers. The id is the question's.
+ */
+export interface SettleFrame {
+  /**
+   * Absolute paths of git folders that a command made which has ended.
+   */
+  readonly path?: readonly string[];
+}
+/**
+ * What SETTLE has sealed.
+ */
+export interface SettledFrame {
+  /**
+   * Absolute paths that are sealed now: nobody has judged them yet.
+   */
+  readonly path?: readonly string[];
+  /**
+   * Git folders that could not be sealed: processes that live on may change what git runs there.
+   */
+  readonly target?: readonly string[];
+  /**
+   * One for each of them: why.
+   */
+  readonly errno?: readonly number[];
+}
+/**
+ * A git folder turned up that a process made which outlived its command.
+ */
+export interface BroughtFrame {
+  /**
+   * Its absolute path.
+   */
+  readonly path: string;
+}
+/**
  * A program that the gate asks about is about to be started. CALLED begins a file, and what follows it is that file's: first the one that was asked for, then what its #! line or the dynamic loader makes of it.
  */
 export interface StartingFrame {
@@ -412,6 +488,14 @@ export interface StartingFrame {
    * Its process id inside.
    */
   readonly caller: number;
+  /**
+   * The real path of the program that the caller is, where it starts one of the same name; STARTER_WORDS follows.
+   */
+  readonly starter?: string;
+  /**
+   * The caller's own arguments, as procfs has them.
+   */
+  readonly starter_words?: Uint8Array;
   /**
    * As it was asked for; empty for a descriptor.
    */
@@ -515,6 +599,9 @@ export const FRAME_REPLACE_PATIENCE_MS = 5000;
 /** The longest content of a replacement, bytes; a longer one is not asked about. */
 export const FRAME_MAX_REPLACEMENT = 1048576;
 
+/** The longest SETTLED, bytes; repositories that do not fit are not sealed. */
+export const FRAME_MAX_SETTLED = 4194304;
+
 /** The most of a program's arguments in STARTING, bytes. */
 export const FRAME_MAX_WORDS = 65536;
 
@@ -593,12 +680,20 @@ export const FRAME = {
   ANSWER: 10,
   /** init → broker, id command, fields: A command renames a file of its own onto a sealed file of DENY's kind c. The call waits for REPLACED. */
   REPLACING: 90,
-  /** broker → init, id command, fields: The answer to REPLACING. With 0 the host's file holds what the broker took of the content, and the command's own file goes. */
+  /** init → broker, id command, fields: A command removes or moves what a seal keeps, or a folder above one. The call waits for REPLACED. */
+  REMOVING: 94,
+  /** broker → init, id command, fields: The answer to REPLACING and REMOVING. With 0 the host's file holds what the broker took of the content, and the command's own file goes. */
   REPLACED: 21,
   /** broker → init, id question, fields: Seals a new file that the broker made in a sealed folder, before a rename on the host makes it TARGET; without PATH it only asks whether TARGET is sealed. SEALED answers. The id is the question's. */
   SEAL: 20,
   /** init → broker, id question, fields: Whether the file of SEAL is sealed. */
   SEALED: 91,
+  /** broker → init, id question, fields: Seals git folders that commands made and that are not sealed yet, where processes live on: those of PATH, and all when no command runs. SETTLED answers. The id is the question's. */
+  SETTLE: 22,
+  /** init → broker, id question, fields: What SETTLE has sealed. */
+  SETTLED: 92,
+  /** init → broker, id 0, fields: A git folder turned up that a process made which outlived its command. */
+  BROUGHT: 93,
   /** init → broker, id command, fields: A program that the gate asks about is about to be started. CALLED begins a file, and what follows it is that file's: first the one that was asked for, then what its #! line or the dynamic loader makes of it. */
   STARTING: 77,
   /** init → broker, id command, bytes: Programs that a command started: records without padding, each PROGRAM_HEADER_SIZE bytes little-endian (u32 length of the record, u8 kind, u8 flags, u16 length of the path, u32 number, u32 parent, u32 pid, u32 status, i64 wall clock in ns), the path, and the arguments with a NUL behind each. kind: 1 started, 2 refused, 3 ended. flags: 1 the arguments are cut, 2 another program took its process over, 4 status is known, as wait(2) has it. All of a command before EXIT, none after. */
@@ -763,7 +858,7 @@ export const TAG = {
   UNREFRESHED: 90,
   /** repeated text: Real paths of folders and files outside of PROJECT whose changes are told too, with absolute paths. Each below a mount of its own. */
   OPENED: 91,
-  /** text: Absolute path of the file that it will replace. */
+  /** text: Absolute real path. */
   TARGET: 100,
   /** u64: Of its folder. */
   INODE: 101,
@@ -771,4 +866,14 @@ export const TAG = {
   DEVICE: 102,
   /** bytes: What the command's file held when it was read, once. */
   CONTENT: 103,
+  /** text: The real path of the program that the caller is, where it starts one of the same name; STARTER_WORDS follows. */
+  STARTER: 104,
+  /** bytes: The caller's own arguments, as procfs has them. */
+  STARTER_WORDS: 105,
+  /** u64: 1: removes what is no folder. 2: removes an empty folder. 3: moves a folder to TARGET, where nothing stands. 4: as 2, a folder above sealed names that is not sealed itself. */
+  ACT: 110,
+  /** u64: Of the folder of TARGET. */
+  TARGET_DEVICE: 111,
+  /** u64: Of the folder of TARGET. */
+  TARGET_INODE: 112,
 } as const;

@@ -320,6 +320,10 @@ export interface Approval {
    * Calls that wait for the answer now.
    */
   readonly waiting: number;
+  /**
+   * The x-request-id of each execute call among them, so that a terminal knows the questions of its own call.
+   */
+  readonly calls: readonly string[];
   readonly preview: ApprovalPreview;
 }
 /**
@@ -401,6 +405,10 @@ export interface AlwaysApproval {
   readonly agent: AgentId;
   readonly project: WorkingDirectory;
   readonly cwd: WorkingDirectory;
+  /**
+   * Which folder the project's path was: its inode number and, in nanoseconds since 1970, when it was made. Without it, whatever folder has the path.
+   */
+  readonly project_folder?: string;
   readonly cmd?: CommandLine;
   /**
    * The shell that runs cmd: sh (default) or bash.
@@ -1020,7 +1028,7 @@ export interface FsDiff {
  */
 export interface Notice {
   /**
-   * denied, approval_required: a program did not start. network: a name or connection was refused. budget: one cut something off. quarantined: a denied name that the command made was taken out. held: changes wait to be applied. world_only: writes that the host does not have. observed: a program started that an enforcing policy would have stopped. policy: a policy in force or the settings do not load, and the last good ones hold.
+   * denied: a program did not start, or a write or a change of git's settings was refused. approval_required: a program did not start before a person approves it. network: a name or connection was refused. budget: one cut something off. quarantined: a denied name that the command made was taken out. held: changes wait to be applied. world_only: writes that the host does not have. observed: a program started that an enforcing policy would have stopped. policy: a policy in force or the settings do not load, and the last good ones hold.
    */
   kind:
     | "denied"

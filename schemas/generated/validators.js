@@ -553,7 +553,7 @@ return validate10;
 export const validateApprovalsReply = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"approvals-reply.schema.json","title":"ApprovalsReply","type":"object","additionalProperties":false,"required":["approvals","problems"],"properties":{"approvals":{"type":"array","items":{"$ref":"shared.schema.json#/definitions/approval"}},"problems":{"type":"array","items":{"type":"string"}}}};
-const schema13 = {"title":"Approval","type":"object","additionalProperties":false,"required":["approval_id","kind","span_id","agent_id","session_id","project","cwd","policy_id","policy_hash","profile","rule","reason","subject","offers","notes","asked_at","expires_at","waiting","preview"],"properties":{"approval_id":{"$ref":"#/definitions/approval_id"},"kind":{"type":"string","enum":["command","scopes"]},"span_id":{"type":"string","pattern":"^spn_"},"agent_id":{"$ref":"#/definitions/agent_id"},"session_id":{"type":"string","pattern":"^ses_"},"project":{"type":"string"},"cwd":{"type":"string"},"policy_id":{"type":"string"},"policy_hash":{"type":"string","pattern":"^sha256:"},"profile":{"type":["string","null"]},"rule":{"anyOf":[{"$ref":"#/definitions/decision_rule"},{"type":"null"}]},"reason":{"type":["string","null"]},"subject":{"$ref":"#/definitions/approval_subject"},"offers":{"type":"array","items":{"$ref":"#/definitions/approval_decision"}},"notes":{"type":"array","items":{"type":"string"}},"asked_at":{"type":"string"},"expires_at":{"type":"string"},"waiting":{"type":"integer","minimum":0},"preview":{"$ref":"#/definitions/approval_preview"}}};
+const schema13 = {"title":"Approval","type":"object","additionalProperties":false,"required":["approval_id","kind","span_id","agent_id","session_id","project","cwd","policy_id","policy_hash","profile","rule","reason","subject","offers","notes","asked_at","expires_at","waiting","calls","preview"],"properties":{"approval_id":{"$ref":"#/definitions/approval_id"},"kind":{"type":"string","enum":["command","scopes"]},"span_id":{"type":"string","pattern":"^spn_"},"agent_id":{"$ref":"#/definitions/agent_id"},"session_id":{"type":"string","pattern":"^ses_"},"project":{"type":"string"},"cwd":{"type":"string"},"policy_id":{"type":"string"},"policy_hash":{"type":"string","pattern":"^sha256:"},"profile":{"type":["string","null"]},"rule":{"anyOf":[{"$ref":"#/definitions/decision_rule"},{"type":"null"}]},"reason":{"type":["string","null"]},"subject":{"$ref":"#/definitions/approval_subject"},"offers":{"type":"array","items":{"$ref":"#/definitions/approval_decision"}},"notes":{"type":"array","items":{"type":"string"}},"asked_at":{"type":"string"},"expires_at":{"type":"string"},"waiting":{"type":"integer","minimum":0},"calls":{"type":"array","items":{"type":"string"}},"preview":{"$ref":"#/definitions/approval_preview"}}};
 const schema14 = {"title":"ApprovalId","type":"string","pattern":"^apr_","maxLength":128};
 const schema15 = {"title":"AgentId","type":"string","pattern":"^[A-Za-z0-9._:@-]{1,128}$","x-wanted":"1 to 128 letters, digits or . _ : @ -"};
 const schema16 = {"title":"DecisionRule","type":"object","additionalProperties":false,"required":["list","pattern","fragment","source"],"properties":{"list":{"type":"string"},"pattern":{"type":"string"},"fragment":{"type":"string"},"source":{"type":"string"},"reason":{"type":"string"}}};
@@ -574,7 +574,7 @@ let errors = 0;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if((((((((((((((((((((data.approval_id === undefined) && (missing0 = "approval_id")) || ((data.kind === undefined) && (missing0 = "kind"))) || ((data.span_id === undefined) && (missing0 = "span_id"))) || ((data.agent_id === undefined) && (missing0 = "agent_id"))) || ((data.session_id === undefined) && (missing0 = "session_id"))) || ((data.project === undefined) && (missing0 = "project"))) || ((data.cwd === undefined) && (missing0 = "cwd"))) || ((data.policy_id === undefined) && (missing0 = "policy_id"))) || ((data.policy_hash === undefined) && (missing0 = "policy_hash"))) || ((data.profile === undefined) && (missing0 = "profile"))) || ((data.rule === undefined) && (missing0 = "rule"))) || ((data.reason === undefined) && (missing0 = "reason"))) || ((data.subject === undefined) && (missing0 = "subject"))) || ((data.offers === undefined) && (missing0 = "offers"))) || ((data.notes === undefined) && (missing0 = "notes"))) || ((data.asked_at === undefined) && (missing0 = "asked_at"))) || ((data.expires_at === undefined) && (missing0 = "expires_at"))) || ((data.waiting === undefined) && (missing0 = "waiting"))) || ((data.preview === undefined) && (missing0 = "preview"))){
+if(((((((((((((((((((((data.approval_id === undefined) && (missing0 = "approval_id")) || ((data.kind === undefined) && (missing0 = "kind"))) || ((data.span_id === undefined) && (missing0 = "span_id"))) || ((data.agent_id === undefined) && (missing0 = "agent_id"))) || ((data.session_id === undefined) && (missing0 = "session_id"))) || ((data.project === undefined) && (missing0 = "project"))) || ((data.cwd === undefined) && (missing0 = "cwd"))) || ((data.policy_id === undefined) && (missing0 = "policy_id"))) || ((data.policy_hash === undefined) && (missing0 = "policy_hash"))) || ((data.profile === undefined) && (missing0 = "profile"))) || ((data.rule === undefined) && (missing0 = "rule"))) || ((data.reason === undefined) && (missing0 = "reason"))) || ((data.subject === undefined) && (missing0 = "subject"))) || ((data.offers === undefined) && (missing0 = "offers"))) || ((data.notes === undefined) && (missing0 = "notes"))) || ((data.asked_at === undefined) && (missing0 = "asked_at"))) || ((data.expires_at === undefined) && (missing0 = "expires_at"))) || ((data.waiting === undefined) && (missing0 = "waiting"))) || ((data.calls === undefined) && (missing0 = "calls"))) || ((data.preview === undefined) && (missing0 = "preview"))){
 validate12.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema13.required,parentSchema:schema13,data}];
 return false;
 }
@@ -1284,185 +1284,179 @@ else {
 var valid0 = true;
 }
 if(valid0){
-if(data.preview !== undefined){
-let data35 = data.preview;
+if(data.calls !== undefined){
+let data35 = data.calls;
 const _errs83 = errors;
-const _errs84 = errors;
-if(errors === _errs84){
-if(data35 && typeof data35 == "object" && !Array.isArray(data35)){
+if(errors === _errs83){
+if(Array.isArray(data35)){
+var valid14 = true;
+const len5 = data35.length;
+for(let i5=0; i5<len5; i5++){
+let data36 = data35[i5];
+const _errs85 = errors;
+if(typeof data36 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/calls/" + i5,schemaPath:"#/properties/calls/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.calls.items.type,parentSchema:schema13.properties.calls.items,data:data36}];
+return false;
+}
+var valid14 = _errs85 === errors;
+if(!valid14){
+break;
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/calls",schemaPath:"#/properties/calls/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema13.properties.calls.type,parentSchema:schema13.properties.calls,data:data35}];
+return false;
+}
+}
+var valid0 = _errs83 === errors;
+}
+else {
+var valid0 = true;
+}
+if(valid0){
+if(data.preview !== undefined){
+let data37 = data.preview;
+const _errs87 = errors;
+const _errs88 = errors;
+if(errors === _errs88){
+if(data37 && typeof data37 == "object" && !Array.isArray(data37)){
 let missing2;
-if((((((((((((((data35.state === undefined) && (missing2 = "state")) || ((data35.why === undefined) && (missing2 = "why"))) || ((data35.writes === undefined) && (missing2 = "writes"))) || ((data35.mods === undefined) && (missing2 = "mods"))) || ((data35.deletes === undefined) && (missing2 = "deletes"))) || ((data35.dirs === undefined) && (missing2 = "dirs"))) || ((data35.names === undefined) && (missing2 = "names"))) || ((data35.autorun === undefined) && (missing2 = "autorun"))) || ((data35.truncated === undefined) && (missing2 = "truncated"))) || ((data35.exit === undefined) && (missing2 = "exit"))) || ((data35.signal === undefined) && (missing2 = "signal"))) || ((data35.timed_out === undefined) && (missing2 = "timed_out"))) || ((data35.duration_ms === undefined) && (missing2 = "duration_ms"))){
-validate12.errors = [{instancePath:instancePath+"/preview",schemaPath:"#/definitions/approval_preview/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema19.required,parentSchema:schema19,data:data35}];
+if((((((((((((((data37.state === undefined) && (missing2 = "state")) || ((data37.why === undefined) && (missing2 = "why"))) || ((data37.writes === undefined) && (missing2 = "writes"))) || ((data37.mods === undefined) && (missing2 = "mods"))) || ((data37.deletes === undefined) && (missing2 = "deletes"))) || ((data37.dirs === undefined) && (missing2 = "dirs"))) || ((data37.names === undefined) && (missing2 = "names"))) || ((data37.autorun === undefined) && (missing2 = "autorun"))) || ((data37.truncated === undefined) && (missing2 = "truncated"))) || ((data37.exit === undefined) && (missing2 = "exit"))) || ((data37.signal === undefined) && (missing2 = "signal"))) || ((data37.timed_out === undefined) && (missing2 = "timed_out"))) || ((data37.duration_ms === undefined) && (missing2 = "duration_ms"))){
+validate12.errors = [{instancePath:instancePath+"/preview",schemaPath:"#/definitions/approval_preview/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema19.required,parentSchema:schema19,data:data37}];
 return false;
 }
 else {
-const _errs86 = errors;
-for(const key3 in data35){
+const _errs90 = errors;
+for(const key3 in data37){
 if(!(func2.call(schema19.properties, key3))){
-validate12.errors = [{instancePath:instancePath+"/preview",schemaPath:"#/definitions/approval_preview/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema19,data:data35}];
+validate12.errors = [{instancePath:instancePath+"/preview",schemaPath:"#/definitions/approval_preview/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema19,data:data37}];
 return false;
 break;
 }
 }
-if(_errs86 === errors){
-if(data35.state !== undefined){
-let data36 = data35.state;
-const _errs87 = errors;
-if(typeof data36 !== "string"){
-validate12.errors = [{instancePath:instancePath+"/preview/state",schemaPath:"#/definitions/approval_preview/properties/state/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.state.type,parentSchema:schema19.properties.state,data:data36}];
-return false;
-}
-if(!((((data36 === "none") || (data36 === "running")) || (data36 === "done")) || (data36 === "failed"))){
-validate12.errors = [{instancePath:instancePath+"/preview/state",schemaPath:"#/definitions/approval_preview/properties/state/enum",keyword:"enum",params:{allowedValues: schema19.properties.state.enum},message:"must be equal to one of the allowed values",schema:schema19.properties.state.enum,parentSchema:schema19.properties.state,data:data36}];
-return false;
-}
-var valid15 = _errs87 === errors;
-}
-else {
-var valid15 = true;
-}
-if(valid15){
-if(data35.why !== undefined){
-let data37 = data35.why;
-const _errs89 = errors;
-if((typeof data37 !== "string") && (data37 !== null)){
-validate12.errors = [{instancePath:instancePath+"/preview/why",schemaPath:"#/definitions/approval_preview/properties/why/type",keyword:"type",params:{type: schema19.properties.why.type},message:"must be string,null",schema:schema19.properties.why.type,parentSchema:schema19.properties.why,data:data37}];
-return false;
-}
-var valid15 = _errs89 === errors;
-}
-else {
-var valid15 = true;
-}
-if(valid15){
-if(data35.writes !== undefined){
-let data38 = data35.writes;
+if(_errs90 === errors){
+if(data37.state !== undefined){
+let data38 = data37.state;
 const _errs91 = errors;
-if(!(((typeof data38 == "number") && (!(data38 % 1) && !isNaN(data38))) && (isFinite(data38)))){
-validate12.errors = [{instancePath:instancePath+"/preview/writes",schemaPath:"#/definitions/approval_preview/properties/writes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.writes.type,parentSchema:schema19.properties.writes,data:data38}];
+if(typeof data38 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/preview/state",schemaPath:"#/definitions/approval_preview/properties/state/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.state.type,parentSchema:schema19.properties.state,data:data38}];
 return false;
 }
-if(errors === _errs91){
-if((typeof data38 == "number") && (isFinite(data38))){
-if(data38 < 0 || isNaN(data38)){
-validate12.errors = [{instancePath:instancePath+"/preview/writes",schemaPath:"#/definitions/approval_preview/properties/writes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.writes,data:data38}];
+if(!((((data38 === "none") || (data38 === "running")) || (data38 === "done")) || (data38 === "failed"))){
+validate12.errors = [{instancePath:instancePath+"/preview/state",schemaPath:"#/definitions/approval_preview/properties/state/enum",keyword:"enum",params:{allowedValues: schema19.properties.state.enum},message:"must be equal to one of the allowed values",schema:schema19.properties.state.enum,parentSchema:schema19.properties.state,data:data38}];
 return false;
 }
-}
-}
-var valid15 = _errs91 === errors;
+var valid16 = _errs91 === errors;
 }
 else {
-var valid15 = true;
+var valid16 = true;
 }
-if(valid15){
-if(data35.mods !== undefined){
-let data39 = data35.mods;
+if(valid16){
+if(data37.why !== undefined){
+let data39 = data37.why;
 const _errs93 = errors;
-if(!(((typeof data39 == "number") && (!(data39 % 1) && !isNaN(data39))) && (isFinite(data39)))){
-validate12.errors = [{instancePath:instancePath+"/preview/mods",schemaPath:"#/definitions/approval_preview/properties/mods/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.mods.type,parentSchema:schema19.properties.mods,data:data39}];
+if((typeof data39 !== "string") && (data39 !== null)){
+validate12.errors = [{instancePath:instancePath+"/preview/why",schemaPath:"#/definitions/approval_preview/properties/why/type",keyword:"type",params:{type: schema19.properties.why.type},message:"must be string,null",schema:schema19.properties.why.type,parentSchema:schema19.properties.why,data:data39}];
 return false;
 }
-if(errors === _errs93){
-if((typeof data39 == "number") && (isFinite(data39))){
-if(data39 < 0 || isNaN(data39)){
-validate12.errors = [{instancePath:instancePath+"/preview/mods",schemaPath:"#/definitions/approval_preview/properties/mods/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.mods,data:data39}];
-return false;
-}
-}
-}
-var valid15 = _errs93 === errors;
+var valid16 = _errs93 === errors;
 }
 else {
-var valid15 = true;
+var valid16 = true;
 }
-if(valid15){
-if(data35.deletes !== undefined){
-let data40 = data35.deletes;
+if(valid16){
+if(data37.writes !== undefined){
+let data40 = data37.writes;
 const _errs95 = errors;
 if(!(((typeof data40 == "number") && (!(data40 % 1) && !isNaN(data40))) && (isFinite(data40)))){
-validate12.errors = [{instancePath:instancePath+"/preview/deletes",schemaPath:"#/definitions/approval_preview/properties/deletes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.deletes.type,parentSchema:schema19.properties.deletes,data:data40}];
+validate12.errors = [{instancePath:instancePath+"/preview/writes",schemaPath:"#/definitions/approval_preview/properties/writes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.writes.type,parentSchema:schema19.properties.writes,data:data40}];
 return false;
 }
 if(errors === _errs95){
 if((typeof data40 == "number") && (isFinite(data40))){
 if(data40 < 0 || isNaN(data40)){
-validate12.errors = [{instancePath:instancePath+"/preview/deletes",schemaPath:"#/definitions/approval_preview/properties/deletes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.deletes,data:data40}];
+validate12.errors = [{instancePath:instancePath+"/preview/writes",schemaPath:"#/definitions/approval_preview/properties/writes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.writes,data:data40}];
 return false;
 }
 }
 }
-var valid15 = _errs95 === errors;
+var valid16 = _errs95 === errors;
 }
 else {
-var valid15 = true;
+var valid16 = true;
 }
-if(valid15){
-if(data35.dirs !== undefined){
-let data41 = data35.dirs;
+if(valid16){
+if(data37.mods !== undefined){
+let data41 = data37.mods;
 const _errs97 = errors;
 if(!(((typeof data41 == "number") && (!(data41 % 1) && !isNaN(data41))) && (isFinite(data41)))){
-validate12.errors = [{instancePath:instancePath+"/preview/dirs",schemaPath:"#/definitions/approval_preview/properties/dirs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.dirs.type,parentSchema:schema19.properties.dirs,data:data41}];
+validate12.errors = [{instancePath:instancePath+"/preview/mods",schemaPath:"#/definitions/approval_preview/properties/mods/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.mods.type,parentSchema:schema19.properties.mods,data:data41}];
 return false;
 }
 if(errors === _errs97){
 if((typeof data41 == "number") && (isFinite(data41))){
 if(data41 < 0 || isNaN(data41)){
-validate12.errors = [{instancePath:instancePath+"/preview/dirs",schemaPath:"#/definitions/approval_preview/properties/dirs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.dirs,data:data41}];
+validate12.errors = [{instancePath:instancePath+"/preview/mods",schemaPath:"#/definitions/approval_preview/properties/mods/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.mods,data:data41}];
 return false;
 }
 }
 }
-var valid15 = _errs97 === errors;
-}
-else {
-var valid15 = true;
-}
-if(valid15){
-if(data35.names !== undefined){
-let data42 = data35.names;
-const _errs99 = errors;
-if(errors === _errs99){
-if(Array.isArray(data42)){
-if(data42.length > 20){
-validate12.errors = [{instancePath:instancePath+"/preview/names",schemaPath:"#/definitions/approval_preview/properties/names/maxItems",keyword:"maxItems",params:{limit: 20},message:"must NOT have more than 20 items",schema:20,parentSchema:schema19.properties.names,data:data42}];
-return false;
+var valid16 = _errs97 === errors;
 }
 else {
 var valid16 = true;
-const len5 = data42.length;
-for(let i5=0; i5<len5; i5++){
-let data43 = data42[i5];
-const _errs101 = errors;
-if(typeof data43 !== "string"){
-validate12.errors = [{instancePath:instancePath+"/preview/names/" + i5,schemaPath:"#/definitions/approval_preview/properties/names/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.names.items.type,parentSchema:schema19.properties.names.items,data:data43}];
+}
+if(valid16){
+if(data37.deletes !== undefined){
+let data42 = data37.deletes;
+const _errs99 = errors;
+if(!(((typeof data42 == "number") && (!(data42 % 1) && !isNaN(data42))) && (isFinite(data42)))){
+validate12.errors = [{instancePath:instancePath+"/preview/deletes",schemaPath:"#/definitions/approval_preview/properties/deletes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.deletes.type,parentSchema:schema19.properties.deletes,data:data42}];
 return false;
+}
+if(errors === _errs99){
+if((typeof data42 == "number") && (isFinite(data42))){
+if(data42 < 0 || isNaN(data42)){
+validate12.errors = [{instancePath:instancePath+"/preview/deletes",schemaPath:"#/definitions/approval_preview/properties/deletes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.deletes,data:data42}];
+return false;
+}
+}
+}
+var valid16 = _errs99 === errors;
+}
+else {
+var valid16 = true;
+}
+if(valid16){
+if(data37.dirs !== undefined){
+let data43 = data37.dirs;
+const _errs101 = errors;
+if(!(((typeof data43 == "number") && (!(data43 % 1) && !isNaN(data43))) && (isFinite(data43)))){
+validate12.errors = [{instancePath:instancePath+"/preview/dirs",schemaPath:"#/definitions/approval_preview/properties/dirs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema19.properties.dirs.type,parentSchema:schema19.properties.dirs,data:data43}];
+return false;
+}
+if(errors === _errs101){
+if((typeof data43 == "number") && (isFinite(data43))){
+if(data43 < 0 || isNaN(data43)){
+validate12.errors = [{instancePath:instancePath+"/preview/dirs",schemaPath:"#/definitions/approval_preview/properties/dirs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.dirs,data:data43}];
+return false;
+}
+}
 }
 var valid16 = _errs101 === errors;
-if(!valid16){
-break;
-}
-}
-}
 }
 else {
-validate12.errors = [{instancePath:instancePath+"/preview/names",schemaPath:"#/definitions/approval_preview/properties/names/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema19.properties.names.type,parentSchema:schema19.properties.names,data:data42}];
-return false;
+var valid16 = true;
 }
-}
-var valid15 = _errs99 === errors;
-}
-else {
-var valid15 = true;
-}
-if(valid15){
-if(data35.autorun !== undefined){
-let data44 = data35.autorun;
+if(valid16){
+if(data37.names !== undefined){
+let data44 = data37.names;
 const _errs103 = errors;
 if(errors === _errs103){
 if(Array.isArray(data44)){
 if(data44.length > 20){
-validate12.errors = [{instancePath:instancePath+"/preview/autorun",schemaPath:"#/definitions/approval_preview/properties/autorun/maxItems",keyword:"maxItems",params:{limit: 20},message:"must NOT have more than 20 items",schema:20,parentSchema:schema19.properties.autorun,data:data44}];
+validate12.errors = [{instancePath:instancePath+"/preview/names",schemaPath:"#/definitions/approval_preview/properties/names/maxItems",keyword:"maxItems",params:{limit: 20},message:"must NOT have more than 20 items",schema:20,parentSchema:schema19.properties.names,data:data44}];
 return false;
 }
 else {
@@ -1472,7 +1466,7 @@ for(let i6=0; i6<len6; i6++){
 let data45 = data44[i6];
 const _errs105 = errors;
 if(typeof data45 !== "string"){
-validate12.errors = [{instancePath:instancePath+"/preview/autorun/" + i6,schemaPath:"#/definitions/approval_preview/properties/autorun/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.autorun.items.type,parentSchema:schema19.properties.autorun.items,data:data45}];
+validate12.errors = [{instancePath:instancePath+"/preview/names/" + i6,schemaPath:"#/definitions/approval_preview/properties/names/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.names.items.type,parentSchema:schema19.properties.names.items,data:data45}];
 return false;
 }
 var valid17 = _errs105 === errors;
@@ -1483,87 +1477,124 @@ break;
 }
 }
 else {
-validate12.errors = [{instancePath:instancePath+"/preview/autorun",schemaPath:"#/definitions/approval_preview/properties/autorun/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema19.properties.autorun.type,parentSchema:schema19.properties.autorun,data:data44}];
+validate12.errors = [{instancePath:instancePath+"/preview/names",schemaPath:"#/definitions/approval_preview/properties/names/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema19.properties.names.type,parentSchema:schema19.properties.names,data:data44}];
 return false;
 }
 }
-var valid15 = _errs103 === errors;
+var valid16 = _errs103 === errors;
 }
 else {
-var valid15 = true;
+var valid16 = true;
 }
-if(valid15){
-if(data35.truncated !== undefined){
-let data46 = data35.truncated;
+if(valid16){
+if(data37.autorun !== undefined){
+let data46 = data37.autorun;
 const _errs107 = errors;
-if(typeof data46 !== "boolean"){
-validate12.errors = [{instancePath:instancePath+"/preview/truncated",schemaPath:"#/definitions/approval_preview/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema19.properties.truncated.type,parentSchema:schema19.properties.truncated,data:data46}];
+if(errors === _errs107){
+if(Array.isArray(data46)){
+if(data46.length > 20){
+validate12.errors = [{instancePath:instancePath+"/preview/autorun",schemaPath:"#/definitions/approval_preview/properties/autorun/maxItems",keyword:"maxItems",params:{limit: 20},message:"must NOT have more than 20 items",schema:20,parentSchema:schema19.properties.autorun,data:data46}];
 return false;
 }
-var valid15 = _errs107 === errors;
-}
 else {
-var valid15 = true;
-}
-if(valid15){
-if(data35.exit !== undefined){
-let data47 = data35.exit;
+var valid18 = true;
+const len7 = data46.length;
+for(let i7=0; i7<len7; i7++){
+let data47 = data46[i7];
 const _errs109 = errors;
-if((!(((typeof data47 == "number") && (!(data47 % 1) && !isNaN(data47))) && (isFinite(data47)))) && (data47 !== null)){
-validate12.errors = [{instancePath:instancePath+"/preview/exit",schemaPath:"#/definitions/approval_preview/properties/exit/type",keyword:"type",params:{type: schema19.properties.exit.type},message:"must be integer,null",schema:schema19.properties.exit.type,parentSchema:schema19.properties.exit,data:data47}];
+if(typeof data47 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/preview/autorun/" + i7,schemaPath:"#/definitions/approval_preview/properties/autorun/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.properties.autorun.items.type,parentSchema:schema19.properties.autorun.items,data:data47}];
 return false;
 }
-var valid15 = _errs109 === errors;
+var valid18 = _errs109 === errors;
+if(!valid18){
+break;
+}
+}
+}
 }
 else {
-var valid15 = true;
+validate12.errors = [{instancePath:instancePath+"/preview/autorun",schemaPath:"#/definitions/approval_preview/properties/autorun/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema19.properties.autorun.type,parentSchema:schema19.properties.autorun,data:data46}];
+return false;
 }
-if(valid15){
-if(data35.signal !== undefined){
-let data48 = data35.signal;
+}
+var valid16 = _errs107 === errors;
+}
+else {
+var valid16 = true;
+}
+if(valid16){
+if(data37.truncated !== undefined){
+let data48 = data37.truncated;
 const _errs111 = errors;
-if((typeof data48 !== "string") && (data48 !== null)){
-validate12.errors = [{instancePath:instancePath+"/preview/signal",schemaPath:"#/definitions/approval_preview/properties/signal/type",keyword:"type",params:{type: schema19.properties.signal.type},message:"must be string,null",schema:schema19.properties.signal.type,parentSchema:schema19.properties.signal,data:data48}];
+if(typeof data48 !== "boolean"){
+validate12.errors = [{instancePath:instancePath+"/preview/truncated",schemaPath:"#/definitions/approval_preview/properties/truncated/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema19.properties.truncated.type,parentSchema:schema19.properties.truncated,data:data48}];
 return false;
 }
-var valid15 = _errs111 === errors;
+var valid16 = _errs111 === errors;
 }
 else {
-var valid15 = true;
+var valid16 = true;
 }
-if(valid15){
-if(data35.timed_out !== undefined){
-let data49 = data35.timed_out;
+if(valid16){
+if(data37.exit !== undefined){
+let data49 = data37.exit;
 const _errs113 = errors;
-if(typeof data49 !== "boolean"){
-validate12.errors = [{instancePath:instancePath+"/preview/timed_out",schemaPath:"#/definitions/approval_preview/properties/timed_out/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema19.properties.timed_out.type,parentSchema:schema19.properties.timed_out,data:data49}];
+if((!(((typeof data49 == "number") && (!(data49 % 1) && !isNaN(data49))) && (isFinite(data49)))) && (data49 !== null)){
+validate12.errors = [{instancePath:instancePath+"/preview/exit",schemaPath:"#/definitions/approval_preview/properties/exit/type",keyword:"type",params:{type: schema19.properties.exit.type},message:"must be integer,null",schema:schema19.properties.exit.type,parentSchema:schema19.properties.exit,data:data49}];
 return false;
 }
-var valid15 = _errs113 === errors;
+var valid16 = _errs113 === errors;
 }
 else {
-var valid15 = true;
+var valid16 = true;
 }
-if(valid15){
-if(data35.duration_ms !== undefined){
-let data50 = data35.duration_ms;
+if(valid16){
+if(data37.signal !== undefined){
+let data50 = data37.signal;
 const _errs115 = errors;
-if(errors === _errs115){
-if((typeof data50 == "number") && (isFinite(data50))){
-if(data50 < 0 || isNaN(data50)){
-validate12.errors = [{instancePath:instancePath+"/preview/duration_ms",schemaPath:"#/definitions/approval_preview/properties/duration_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.duration_ms,data:data50}];
+if((typeof data50 !== "string") && (data50 !== null)){
+validate12.errors = [{instancePath:instancePath+"/preview/signal",schemaPath:"#/definitions/approval_preview/properties/signal/type",keyword:"type",params:{type: schema19.properties.signal.type},message:"must be string,null",schema:schema19.properties.signal.type,parentSchema:schema19.properties.signal,data:data50}];
+return false;
+}
+var valid16 = _errs115 === errors;
+}
+else {
+var valid16 = true;
+}
+if(valid16){
+if(data37.timed_out !== undefined){
+let data51 = data37.timed_out;
+const _errs117 = errors;
+if(typeof data51 !== "boolean"){
+validate12.errors = [{instancePath:instancePath+"/preview/timed_out",schemaPath:"#/definitions/approval_preview/properties/timed_out/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema19.properties.timed_out.type,parentSchema:schema19.properties.timed_out,data:data51}];
+return false;
+}
+var valid16 = _errs117 === errors;
+}
+else {
+var valid16 = true;
+}
+if(valid16){
+if(data37.duration_ms !== undefined){
+let data52 = data37.duration_ms;
+const _errs119 = errors;
+if(errors === _errs119){
+if((typeof data52 == "number") && (isFinite(data52))){
+if(data52 < 0 || isNaN(data52)){
+validate12.errors = [{instancePath:instancePath+"/preview/duration_ms",schemaPath:"#/definitions/approval_preview/properties/duration_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema19.properties.duration_ms,data:data52}];
 return false;
 }
 }
 else {
-validate12.errors = [{instancePath:instancePath+"/preview/duration_ms",schemaPath:"#/definitions/approval_preview/properties/duration_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema19.properties.duration_ms.type,parentSchema:schema19.properties.duration_ms,data:data50}];
+validate12.errors = [{instancePath:instancePath+"/preview/duration_ms",schemaPath:"#/definitions/approval_preview/properties/duration_ms/type",keyword:"type",params:{type: "number"},message:"must be number",schema:schema19.properties.duration_ms.type,parentSchema:schema19.properties.duration_ms,data:data52}];
 return false;
 }
 }
-var valid15 = _errs115 === errors;
+var valid16 = _errs119 === errors;
 }
 else {
-var valid15 = true;
+var valid16 = true;
 }
 }
 }
@@ -1581,14 +1612,15 @@ var valid15 = true;
 }
 }
 else {
-validate12.errors = [{instancePath:instancePath+"/preview",schemaPath:"#/definitions/approval_preview/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema19.type,parentSchema:schema19,data:data35}];
+validate12.errors = [{instancePath:instancePath+"/preview",schemaPath:"#/definitions/approval_preview/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema19.type,parentSchema:schema19,data:data37}];
 return false;
 }
 }
-var valid0 = _errs83 === errors;
+var valid0 = _errs87 === errors;
 }
 else {
 var valid0 = true;
+}
 }
 }
 }
@@ -1719,8 +1751,8 @@ return validate10;
 
 export const validateApprovalsDocument = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"approvals.schema.json","title":"ApprovalsDocument","type":"object","additionalProperties":false,"required":["approvals"],"properties":{"approvals":{"type":["array","null"],"maxItems":4096,"items":{"$ref":"#/definitions/always_approval"}}},"definitions":{"always_approval":{"title":"AlwaysApproval","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["id","policy","agent","project","cwd","env_hash"],"properties":{"id":{"$ref":"shared.schema.json#/definitions/approval_id"},"policy":{"$ref":"shared.schema.json#/definitions/policy_name"},"profile":{"$ref":"shared.schema.json#/definitions/policy_name"},"agent":{"$ref":"shared.schema.json#/definitions/agent_id"},"project":{"$ref":"shared.schema.json#/definitions/working_directory"},"cwd":{"$ref":"shared.schema.json#/definitions/working_directory"},"cmd":{"$ref":"shared.schema.json#/definitions/command_line"},"shell":{"type":"string","enum":["sh","bash"]},"argv":{"$ref":"shared.schema.json#/definitions/argument_list"},"env_hash":{"type":"string","minLength":1,"pattern":"^sha256:[0-9a-f]{64}$","x-wanted":"sha256: and 64 hexadecimal digits"},"stdin_sha256":{"type":"string","minLength":1,"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"background":{"type":"string","enum":["kill","keep"]},"programs":{"type":"array","maxItems":1024,"items":{"$ref":"#/definitions/approved_program"}},"approved_at":{"type":"string","minLength":1},"note":{"type":"string","minLength":1}}},{"x-wanted":"exactly one of 'cmd' and 'argv'","oneOf":[{"required":["cmd"]},{"required":["argv"]}]}]},"approved_program":{"title":"ApprovedProgram","type":"object","additionalProperties":false,"required":["path","identity"],"properties":{"path":{"type":"string","minLength":1},"identity":{"type":"string","minLength":1}}}}};
-const schema12 = {"title":"AlwaysApproval","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["id","policy","agent","project","cwd","env_hash"],"properties":{"id":{"$ref":"shared.schema.json#/definitions/approval_id"},"policy":{"$ref":"shared.schema.json#/definitions/policy_name"},"profile":{"$ref":"shared.schema.json#/definitions/policy_name"},"agent":{"$ref":"shared.schema.json#/definitions/agent_id"},"project":{"$ref":"shared.schema.json#/definitions/working_directory"},"cwd":{"$ref":"shared.schema.json#/definitions/working_directory"},"cmd":{"$ref":"shared.schema.json#/definitions/command_line"},"shell":{"type":"string","enum":["sh","bash"]},"argv":{"$ref":"shared.schema.json#/definitions/argument_list"},"env_hash":{"type":"string","minLength":1,"pattern":"^sha256:[0-9a-f]{64}$","x-wanted":"sha256: and 64 hexadecimal digits"},"stdin_sha256":{"type":"string","minLength":1,"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"background":{"type":"string","enum":["kill","keep"]},"programs":{"type":"array","maxItems":1024,"items":{"$ref":"#/definitions/approved_program"}},"approved_at":{"type":"string","minLength":1},"note":{"type":"string","minLength":1}}},{"x-wanted":"exactly one of 'cmd' and 'argv'","oneOf":[{"required":["cmd"]},{"required":["argv"]}]}]};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"approvals.schema.json","title":"ApprovalsDocument","type":"object","additionalProperties":false,"required":["approvals"],"properties":{"approvals":{"type":["array","null"],"maxItems":4096,"items":{"$ref":"#/definitions/always_approval"}}},"definitions":{"always_approval":{"title":"AlwaysApproval","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["id","policy","agent","project","cwd","env_hash"],"properties":{"id":{"$ref":"shared.schema.json#/definitions/approval_id"},"policy":{"$ref":"shared.schema.json#/definitions/policy_name"},"profile":{"$ref":"shared.schema.json#/definitions/policy_name"},"agent":{"$ref":"shared.schema.json#/definitions/agent_id"},"project":{"$ref":"shared.schema.json#/definitions/working_directory"},"cwd":{"$ref":"shared.schema.json#/definitions/working_directory"},"project_folder":{"type":"string","minLength":1,"pattern":"^[0-9]+:[0-9]+$","x-wanted":"two numbers with a colon between them"},"cmd":{"$ref":"shared.schema.json#/definitions/command_line"},"shell":{"type":"string","enum":["sh","bash"]},"argv":{"$ref":"shared.schema.json#/definitions/argument_list"},"env_hash":{"type":"string","minLength":1,"pattern":"^sha256:[0-9a-f]{64}$","x-wanted":"sha256: and 64 hexadecimal digits"},"stdin_sha256":{"type":"string","minLength":1,"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"background":{"type":"string","enum":["kill","keep"]},"programs":{"type":"array","maxItems":1024,"items":{"$ref":"#/definitions/approved_program"}},"approved_at":{"type":"string","minLength":1},"note":{"type":"string","minLength":1}}},{"x-wanted":"exactly one of 'cmd' and 'argv'","oneOf":[{"required":["cmd"]},{"required":["argv"]}]}]},"approved_program":{"title":"ApprovedProgram","type":"object","additionalProperties":false,"required":["path","identity"],"properties":{"path":{"type":"string","minLength":1},"identity":{"type":"string","minLength":1}}}}};
+const schema12 = {"title":"AlwaysApproval","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["id","policy","agent","project","cwd","env_hash"],"properties":{"id":{"$ref":"shared.schema.json#/definitions/approval_id"},"policy":{"$ref":"shared.schema.json#/definitions/policy_name"},"profile":{"$ref":"shared.schema.json#/definitions/policy_name"},"agent":{"$ref":"shared.schema.json#/definitions/agent_id"},"project":{"$ref":"shared.schema.json#/definitions/working_directory"},"cwd":{"$ref":"shared.schema.json#/definitions/working_directory"},"project_folder":{"type":"string","minLength":1,"pattern":"^[0-9]+:[0-9]+$","x-wanted":"two numbers with a colon between them"},"cmd":{"$ref":"shared.schema.json#/definitions/command_line"},"shell":{"type":"string","enum":["sh","bash"]},"argv":{"$ref":"shared.schema.json#/definitions/argument_list"},"env_hash":{"type":"string","minLength":1,"pattern":"^sha256:[0-9a-f]{64}$","x-wanted":"sha256: and 64 hexadecimal digits"},"stdin_sha256":{"type":"string","minLength":1,"pattern":"^[0-9a-f]{64}$","x-wanted":"64 hexadecimal digits"},"background":{"type":"string","enum":["kill","keep"]},"programs":{"type":"array","maxItems":1024,"items":{"$ref":"#/definitions/approved_program"}},"approved_at":{"type":"string","minLength":1},"note":{"type":"string","minLength":1}}},{"x-wanted":"exactly one of 'cmd' and 'argv'","oneOf":[{"required":["cmd"]},{"required":["argv"]}]}]};
 const schema14 = {"title":"ApprovalId","type":"string","pattern":"^apr_","maxLength":128};
 const schema15 = {"title":"PolicyName","type":"string","maxLength":128,"pattern":"^[a-z0-9-]+$","x-wanted":"lower-case letters, digits and '-'"};
 const schema17 = {"title":"AgentId","type":"string","pattern":"^[A-Za-z0-9._:@-]{1,128}$","x-wanted":"1 to 128 letters, digits or . _ : @ -"};
@@ -1734,9 +1766,10 @@ const pattern0 = new RegExp("^apr_", "u");
 const pattern1 = new RegExp("^[a-z0-9-]+$", "u");
 const pattern3 = new RegExp("^[A-Za-z0-9._:@-]{1,128}$", "u");
 const pattern4 = new RegExp("^/[^\\u0000]*$", "u");
-const pattern6 = new RegExp("^[^\\u0000]*$", "u");
-const pattern8 = new RegExp("^sha256:[0-9a-f]{64}$", "u");
-const pattern9 = new RegExp("^[0-9a-f]{64}$", "u");
+const pattern6 = new RegExp("^[0-9]+:[0-9]+$", "u");
+const pattern7 = new RegExp("^[^\\u0000]*$", "u");
+const pattern9 = new RegExp("^sha256:[0-9a-f]{64}$", "u");
+const pattern10 = new RegExp("^[0-9a-f]{64}$", "u");
 
 function validate11(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -2024,11 +2057,11 @@ vErrors.push(err24);
 errors++;
 }
 }
-if(data.cmd !== undefined){
-let data6 = data.cmd;
+if(data.project_folder !== undefined){
+let data6 = data.project_folder;
 if(typeof data6 === "string"){
-if(func3(data6) > 10485760){
-const err25 = {instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/maxLength",keyword:"maxLength",params:{limit: 10485760},message:"must NOT have more than 10485760 characters",schema:10485760,parentSchema:schema20,data:data6};
+if(func3(data6) < 1){
+const err25 = {instancePath:instancePath+"/project_folder",schemaPath:"#/allOf/0/properties/project_folder/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.project_folder,data:data6};
 if(vErrors === null){
 vErrors = [err25];
 }
@@ -2037,8 +2070,8 @@ vErrors.push(err25);
 }
 errors++;
 }
-if(func3(data6) < 1){
-const err26 = {instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema20,data:data6};
+if(!pattern6.test(data6)){
+const err26 = {instancePath:instancePath+"/project_folder",schemaPath:"#/allOf/0/properties/project_folder/pattern",keyword:"pattern",params:{pattern: "^[0-9]+:[0-9]+$"},message:"must match pattern \""+"^[0-9]+:[0-9]+$"+"\"",schema:"^[0-9]+:[0-9]+$",parentSchema:schema12.allOf[0].properties.project_folder,data:data6};
 if(vErrors === null){
 vErrors = [err26];
 }
@@ -2047,8 +2080,9 @@ vErrors.push(err26);
 }
 errors++;
 }
-if(!pattern6.test(data6)){
-const err27 = {instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema20,data:data6};
+}
+else {
+const err27 = {instancePath:instancePath+"/project_folder",schemaPath:"#/allOf/0/properties/project_folder/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.project_folder.type,parentSchema:schema12.allOf[0].properties.project_folder,data:data6};
 if(vErrors === null){
 vErrors = [err27];
 }
@@ -2058,8 +2092,11 @@ vErrors.push(err27);
 errors++;
 }
 }
-else {
-const err28 = {instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.type,parentSchema:schema20,data:data6};
+if(data.cmd !== undefined){
+let data7 = data.cmd;
+if(typeof data7 === "string"){
+if(func3(data7) > 10485760){
+const err28 = {instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/maxLength",keyword:"maxLength",params:{limit: 10485760},message:"must NOT have more than 10485760 characters",schema:10485760,parentSchema:schema20,data:data7};
 if(vErrors === null){
 vErrors = [err28];
 }
@@ -2068,11 +2105,8 @@ vErrors.push(err28);
 }
 errors++;
 }
-}
-if(data.shell !== undefined){
-let data7 = data.shell;
-if(typeof data7 !== "string"){
-const err29 = {instancePath:instancePath+"/shell",schemaPath:"#/allOf/0/properties/shell/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.shell.type,parentSchema:schema12.allOf[0].properties.shell,data:data7};
+if(func3(data7) < 1){
+const err29 = {instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema20,data:data7};
 if(vErrors === null){
 vErrors = [err29];
 }
@@ -2081,8 +2115,8 @@ vErrors.push(err29);
 }
 errors++;
 }
-if(!((data7 === "sh") || (data7 === "bash"))){
-const err30 = {instancePath:instancePath+"/shell",schemaPath:"#/allOf/0/properties/shell/enum",keyword:"enum",params:{allowedValues: schema12.allOf[0].properties.shell.enum},message:"must be equal to one of the allowed values",schema:schema12.allOf[0].properties.shell.enum,parentSchema:schema12.allOf[0].properties.shell,data:data7};
+if(!pattern7.test(data7)){
+const err30 = {instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema20,data:data7};
 if(vErrors === null){
 vErrors = [err30];
 }
@@ -2092,11 +2126,8 @@ vErrors.push(err30);
 errors++;
 }
 }
-if(data.argv !== undefined){
-let data8 = data.argv;
-if(Array.isArray(data8)){
-if(data8.length > 65536){
-const err31 = {instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/maxItems",keyword:"maxItems",params:{limit: 65536},message:"must NOT have more than 65536 items",schema:65536,parentSchema:schema21,data:data8};
+else {
+const err31 = {instancePath:instancePath+"/cmd",schemaPath:"shared.schema.json#/definitions/command_line/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.type,parentSchema:schema20,data:data7};
 if(vErrors === null){
 vErrors = [err31];
 }
@@ -2105,8 +2136,11 @@ vErrors.push(err31);
 }
 errors++;
 }
-if(data8.length < 1){
-const err32 = {instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema21,data:data8};
+}
+if(data.shell !== undefined){
+let data8 = data.shell;
+if(typeof data8 !== "string"){
+const err32 = {instancePath:instancePath+"/shell",schemaPath:"#/allOf/0/properties/shell/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.shell.type,parentSchema:schema12.allOf[0].properties.shell,data:data8};
 if(vErrors === null){
 vErrors = [err32];
 }
@@ -2115,12 +2149,8 @@ vErrors.push(err32);
 }
 errors++;
 }
-const len0 = data8.length;
-for(let i0=0; i0<len0; i0++){
-let data9 = data8[i0];
-if(typeof data9 === "string"){
-if(func3(data9) > 10485760){
-const err33 = {instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/maxLength",keyword:"maxLength",params:{limit: 10485760},message:"must NOT have more than 10485760 characters",schema:10485760,parentSchema:schema21.items,data:data9};
+if(!((data8 === "sh") || (data8 === "bash"))){
+const err33 = {instancePath:instancePath+"/shell",schemaPath:"#/allOf/0/properties/shell/enum",keyword:"enum",params:{allowedValues: schema12.allOf[0].properties.shell.enum},message:"must be equal to one of the allowed values",schema:schema12.allOf[0].properties.shell.enum,parentSchema:schema12.allOf[0].properties.shell,data:data8};
 if(vErrors === null){
 vErrors = [err33];
 }
@@ -2129,8 +2159,12 @@ vErrors.push(err33);
 }
 errors++;
 }
-if(!pattern6.test(data9)){
-const err34 = {instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema21.items,data:data9};
+}
+if(data.argv !== undefined){
+let data9 = data.argv;
+if(Array.isArray(data9)){
+if(data9.length > 65536){
+const err34 = {instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/maxItems",keyword:"maxItems",params:{limit: 65536},message:"must NOT have more than 65536 items",schema:65536,parentSchema:schema21,data:data9};
 if(vErrors === null){
 vErrors = [err34];
 }
@@ -2139,9 +2173,8 @@ vErrors.push(err34);
 }
 errors++;
 }
-}
-else {
-const err35 = {instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.items.type,parentSchema:schema21.items,data:data9};
+if(data9.length < 1){
+const err35 = {instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema21,data:data9};
 if(vErrors === null){
 vErrors = [err35];
 }
@@ -2150,10 +2183,12 @@ vErrors.push(err35);
 }
 errors++;
 }
-}
-}
-else {
-const err36 = {instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema21.type,parentSchema:schema21,data:data8};
+const len0 = data9.length;
+for(let i0=0; i0<len0; i0++){
+let data10 = data9[i0];
+if(typeof data10 === "string"){
+if(func3(data10) > 10485760){
+const err36 = {instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/maxLength",keyword:"maxLength",params:{limit: 10485760},message:"must NOT have more than 10485760 characters",schema:10485760,parentSchema:schema21.items,data:data10};
 if(vErrors === null){
 vErrors = [err36];
 }
@@ -2162,12 +2197,8 @@ vErrors.push(err36);
 }
 errors++;
 }
-}
-if(data.env_hash !== undefined){
-let data10 = data.env_hash;
-if(typeof data10 === "string"){
-if(func3(data10) < 1){
-const err37 = {instancePath:instancePath+"/env_hash",schemaPath:"#/allOf/0/properties/env_hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.env_hash,data:data10};
+if(!pattern7.test(data10)){
+const err37 = {instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema21.items,data:data10};
 if(vErrors === null){
 vErrors = [err37];
 }
@@ -2176,8 +2207,9 @@ vErrors.push(err37);
 }
 errors++;
 }
-if(!pattern8.test(data10)){
-const err38 = {instancePath:instancePath+"/env_hash",schemaPath:"#/allOf/0/properties/env_hash/pattern",keyword:"pattern",params:{pattern: "^sha256:[0-9a-f]{64}$"},message:"must match pattern \""+"^sha256:[0-9a-f]{64}$"+"\"",schema:"^sha256:[0-9a-f]{64}$",parentSchema:schema12.allOf[0].properties.env_hash,data:data10};
+}
+else {
+const err38 = {instancePath:instancePath+"/argv/" + i0,schemaPath:"shared.schema.json#/definitions/argument_list/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.items.type,parentSchema:schema21.items,data:data10};
 if(vErrors === null){
 vErrors = [err38];
 }
@@ -2187,8 +2219,9 @@ vErrors.push(err38);
 errors++;
 }
 }
+}
 else {
-const err39 = {instancePath:instancePath+"/env_hash",schemaPath:"#/allOf/0/properties/env_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.env_hash.type,parentSchema:schema12.allOf[0].properties.env_hash,data:data10};
+const err39 = {instancePath:instancePath+"/argv",schemaPath:"shared.schema.json#/definitions/argument_list/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema21.type,parentSchema:schema21,data:data9};
 if(vErrors === null){
 vErrors = [err39];
 }
@@ -2198,11 +2231,11 @@ vErrors.push(err39);
 errors++;
 }
 }
-if(data.stdin_sha256 !== undefined){
-let data11 = data.stdin_sha256;
+if(data.env_hash !== undefined){
+let data11 = data.env_hash;
 if(typeof data11 === "string"){
 if(func3(data11) < 1){
-const err40 = {instancePath:instancePath+"/stdin_sha256",schemaPath:"#/allOf/0/properties/stdin_sha256/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.stdin_sha256,data:data11};
+const err40 = {instancePath:instancePath+"/env_hash",schemaPath:"#/allOf/0/properties/env_hash/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.env_hash,data:data11};
 if(vErrors === null){
 vErrors = [err40];
 }
@@ -2212,7 +2245,7 @@ vErrors.push(err40);
 errors++;
 }
 if(!pattern9.test(data11)){
-const err41 = {instancePath:instancePath+"/stdin_sha256",schemaPath:"#/allOf/0/properties/stdin_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.allOf[0].properties.stdin_sha256,data:data11};
+const err41 = {instancePath:instancePath+"/env_hash",schemaPath:"#/allOf/0/properties/env_hash/pattern",keyword:"pattern",params:{pattern: "^sha256:[0-9a-f]{64}$"},message:"must match pattern \""+"^sha256:[0-9a-f]{64}$"+"\"",schema:"^sha256:[0-9a-f]{64}$",parentSchema:schema12.allOf[0].properties.env_hash,data:data11};
 if(vErrors === null){
 vErrors = [err41];
 }
@@ -2223,7 +2256,7 @@ errors++;
 }
 }
 else {
-const err42 = {instancePath:instancePath+"/stdin_sha256",schemaPath:"#/allOf/0/properties/stdin_sha256/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.stdin_sha256.type,parentSchema:schema12.allOf[0].properties.stdin_sha256,data:data11};
+const err42 = {instancePath:instancePath+"/env_hash",schemaPath:"#/allOf/0/properties/env_hash/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.env_hash.type,parentSchema:schema12.allOf[0].properties.env_hash,data:data11};
 if(vErrors === null){
 vErrors = [err42];
 }
@@ -2233,10 +2266,11 @@ vErrors.push(err42);
 errors++;
 }
 }
-if(data.background !== undefined){
-let data12 = data.background;
-if(typeof data12 !== "string"){
-const err43 = {instancePath:instancePath+"/background",schemaPath:"#/allOf/0/properties/background/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.background.type,parentSchema:schema12.allOf[0].properties.background,data:data12};
+if(data.stdin_sha256 !== undefined){
+let data12 = data.stdin_sha256;
+if(typeof data12 === "string"){
+if(func3(data12) < 1){
+const err43 = {instancePath:instancePath+"/stdin_sha256",schemaPath:"#/allOf/0/properties/stdin_sha256/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.stdin_sha256,data:data12};
 if(vErrors === null){
 vErrors = [err43];
 }
@@ -2245,8 +2279,8 @@ vErrors.push(err43);
 }
 errors++;
 }
-if(!((data12 === "kill") || (data12 === "keep"))){
-const err44 = {instancePath:instancePath+"/background",schemaPath:"#/allOf/0/properties/background/enum",keyword:"enum",params:{allowedValues: schema12.allOf[0].properties.background.enum},message:"must be equal to one of the allowed values",schema:schema12.allOf[0].properties.background.enum,parentSchema:schema12.allOf[0].properties.background,data:data12};
+if(!pattern10.test(data12)){
+const err44 = {instancePath:instancePath+"/stdin_sha256",schemaPath:"#/allOf/0/properties/stdin_sha256/pattern",keyword:"pattern",params:{pattern: "^[0-9a-f]{64}$"},message:"must match pattern \""+"^[0-9a-f]{64}$"+"\"",schema:"^[0-9a-f]{64}$",parentSchema:schema12.allOf[0].properties.stdin_sha256,data:data12};
 if(vErrors === null){
 vErrors = [err44];
 }
@@ -2256,11 +2290,8 @@ vErrors.push(err44);
 errors++;
 }
 }
-if(data.programs !== undefined){
-let data13 = data.programs;
-if(Array.isArray(data13)){
-if(data13.length > 1024){
-const err45 = {instancePath:instancePath+"/programs",schemaPath:"#/allOf/0/properties/programs/maxItems",keyword:"maxItems",params:{limit: 1024},message:"must NOT have more than 1024 items",schema:1024,parentSchema:schema12.allOf[0].properties.programs,data:data13};
+else {
+const err45 = {instancePath:instancePath+"/stdin_sha256",schemaPath:"#/allOf/0/properties/stdin_sha256/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.stdin_sha256.type,parentSchema:schema12.allOf[0].properties.stdin_sha256,data:data12};
 if(vErrors === null){
 vErrors = [err45];
 }
@@ -2269,12 +2300,11 @@ vErrors.push(err45);
 }
 errors++;
 }
-const len1 = data13.length;
-for(let i1=0; i1<len1; i1++){
-let data14 = data13[i1];
-if(data14 && typeof data14 == "object" && !Array.isArray(data14)){
-if(data14.path === undefined){
-const err46 = {instancePath:instancePath+"/programs/" + i1,schemaPath:"#/definitions/approved_program/required",keyword:"required",params:{missingProperty: "path"},message:"must have required property '"+"path"+"'",schema:schema22.required,parentSchema:schema22,data:data14};
+}
+if(data.background !== undefined){
+let data13 = data.background;
+if(typeof data13 !== "string"){
+const err46 = {instancePath:instancePath+"/background",schemaPath:"#/allOf/0/properties/background/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.background.type,parentSchema:schema12.allOf[0].properties.background,data:data13};
 if(vErrors === null){
 vErrors = [err46];
 }
@@ -2283,8 +2313,8 @@ vErrors.push(err46);
 }
 errors++;
 }
-if(data14.identity === undefined){
-const err47 = {instancePath:instancePath+"/programs/" + i1,schemaPath:"#/definitions/approved_program/required",keyword:"required",params:{missingProperty: "identity"},message:"must have required property '"+"identity"+"'",schema:schema22.required,parentSchema:schema22,data:data14};
+if(!((data13 === "kill") || (data13 === "keep"))){
+const err47 = {instancePath:instancePath+"/background",schemaPath:"#/allOf/0/properties/background/enum",keyword:"enum",params:{allowedValues: schema12.allOf[0].properties.background.enum},message:"must be equal to one of the allowed values",schema:schema12.allOf[0].properties.background.enum,parentSchema:schema12.allOf[0].properties.background,data:data13};
 if(vErrors === null){
 vErrors = [err47];
 }
@@ -2293,9 +2323,12 @@ vErrors.push(err47);
 }
 errors++;
 }
-for(const key1 in data14){
-if(!((key1 === "path") || (key1 === "identity"))){
-const err48 = {instancePath:instancePath+"/programs/" + i1,schemaPath:"#/definitions/approved_program/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema22,data:data14};
+}
+if(data.programs !== undefined){
+let data14 = data.programs;
+if(Array.isArray(data14)){
+if(data14.length > 1024){
+const err48 = {instancePath:instancePath+"/programs",schemaPath:"#/allOf/0/properties/programs/maxItems",keyword:"maxItems",params:{limit: 1024},message:"must NOT have more than 1024 items",schema:1024,parentSchema:schema12.allOf[0].properties.programs,data:data14};
 if(vErrors === null){
 vErrors = [err48];
 }
@@ -2304,12 +2337,12 @@ vErrors.push(err48);
 }
 errors++;
 }
-}
-if(data14.path !== undefined){
-let data15 = data14.path;
-if(typeof data15 === "string"){
-if(func3(data15) < 1){
-const err49 = {instancePath:instancePath+"/programs/" + i1+"/path",schemaPath:"#/definitions/approved_program/properties/path/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.path,data:data15};
+const len1 = data14.length;
+for(let i1=0; i1<len1; i1++){
+let data15 = data14[i1];
+if(data15 && typeof data15 == "object" && !Array.isArray(data15)){
+if(data15.path === undefined){
+const err49 = {instancePath:instancePath+"/programs/" + i1,schemaPath:"#/definitions/approved_program/required",keyword:"required",params:{missingProperty: "path"},message:"must have required property '"+"path"+"'",schema:schema22.required,parentSchema:schema22,data:data15};
 if(vErrors === null){
 vErrors = [err49];
 }
@@ -2318,9 +2351,8 @@ vErrors.push(err49);
 }
 errors++;
 }
-}
-else {
-const err50 = {instancePath:instancePath+"/programs/" + i1+"/path",schemaPath:"#/definitions/approved_program/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.path.type,parentSchema:schema22.properties.path,data:data15};
+if(data15.identity === undefined){
+const err50 = {instancePath:instancePath+"/programs/" + i1,schemaPath:"#/definitions/approved_program/required",keyword:"required",params:{missingProperty: "identity"},message:"must have required property '"+"identity"+"'",schema:schema22.required,parentSchema:schema22,data:data15};
 if(vErrors === null){
 vErrors = [err50];
 }
@@ -2329,12 +2361,9 @@ vErrors.push(err50);
 }
 errors++;
 }
-}
-if(data14.identity !== undefined){
-let data16 = data14.identity;
-if(typeof data16 === "string"){
-if(func3(data16) < 1){
-const err51 = {instancePath:instancePath+"/programs/" + i1+"/identity",schemaPath:"#/definitions/approved_program/properties/identity/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.identity,data:data16};
+for(const key1 in data15){
+if(!((key1 === "path") || (key1 === "identity"))){
+const err51 = {instancePath:instancePath+"/programs/" + i1,schemaPath:"#/definitions/approved_program/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema22,data:data15};
 if(vErrors === null){
 vErrors = [err51];
 }
@@ -2344,8 +2373,11 @@ vErrors.push(err51);
 errors++;
 }
 }
-else {
-const err52 = {instancePath:instancePath+"/programs/" + i1+"/identity",schemaPath:"#/definitions/approved_program/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.identity.type,parentSchema:schema22.properties.identity,data:data16};
+if(data15.path !== undefined){
+let data16 = data15.path;
+if(typeof data16 === "string"){
+if(func3(data16) < 1){
+const err52 = {instancePath:instancePath+"/programs/" + i1+"/path",schemaPath:"#/definitions/approved_program/properties/path/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.path,data:data16};
 if(vErrors === null){
 vErrors = [err52];
 }
@@ -2355,9 +2387,8 @@ vErrors.push(err52);
 errors++;
 }
 }
-}
 else {
-const err53 = {instancePath:instancePath+"/programs/" + i1,schemaPath:"#/definitions/approved_program/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema22.type,parentSchema:schema22,data:data14};
+const err53 = {instancePath:instancePath+"/programs/" + i1+"/path",schemaPath:"#/definitions/approved_program/properties/path/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.path.type,parentSchema:schema22.properties.path,data:data16};
 if(vErrors === null){
 vErrors = [err53];
 }
@@ -2367,9 +2398,11 @@ vErrors.push(err53);
 errors++;
 }
 }
-}
-else {
-const err54 = {instancePath:instancePath+"/programs",schemaPath:"#/allOf/0/properties/programs/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.allOf[0].properties.programs.type,parentSchema:schema12.allOf[0].properties.programs,data:data13};
+if(data15.identity !== undefined){
+let data17 = data15.identity;
+if(typeof data17 === "string"){
+if(func3(data17) < 1){
+const err54 = {instancePath:instancePath+"/programs/" + i1+"/identity",schemaPath:"#/definitions/approved_program/properties/identity/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema22.properties.identity,data:data17};
 if(vErrors === null){
 vErrors = [err54];
 }
@@ -2379,11 +2412,8 @@ vErrors.push(err54);
 errors++;
 }
 }
-if(data.approved_at !== undefined){
-let data17 = data.approved_at;
-if(typeof data17 === "string"){
-if(func3(data17) < 1){
-const err55 = {instancePath:instancePath+"/approved_at",schemaPath:"#/allOf/0/properties/approved_at/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.approved_at,data:data17};
+else {
+const err55 = {instancePath:instancePath+"/programs/" + i1+"/identity",schemaPath:"#/definitions/approved_program/properties/identity/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.properties.identity.type,parentSchema:schema22.properties.identity,data:data17};
 if(vErrors === null){
 vErrors = [err55];
 }
@@ -2393,8 +2423,9 @@ vErrors.push(err55);
 errors++;
 }
 }
+}
 else {
-const err56 = {instancePath:instancePath+"/approved_at",schemaPath:"#/allOf/0/properties/approved_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.approved_at.type,parentSchema:schema12.allOf[0].properties.approved_at,data:data17};
+const err56 = {instancePath:instancePath+"/programs/" + i1,schemaPath:"#/definitions/approved_program/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema22.type,parentSchema:schema22,data:data15};
 if(vErrors === null){
 vErrors = [err56];
 }
@@ -2404,11 +2435,9 @@ vErrors.push(err56);
 errors++;
 }
 }
-if(data.note !== undefined){
-let data18 = data.note;
-if(typeof data18 === "string"){
-if(func3(data18) < 1){
-const err57 = {instancePath:instancePath+"/note",schemaPath:"#/allOf/0/properties/note/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.note,data:data18};
+}
+else {
+const err57 = {instancePath:instancePath+"/programs",schemaPath:"#/allOf/0/properties/programs/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema12.allOf[0].properties.programs.type,parentSchema:schema12.allOf[0].properties.programs,data:data14};
 if(vErrors === null){
 vErrors = [err57];
 }
@@ -2418,8 +2447,11 @@ vErrors.push(err57);
 errors++;
 }
 }
-else {
-const err58 = {instancePath:instancePath+"/note",schemaPath:"#/allOf/0/properties/note/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.note.type,parentSchema:schema12.allOf[0].properties.note,data:data18};
+if(data.approved_at !== undefined){
+let data18 = data.approved_at;
+if(typeof data18 === "string"){
+if(func3(data18) < 1){
+const err58 = {instancePath:instancePath+"/approved_at",schemaPath:"#/allOf/0/properties/approved_at/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.approved_at,data:data18};
 if(vErrors === null){
 vErrors = [err58];
 }
@@ -2429,9 +2461,8 @@ vErrors.push(err58);
 errors++;
 }
 }
-}
 else {
-const err59 = {instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema12.allOf[0].type,parentSchema:schema12.allOf[0],data};
+const err59 = {instancePath:instancePath+"/approved_at",schemaPath:"#/allOf/0/properties/approved_at/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.approved_at.type,parentSchema:schema12.allOf[0].properties.approved_at,data:data18};
 if(vErrors === null){
 vErrors = [err59];
 }
@@ -2440,13 +2471,12 @@ vErrors.push(err59);
 }
 errors++;
 }
-const _errs53 = errors;
-let valid16 = false;
-let passing0 = null;
-const _errs54 = errors;
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.cmd === undefined){
-const err60 = {instancePath,schemaPath:"#/allOf/1/oneOf/0/required",keyword:"required",params:{missingProperty: "cmd"},message:"must have required property '"+"cmd"+"'",schema:schema12.allOf[1].oneOf[0].required,parentSchema:schema12.allOf[1].oneOf[0],data};
+}
+if(data.note !== undefined){
+let data19 = data.note;
+if(typeof data19 === "string"){
+if(func3(data19) < 1){
+const err60 = {instancePath:instancePath+"/note",schemaPath:"#/allOf/0/properties/note/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema12.allOf[0].properties.note,data:data19};
 if(vErrors === null){
 vErrors = [err60];
 }
@@ -2456,15 +2486,8 @@ vErrors.push(err60);
 errors++;
 }
 }
-var _valid0 = _errs54 === errors;
-if(_valid0){
-valid16 = true;
-passing0 = 0;
-}
-const _errs55 = errors;
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.argv === undefined){
-const err61 = {instancePath,schemaPath:"#/allOf/1/oneOf/1/required",keyword:"required",params:{missingProperty: "argv"},message:"must have required property '"+"argv"+"'",schema:schema12.allOf[1].oneOf[1].required,parentSchema:schema12.allOf[1].oneOf[1],data};
+else {
+const err61 = {instancePath:instancePath+"/note",schemaPath:"#/allOf/0/properties/note/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema12.allOf[0].properties.note.type,parentSchema:schema12.allOf[0].properties.note,data:data19};
 if(vErrors === null){
 vErrors = [err61];
 }
@@ -2474,7 +2497,52 @@ vErrors.push(err61);
 errors++;
 }
 }
-var _valid0 = _errs55 === errors;
+}
+else {
+const err62 = {instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema12.allOf[0].type,parentSchema:schema12.allOf[0],data};
+if(vErrors === null){
+vErrors = [err62];
+}
+else {
+vErrors.push(err62);
+}
+errors++;
+}
+const _errs55 = errors;
+let valid16 = false;
+let passing0 = null;
+const _errs56 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.cmd === undefined){
+const err63 = {instancePath,schemaPath:"#/allOf/1/oneOf/0/required",keyword:"required",params:{missingProperty: "cmd"},message:"must have required property '"+"cmd"+"'",schema:schema12.allOf[1].oneOf[0].required,parentSchema:schema12.allOf[1].oneOf[0],data};
+if(vErrors === null){
+vErrors = [err63];
+}
+else {
+vErrors.push(err63);
+}
+errors++;
+}
+}
+var _valid0 = _errs56 === errors;
+if(_valid0){
+valid16 = true;
+passing0 = 0;
+}
+const _errs57 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.argv === undefined){
+const err64 = {instancePath,schemaPath:"#/allOf/1/oneOf/1/required",keyword:"required",params:{missingProperty: "argv"},message:"must have required property '"+"argv"+"'",schema:schema12.allOf[1].oneOf[1].required,parentSchema:schema12.allOf[1].oneOf[1],data};
+if(vErrors === null){
+vErrors = [err64];
+}
+else {
+vErrors.push(err64);
+}
+errors++;
+}
+}
+var _valid0 = _errs57 === errors;
 if(_valid0 && valid16){
 valid16 = false;
 passing0 = [passing0, 1];
@@ -2486,20 +2554,20 @@ passing0 = 1;
 }
 }
 if(!valid16){
-const err62 = {instancePath,schemaPath:"#/allOf/1/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf",schema:schema12.allOf[1].oneOf,parentSchema:schema12.allOf[1],data};
+const err65 = {instancePath,schemaPath:"#/allOf/1/oneOf",keyword:"oneOf",params:{passingSchemas: passing0},message:"must match exactly one schema in oneOf",schema:schema12.allOf[1].oneOf,parentSchema:schema12.allOf[1],data};
 if(vErrors === null){
-vErrors = [err62];
+vErrors = [err65];
 }
 else {
-vErrors.push(err62);
+vErrors.push(err65);
 }
 errors++;
 }
 else {
-errors = _errs53;
+errors = _errs55;
 if(vErrors !== null){
-if(_errs53){
-vErrors.length = _errs53;
+if(_errs55){
+vErrors.length = _errs55;
 }
 else {
 vErrors = null;

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { renameSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type {
@@ -201,6 +202,36 @@ describe.each(actors())("an operator's worlds, as $kind", (actor) => {
     expect(validateWorldRestartReply(JSON.parse(again.stdout))).toBe(true);
     const all = await broker.cli(["world", "restart", "--all", "--json"]);
     expect(JSON.parse(all.stdout)).toMatchObject({ world: null });
+  });
+
+  test("exec --keep says what goes on, and how to see, reach and end it; nothing where nothing does", async () => {
+    const kept = await broker.cli([
+      "exec",
+      "--agent",
+      "kept",
+      "--keep",
+      "--",
+      "sleep 600 & sleep 600 & echo on",
+    ]);
+    expect(kept).toMatchObject({ code: 0, stdout: "on\n" });
+    expect(kept.stderr).toMatch(
+      /^substrate: 2 processes go on in this folder's world: 'substrate world status' .* 'substrate world publish PORT' .* 'substrate world restart' ends them\n$/,
+    );
+    expect((await broker.cli(["world", "restart", "--agent", "kept"])).code).toBe(0);
+    const again = (): ReturnType<TestBroker["cli"]> =>
+      broker.cli(["exec", "--agent", "kept", "--keep", "--", "true"]);
+    expect(await again()).toMatchObject({ code: 0, stderr: "" });
+    // Whoever reaches an agent's socket alone has run the command all the same.
+    const control = join(broker.home, "sock/control.sock");
+    renameSync(control, `${control}.aside`);
+    try {
+      expect(await again()).toMatchObject({
+        code: 0,
+        stderr: expect.stringContaining("what it left goes on"),
+      });
+    } finally {
+      renameSync(`${control}.aside`, control);
+    }
   });
 
   test("without a broker, and with words that contradict each other, the exit code is 125", async () => {

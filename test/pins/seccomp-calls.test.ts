@@ -33,6 +33,7 @@ const REFUSED: readonly Row[] = [
   ["fsmount", 432, 432, "EPERM"],
   ["fspick", 433, 433, "EPERM"],
   ["mount_setattr", 442, 442, "EPERM"],
+  ["open_tree_attr", 467, 467, "EPERM"],
   // Namespaces.
   ["unshare", 272, 97, "EPERM"],
   ["setns", 308, 268, "EPERM"],

@@ -2,6 +2,8 @@ import { describe, expect, test } from "vitest";
 import { denialWords } from "../../world/plan/denials.ts";
 import type { HostFacts } from "../../world/plan/host-facts.ts";
 import type { SharedSocket } from "../../world/backend.ts";
+import { isolationVector } from "../../world/linux/isolation.ts";
+import { ALWAYS, namespaceBits } from "../../world/linux/namespaces.ts";
 import { mountPlan } from "../../world/plan/mounts.ts";
 import { host, lines, PROJECT, spec } from "./planned.ts";
 
@@ -378,4 +380,21 @@ describe("the mount plan", () => {
     for (const name of ["sys", "sysrq-trigger", "irq", "bus"])
       expect(plan.indexOf(`readonly /proc/${name}`)).toBeGreaterThan(proc);
   });
+});
+
+test("host trees beyond those that a plan places are counted, and the vector says so", () => {
+  const points = Array.from({ length: 600 }, (_each, at) => `/srv/m${at}`);
+  const facts: HostFacts = {
+    ...host(),
+    folders: (path) => (path === "/" ? ["srv"] : []),
+    mountPoints: ["/", ...points],
+  };
+  expect(mountPlan(spec(), facts).beyond).toBe(89);
+  const achieved = {
+    ...{ achieved: namespaceBits(ALWAYS), unwatched: 0, unrefreshed: 0, unhidden: 0, bare: 0, cut: false },
+    ...({ gated: true, overlay: false, cgroup: "on", seccomp: "enforce", network: "on" } as const),
+  };
+  const mount = (count: number): string => isolationVector({ ...achieved, beyond: count }).mount;
+  expect(mount(0)).toBe("on");
+  expect(mount(89)).toMatch(/^degraded: 89 of the host's trees .* a world places 512/);
 });

@@ -41,7 +41,17 @@ export class Trials {
       {
         ...this.inits,
         namespaces,
-        plan: { mounts, denied: [], zones: [], sockets: [], unhidden: 0, bare: 0, opened: [], kept: [] },
+        plan: {
+          mounts,
+          denied: [],
+          zones: [],
+          sockets: [],
+          unhidden: 0,
+          bare: 0,
+          beyond: 0,
+          opened: [],
+          kept: [],
+        },
         filter,
         guard: undefined,
         commandFilter: undefined,

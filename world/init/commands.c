@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "gates.h"
+#include "input.h"
 #include "lineage.h"
 #include "refused_writes.h"
 #include "own_program.h"
@@ -53,6 +54,7 @@ void command_remove(struct command *command) {
   for (int i = 0; i < 2; i++) {
     if (command->outputs[i].fd >= 0) close(command->outputs[i].fd);
   }
+  input_drop(command->input);
   free(command->hits);
   touched_end(command);
   refused_writes_end(command);

@@ -9,8 +9,8 @@
 #include "jobs.h"
 
 #define COMMANDS_MAX 4096
-/* A leader's socket, its listener and two pipes, beside its cgroup's files; and what PID 1 has beside commands, with room to spare. */
-#define DESCRIPTORS_EACH 4
+/* A leader's socket, its listener and three pipes, beside its cgroup's files; and what PID 1 has beside commands, with room to spare. */
+#define DESCRIPTORS_EACH 5
 #define DESCRIPTORS_OTHER 96
 
 struct leader;
@@ -19,6 +19,7 @@ struct touched;
 struct lineage;
 struct telemetry;
 struct gate;
+struct input;
 struct refused_writes;
 
 enum armed { DISARMED, ARMED_FOR_END, ARMED_FOR_DATA };
@@ -37,6 +38,7 @@ struct command {
   struct command *next;
   struct leader *leader; /* NULL when it has said its last word, or died */
   struct output outputs[2];
+  struct input *input; /* what it has still to read, NULL: all of it stands in its pipe */
   uint64_t credit;
   bool keep;
   bool discard;

@@ -198,6 +198,75 @@ int denial_open(const char *path, int flags) {
   return open_below(root, path, flags, WALK_NO_SYMLINKS);
 }
 
+bool denials_below(const char *folder, bool (*holds)(const char *path)) {
+  size_t length = strlen(folder);
+  for (size_t i = 0; i < BUCKETS; i++) {
+    for (const struct known *known = names[i]; known != NULL; known = known->next) {
+      if (strncmp(known->path, folder, length) == 0 && known->path[length] == '/' && !holds(known->path)) return false;
+    }
+  }
+  return true;
+}
+
+int denials_root(void) {
+  return root;
+}
+
+bool denial_settle(const char *path, unsigned denies) {
+  int place = open_below(root, path, O_PATH | O_NOFOLLOW, WALK_NO_SYMLINKS);
+  if (place < 0) return false;
+  if (denial_seal(place) < 0) {
+    close(place);
+    return false;
+  }
+  denial_remember(path);
+  if ((denies & DENY_ASKS) != 0) mark_asking(path);
+  denial_keep_under(path, place);
+  return true;
+}
+
+static struct known *find_under(const struct stat *wanted) {
+  struct stat status;
+  for (size_t i = 0; i < BUCKETS; i++) {
+    for (struct known *known = names[i]; known != NULL; known = known->next) {
+      if (known->under < 0 || fstat(known->under, &status) < 0) continue;
+      if (status.st_ino == wanted->st_ino && status.st_dev == wanted->st_dev) return known;
+    }
+  }
+  return NULL;
+}
+
+/* A git folder is known without a descriptor: with a name in it. */
+static void adopt_folder(char *from, const char *to) {
+  char folder[PATH_MAX];
+  *strrchr(from, '/') = 0;
+  if (!denial_known(from)) return;
+  denial_forget(from);
+  snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(to, '/') - to), to);
+  denial_remember(folder);
+}
+
+bool denial_adopt(const char *path) {
+  struct stat status;
+  char from[PATH_MAX];
+  int place = open_below(root, path, O_PATH | O_NOFOLLOW, WALK_NO_SYMLINKS);
+  if (place < 0) return false;
+  struct known *known = fstat(place, &status) < 0 ? NULL : find_under(&status);
+  close(place);
+  if (known == NULL) return false;
+  int under = known->under;
+  bool asks = known->asks;
+  snprintf(from, sizeof from, "%s", known->path);
+  known->under = -1;
+  kept--;
+  denial_forget(from);
+  denial_remember(path);
+  if (asks) mark_asking(path);
+  denial_keep_under(path, under);
+  adopt_folder(from, path);
+  return true;
+}
+
 bool denial_apply(const char *zone, const char *path, unsigned denies, bool pins) {
   /* From shallow to deep, and before the name is opened: each pin is a mount of its own above it. */
   if (pins && !pin_between(zone, path)) return false;

@@ -14,6 +14,12 @@ void denials_open(void);
 /* Masks (DENY_READ) or seals (DENY_WRITE) what stands at `path`, and pins the folders between `zone` and it and
    knows the name from then on, unless `pins` is false. False: nothing stands there any more. Ends the world when the kernel refuses. */
 bool denial_apply(const char *zone, const char *path, unsigned denies, bool pins);
+/* Seals what stands at `path` and knows the name from then on, without a pin: the folders above it can be moved. False: nothing stands
+   there any more, or the kernel refuses. */
+bool denial_settle(const char *path, unsigned denies);
+/* The seal on `path` is known under another name, of which its folder was moved: it is known under this one from then on. False: it
+   is not. */
+bool denial_adopt(const char *path);
 /* True when a mount is on the name: one of ours, wherever its folder was moved to. */
 bool denial_holds(const char *path);
 
@@ -30,6 +36,10 @@ bool denials_ask_of(const char *leaf);
 int denial_seal(int place);
 /* Opens what is below the world's root, following no link (open_below). -1 with errno. */
 int denial_open(const char *path, int flags);
+/* Whether `holds` is true of each known name below a folder. */
+bool denials_below(const char *folder, bool (*holds)(const char *path));
+/* The root of the world, O_PATH. */
+int denials_root(void);
 /* Descriptors that are kept at most. */
 size_t denials_descriptors(void);
 /* The same of a name that nothing is mounted on. */

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "brought.h"
 #include "calls_in_progress.h"
 #include "children.h"
 #include "commands.h"
@@ -74,21 +75,61 @@ static bool is_persons(bool known) {
   return known || !somebody_runs() || (gapless && !calls_may_be_in_progress());
 }
 
+/* Another sealed name stands in the same folder, and was there before: the folder of a worktree or a submodule, or a git folder
+   outside of the project. None of those is known by itself. */
+static bool is_beside_seal(const char *path) {
+  char beside[PATH_MAX];
+  const char *leaf = strrchr(path, '/') + 1, *name;
+  uint16_t at = 0;
+  while ((name = rules_next_end(DENY_SEAL, &at)) != NULL) {
+    if (strcmp(name, leaf) == 0) continue;
+    int length = snprintf(beside, sizeof beside, "%.*s%s", (int)(leaf - path), path, name);
+    if (length < (int)sizeof beside && denial_known(beside) && denial_holds(beside)) return true;
+  }
+  return false;
+}
+
 /* Directly in a git folder that was there before. What stood is sealed; what was missing is no command's to make. */
 static bool in_known_repository(const char *path) {
   char folder[PATH_MAX];
   snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
-  return denial_known(folder);
+  return denial_known(folder) || is_beside_seal(path);
+}
+
+bool names_refuse(const char *path) {
+  unsigned denied;
+  if (!names_guarded() || strlen(path) >= PATH_MAX) return false;
+  if (rules_may_end(DENY_SEAL, strrchr(path, '/') + 1)) {
+    (void)places_at(path, DENY_SEAL | DENY_WRITE, &denied);
+    if ((denied & (DENY_SEAL | DENY_WRITE)) != 0 && in_known_repository(path)) return true;
+  }
+  /* A git folder that is made anew where one was removed unseen is another one. */
+  denial_forget(path);
+  return false;
+}
+
+/* A worktree's or a submodule's, in the git folder of a repository that is known or not. Other seals are no business of git's. */
+static void add_folder_of(const char *path) {
+  char folder[PATH_MAX];
+  if (strstr(path, ".git/") == NULL) return;
+  snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+  if (!denial_known(folder)) brought_add(folder);
 }
 
 /* What turned up after the first look. A person's name is masked where it is, and never moved. One that a command may have
-   made is taken out: when the command ends, or at once when only what it left behind is running. Until then it
-   cannot be read; it is not pinned, so that what makes whole folders can still move them. */
+   made is taken out: when the command ends, or at once when only what it left behind is running, and at once from a git folder of a
+   person's, who may run git there at any moment. Until then it cannot be read; it is not pinned, so that what makes whole folders can still move them. */
 static bool on_late(const char *path, unsigned denies) {
   bool known = denial_known(path);
   bool active = late_commands_run();
   unsigned refuses = denies & ~DENY_ASKS;
   if (denial_holds(path)) {
+    if (!known && denial_adopt(path)) return false;
+    /* A seal is never put on what has to be taken out. */
+    if (!known && (refuses & ~DENY_SEAL) == 0) {
+      denial_remember(path);
+      return false;
+    }
     /* Told of before, and moved before it was taken out. */
     if (!known && active) late_name_add(path, refuses);
     else if (!known) late_name_tell(path, refuses);
@@ -98,10 +139,15 @@ static bool on_late(const char *path, unsigned denies) {
     denial_apply(current->path, path, denies, true);
     return (denies & DENY_READ) == 0;
   }
-  if ((refuses & ~DENY_SEAL) == 0 && !in_known_repository(path)) return true;
-  if (active && !late_name_add(path, refuses)) return false;
+  if ((refuses & ~DENY_SEAL) == 0 && !in_known_repository(path)) {
+    add_folder_of(path);
+    return true;
+  }
+  /* No tool makes such a name on its way to something else there. */
+  bool waits = active && !in_known_repository(path);
+  if (waits && !late_name_add(path, refuses)) return false;
   if ((denies & DENY_READ) != 0) denial_apply(current->path, path, denies, false);
-  if (!active) late_name_tell(path, refuses);
+  if (!waits) late_name_tell(path, refuses);
   return false;
 }
 
@@ -109,6 +155,7 @@ static bool on_found(const char *path, unsigned denies) {
   if ((denies & DENY_REPOSITORY) != 0) {
     denies &= ~DENY_REPOSITORY;
     if (!started || is_persons(false)) denial_remember(path);
+    else if (!denial_known(path)) brought_add(path);
     if (denies == 0) return true;
   }
   if (started) return on_late(path, denies);
@@ -216,11 +263,20 @@ static void on_appeared(const struct watched *folder, const char *name, bool is_
   if (further != NULL) scan_zone(path, further);
 }
 
+/* Two files that change names on the host are told of as one that came and one that went. */
+static void forget_gone(const char *path) {
+  if (denial_known(path) && !denial_holds(path)) denial_forget(path);
+}
+
 static void on_disappeared(const struct watched *folder, const char *name) {
   char path[PATH_MAX];
-  if (snprintf(path, sizeof path, "%s/%s", folder->path, name) >= (int)sizeof path) return;
-  /* Two files that change names on the host are told of as one that came and one that went. */
-  if (denial_known(path) && !denial_holds(path)) denial_forget(path);
+  if (snprintf(path, sizeof path, "%s/%s", folder->path, name) < (int)sizeof path) forget_gone(path);
+}
+
+/* A known git folder that is removed, in a folder that is not watched itself. */
+static void on_ignored(const struct watched *folder) {
+  forget_gone(folder->path);
+  folder_forget(folder->descriptor);
 }
 
 /* True when events were lost. */
@@ -228,7 +284,7 @@ static bool take_event(const struct inotify_event *event) {
   if ((event->mask & IN_Q_OVERFLOW) != 0) return true;
   const struct watched *folder = folder_find(event->wd);
   if (folder == NULL) return false;
-  if ((event->mask & IN_IGNORED) != 0) folder_forget(event->wd);
+  if ((event->mask & IN_IGNORED) != 0) on_ignored(folder);
   else if ((event->mask & (IN_CREATE | IN_MOVED_TO)) != 0)
     on_appeared(folder, event->name, (event->mask & IN_ISDIR) != 0);
   else if ((event->mask & (IN_DELETE | IN_MOVED_FROM)) != 0) on_disappeared(folder, event->name);

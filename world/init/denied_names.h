@@ -36,6 +36,10 @@ void names_hear_before(pid_t task);
 /* Looks at calls in progress when that is due. Microseconds until it wants to be asked again, -1: not by itself. */
 int64_t names_next_look_us(void);
 
+/* Whether a call that would make the name at this absolute path, where nothing stands, is to be refused before it is carried out: a
+   sealed name that a git folder of a person's lacks. */
+bool names_refuse(const char *path);
+
 /* Gives the notifications of an idle world back. Milliseconds until it wants to be asked again, -1: not by itself. */
 int names_check_idle(void);
 

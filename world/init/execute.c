@@ -16,6 +16,7 @@
 #include "fields.h"
 #include "frames.h"
 #include "gates.h"
+#include "input.h"
 #include "lineage.h"
 #include "outputs.h"
 #include "own_program.h"
@@ -29,6 +30,7 @@ static struct {
   bool valid;
   size_t length; /* of what the leader gets: the payload without what is PID 1's business */
   int input;       /* -1: none */
+  struct input *rest; /* what does not fit into that pipe */
   int memory_file; /* -1: none */
   uint64_t window;
   uint64_t keep;
@@ -121,7 +123,9 @@ static void compact(const struct frame *frame) {
 /* NULL, or the step that failed, with errno. */
 static const char *keep_files(const struct files *files) {
   const struct field *input = &files->input, *memory = &files->memory;
-  if (input->data != NULL && (job.input = file_with("stdin", 0, input->data, input->length)) < 0) return "stdin";
+  if (input->data != NULL && (job.input = input_open(input->data, input->length, &job.rest)) < 0) {
+    return "stdin";
+  }
   if (memory->data == NULL) return NULL;
   job.memory_file = sealed_file_with(memory->data, memory->length);
   return job.memory_file < 0 ? "memory file" : NULL;
@@ -150,6 +154,8 @@ static const char *prepare(const struct frame *frame) {
 static void done(void) {
   if (job.input >= 0) close(job.input);
   if (job.memory_file >= 0) close(job.memory_file);
+  input_drop(job.rest);
+  job.rest = NULL;
   job.input = job.memory_file = -1;
   job.valid = false;
 }
@@ -166,7 +172,7 @@ static int hand_over(const struct frame *frame, struct command *command) {
   struct order order = {.kind = ORDER_RUN,
                         .keep = (uint32_t)job.keep,
                         .length = (uint32_t)job.length,
-                        .input_in_file = job.input >= 0,
+                        .input = job.input >= 0,
                         .memory_file = job.memory_file >= 0,
                         .payload_in_file = job.length > JOB_INLINE,
                         .asked = command->own != NULL};
@@ -226,6 +232,8 @@ bool execute_begin(const struct frame *frame) {
     execute_abandon(frame, "fork", error);
     return true;
   }
+  input_watch(command, job.rest);
+  job.rest = NULL;
   done();
   outputs_watch(command);
   leader_request();

@@ -22,6 +22,8 @@
 #define FRAME_REPLACE_PATIENCE_MS 5000
 /* The longest content of a replacement, bytes; a longer one is not asked about. */
 #define FRAME_MAX_REPLACEMENT 1048576
+/* The longest SETTLED, bytes; repositories that do not fit are not sealed. */
+#define FRAME_MAX_SETTLED 4194304
 /* The most of a program's arguments in STARTING, bytes. */
 #define FRAME_MAX_WORDS 65536
 /* Bytes of a frame's header. */
@@ -89,12 +91,20 @@
 #define FRAME_ANSWER 10
 /* init → broker, id command, fields: A command renames a file of its own onto a sealed file of DENY's kind c. The call waits for REPLACED. */
 #define FRAME_REPLACING 90
-/* broker → init, id command, fields: The answer to REPLACING. With 0 the host's file holds what the broker took of the content, and the command's own file goes. */
+/* init → broker, id command, fields: A command removes or moves what a seal keeps, or a folder above one. The call waits for REPLACED. */
+#define FRAME_REMOVING 94
+/* broker → init, id command, fields: The answer to REPLACING and REMOVING. With 0 the host's file holds what the broker took of the content, and the command's own file goes. */
 #define FRAME_REPLACED 21
 /* broker → init, id question, fields: Seals a new file that the broker made in a sealed folder, before a rename on the host makes it TARGET; without PATH it only asks whether TARGET is sealed. SEALED answers. The id is the question's. */
 #define FRAME_SEAL 20
 /* init → broker, id question, fields: Whether the file of SEAL is sealed. */
 #define FRAME_SEALED 91
+/* broker → init, id question, fields: Seals git folders that commands made and that are not sealed yet, where processes live on: those of PATH, and all when no command runs. SETTLED answers. The id is the question's. */
+#define FRAME_SETTLE 22
+/* init → broker, id question, fields: What SETTLE has sealed. */
+#define FRAME_SETTLED 92
+/* init → broker, id 0, fields: A git folder turned up that a process made which outlived its command. */
+#define FRAME_BROUGHT 93
 /* init → broker, id command, fields: A program that the gate asks about is about to be started. CALLED begins a file, and what follows it is that file's: first the one that was asked for, then what its #! line or the dynamic loader makes of it. */
 #define FRAME_STARTING 77
 /* init → broker, id command, bytes: Programs that a command started: records without padding, each PROGRAM_HEADER_SIZE bytes little-endian (u32 length of the record, u8 kind, u8 flags, u16 length of the path, u32 number, u32 parent, u32 pid, u32 status, i64 wall clock in ns), the path, and the arguments with a NUL behind each. kind: 1 started, 2 refused, 3 ended. flags: 1 the arguments are cut, 2 another program took its process over, 4 status is known, as wait(2) has it. All of a command before EXIT, none after. */
@@ -256,7 +266,7 @@
 #define TAG_UNREFRESHED 90
 /* repeated text: Real paths of folders and files outside of PROJECT whose changes are told too, with absolute paths. Each below a mount of its own. */
 #define TAG_OPENED 91
-/* text: Absolute path of the file that it will replace. */
+/* text: Absolute real path. */
 #define TAG_TARGET 100
 /* u64: Of its folder. */
 #define TAG_INODE 101
@@ -264,5 +274,15 @@
 #define TAG_DEVICE 102
 /* bytes: What the command's file held when it was read, once. */
 #define TAG_CONTENT 103
+/* text: The real path of the program that the caller is, where it starts one of the same name; STARTER_WORDS follows. */
+#define TAG_STARTER 104
+/* bytes: The caller's own arguments, as procfs has them. */
+#define TAG_STARTER_WORDS 105
+/* u64: 1: removes what is no folder. 2: removes an empty folder. 3: moves a folder to TARGET, where nothing stands. 4: as 2, a folder above sealed names that is not sealed itself. */
+#define TAG_ACT 110
+/* u64: Of the folder of TARGET. */
+#define TAG_TARGET_DEVICE 111
+/* u64: Of the folder of TARGET. */
+#define TAG_TARGET_INODE 112
 
 #endif

@@ -15,6 +15,7 @@
 #include "hits.h"
 #include "places.h"
 #include "refused_writes.h"
+#include "removals.h"
 #include "replacements.h"
 #include "starts.h"
 #include "touched.h"
@@ -62,8 +63,33 @@ static bool is_folder(const struct place *from, const struct place *to, bool exc
   return S_ISDIR(from->stat.st_mode) || (exchanged && to->exists && S_ISDIR(to->stat.st_mode));
 }
 
+/* Asks the broker where the kernel would refuse to take a name away. */
+static bool serve_removal(int listener, const struct seccomp_notif *notice, const struct command *command,
+                          const struct file_name *names, const struct place *places, int count) {
+  static char target[PATH_MAX];
+  if (count == 0 || places[0].refused == 0) return false;
+  struct removal removal = {.path = places[0].refused_path, .refused = places[0].refused};
+  if (count == 1) return names[0].removes && removal_serve(listener, notice, command, &removal);
+  bool is_free = !places[1].exists && places[1].refused == 0 && place_whole(&places[1], target);
+  removal.target = target;
+  return is_free && removal_serve(listener, notice, command, &removal);
+}
+
+/* A call that would make a name which no command may make is refused, and told. */
+static bool serve_refusal(int listener, const struct seccomp_notif *notice, struct command *command, const struct place *places,
+                          int count) {
+  for (int i = 0; i < count; i++) {
+    if (places[i].refused != EPERM) continue;
+    /* Told first: with the answer the caller may end the world. */
+    refused_writes_tell(command, &places[i]);
+    notice_answer(listener, notice->id, EPERM);
+    return true;
+  }
+  return false;
+}
+
 /* Looked at before the answer, kept after it: what is read of a process that is gone may be another's, and is nothing.
-   The call goes on whatever was found: this records, and decides nothing. */
+   But for what is refused or asked about, the call goes on whatever was found. */
 static void record(int listener, const struct seccomp_notif *notice, struct file_name *names, int count,
                    struct command *command) {
   static struct place places[FILE_NAMES_MAX];
@@ -71,9 +97,12 @@ static void record(int listener, const struct seccomp_notif *notice, struct file
   if (command == NULL || !places_counted()) count = 0;
   for (int i = 0; i < count; i++) found[i] = place_find((pid_t)notice->pid, &names[i], &places[i]);
   if (count > 0) touched_settle(command, (pid_t)notice->pid);
-  if (!notice_answer(listener, notice->id, 0)) return;
+  if (serve_refusal(listener, notice, command, places, count)) return;
+  bool asked = serve_removal(listener, notice, command, names, places, count);
+  if (!asked && !notice_answer(listener, notice->id, 0)) return;
   for (int i = 0; i < count; i++) {
-    if (places[i].refused != 0) refused_writes_tell(command, &places[i]);
+    /* Where the broker is asked, it says itself what it refuses. */
+    if (!asked && places[i].refused != 0) refused_writes_tell(command, &places[i]);
     if (found[i] == FOUND) touched_note(command, names[i].how, &places[i]);
     if (found[i] == UNREADABLE) touched_unread(command);
   }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "callers.h"
+#include "denied_names.h"
 #include "last_folder.h"
 #include "opened.h"
 
@@ -37,6 +38,12 @@ bool place_holds(const char *path, ino_t inode) {
   if (path[0] == '/') snprintf(whole, sizeof whole, "%s", path);
   else snprintf(whole, sizeof whole, "%s/%s", project, path);
   return lstat(whole, &stat) == 0 && stat.st_ino == inode;
+}
+
+bool place_whole(const struct place *place, char whole[PATH_MAX]) {
+  int length = place->path[0] == '/' ? snprintf(whole, PATH_MAX, "%s", place->path)
+                                     : snprintf(whole, PATH_MAX, "%s/%s", project, place->path);
+  return length < PATH_MAX;
 }
 
 /* What a descriptor of the caller's leads to; false when it has no path. */
@@ -161,9 +168,16 @@ static int refused_as(int fd, const char *leaf, const struct file_name *name, bo
   return sets_mode && may && is_read_only(fd, leaf) ? EROFS : 0;
 }
 
+static bool makes(const struct file_name *name, const struct place *place) {
+  return (name->how & HOW_NAME) != 0 && (name->makes || (name->how & HOW_MOVED) != 0) && !place->exists;
+}
+
 static void note_refusal(const struct search *search, int fd, const struct file_name *name, bool below, struct place *place) {
   place->refused = refused_as(fd, search->leaf, name, below, place);
-  if (place->refused != 0) write_whole(search, place->refused_path);
+  bool made = place->refused == 0 && makes(name, place);
+  if (place->refused == 0 && !made) return;
+  write_whole(search, place->refused_path);
+  if (made && names_refuse(place->refused_path)) place->refused = EPERM;
 }
 
 /* One step: the leaf in the folder `fd`. 1: it is a link that is to be followed, and `text` is what it says. */

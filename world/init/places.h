@@ -15,7 +15,8 @@ struct place {
   size_t length;
   bool exists;
   struct stat stat; /* where it exists; a link itself */
-  int refused; /* EROFS or EBUSY: what the kernel will say to the call since a mount of this world stands there; else 0 */
+  int refused; /* EROFS or EBUSY: what the kernel will say to the call since a mount of this world stands there. EPERM: a name that is not
+                  there and that no command may make (names_refuse): the call is not to be let go on. Else 0 */
   char refused_path[2 * PATH_MAX]; /* then the absolute path, inside or outside of the project */
 };
 
@@ -29,6 +30,8 @@ enum found {
 void places_open(int proc, const char *project);
 /* Whether what has this inode stands at the path of a place, now. */
 bool place_holds(const char *path, ino_t inode);
+/* Its absolute path; false: it is too long. */
+bool place_whole(const struct place *place, char whole[PATH_MAX]);
 /* False: nothing counts in this world. */
 bool places_counted(void);
 /* `name` may be completed by what openat2 has in memory. */

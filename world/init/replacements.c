@@ -38,7 +38,7 @@ struct waiting {
   int listener;
   uint64_t token; /* what the listener knows it by, and REPLACED too */
   int64_t deadline;
-  int folder;
+  int folder; /* -1: there is no file of its own */
   char lock[NAME_MAX + 1];
 };
 
@@ -168,6 +168,11 @@ static bool hold(int listener, uint64_t token, const struct command *command, st
   all = waiting;
   count++;
   return true;
+}
+
+bool replacement_wait(int listener, uint64_t token, const struct command *command) {
+  struct named none = {.folder = -1, .leaf = ""};
+  return hold(listener, token, command, &none);
 }
 
 static bool replace(int listener, const struct seccomp_notif *notice, const struct command *command, struct named *lock,
@@ -312,7 +317,7 @@ static void release(struct waiting **link) {
   struct waiting *waiting = *link;
   *link = waiting->next;
   count--;
-  close(waiting->folder);
+  if (waiting->folder >= 0) close(waiting->folder);
   free(waiting);
 }
 
@@ -320,7 +325,7 @@ static void release(struct waiting **link) {
 static void settle(struct waiting **link, int failed) {
   struct waiting *waiting = *link;
   if (notice_waits(waiting->listener, waiting->token)) {
-    if (failed == 0) unlinkat(waiting->folder, waiting->lock, 0);
+    if (failed == 0 && waiting->folder >= 0) unlinkat(waiting->folder, waiting->lock, 0);
     notice_return(waiting->listener, waiting->token, 0, failed);
   }
   release(link);

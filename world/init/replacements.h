@@ -11,6 +11,7 @@
 
 #include <linux/seccomp.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct command;
 struct frame;
@@ -18,6 +19,8 @@ struct frame;
 /* True: the call is such a rename, or the change of mode by which git finds out whether a file system keeps modes, and is answered
    here, at once or later. */
 bool replacement_serve(int listener, const struct seccomp_notif *notice, struct command *command);
+/* Keeps a call waiting for REPLACED. False: too many wait. */
+bool replacement_wait(int listener, uint64_t token, const struct command *command);
 /* SEAL: seals a new file where the broker made it, or looks whether a name is sealed, and tells. */
 void replacement_seal(const struct frame *frame);
 /* REPLACED: answers the call. One that comes too late is nothing. */

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "brought.h"
 #include "channel.h"
 #include "children.h"
 #include "commands.h"
@@ -95,6 +96,9 @@ bool requests_serve(int proc) {
         break;
       case FRAME_SEAL:
         replacement_seal(&frame);
+        break;
+      case FRAME_SETTLE:
+        brought_settle(&frame);
         break;
       case FRAME_REPLACED:
         replacement_answer(&frame);

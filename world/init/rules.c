@@ -178,6 +178,23 @@ unsigned rules_match(const struct places *from, const char *name) {
   return matched;
 }
 
+bool rules_may_end(unsigned kinds, const char *name) {
+  size_t length = strlen(name);
+  for (uint16_t i = 0; i < rule_count; i++) {
+    if ((rules[i].denies & kinds) != 0 && fits(&rules[i].segments[rules[i].count - 1], name, length)) return true;
+  }
+  return false;
+}
+
+const char *rules_next_end(unsigned kind, uint16_t *at) {
+  while (*at < rule_count) {
+    const struct rule *rule = &rules[(*at)++];
+    const struct segment *last = &rule->segments[rule->count - 1];
+    if ((rule->denies & kind) != 0 && last->kind == LITERAL) return last->text;
+  }
+  return NULL;
+}
+
 static const struct segment *segment_at(const struct places *from, uint32_t number) {
   const struct place place = from->at[number];
   return &rules[place.rule].segments[place.segment];

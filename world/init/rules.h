@@ -39,6 +39,10 @@ const struct places *rules_begin(unsigned kinds);
 const struct places *rules_step(const struct places *from, const char *name, unsigned *matched);
 /* What is denied at that name itself. Cheaper than a step: for what is no folder. */
 unsigned rules_match(const struct places *from, const char *name);
+/* Whether any rule of these kinds ends with a name like this one: most names are told apart by it. */
+bool rules_may_end(unsigned kinds, const char *name);
+/* The literal last names of the rules of a kind, one call after the other from `*at` = 0. NULL: there are no more. */
+const char *rules_next_end(unsigned kind, uint16_t *at);
 /* The next name that place `number` wants literally; NULL: none, or an earlier place wants the same one. */
 const char *rules_literal(const struct places *from, uint32_t number);
 

@@ -105,7 +105,7 @@ static int run(void) {
   if (length < (ssize_t)sizeof job.order || job.order.kind != ORDER_RUN) _exit(0);
   runner.received = true;
   runner.keep = job.order.keep != 0;
-  int input = job.order.input_in_file != 0;
+  int input = job.order.input != 0;
   int memory = job.order.memory_file != 0;
   int large = job.order.payload_in_file != 0;
   if (count != input + memory + large || (!large && job.order.length != (size_t)length - sizeof job.order)) {

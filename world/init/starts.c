@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "callers.h"
 #include "channel.h"
@@ -21,7 +23,15 @@
 #include "pending.h"
 #include "target.h"
 
+/* Of a caller's own words, bytes; who has more of them is not told with them. */
+#define STARTER_WORDS 4096
+
 static struct target target;
+
+static const char *base_of(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash == NULL ? path : slash + 1;
+}
 
 bool start_is(const struct seccomp_data *call) {
   return call->nr == SYS_execve || call->nr == SYS_execveat;
@@ -68,6 +78,28 @@ static const char *path_of_target(void) {
   return image->path[0] != 0 ? image->path : image->called;
 }
 
+/* A program that starts itself once more, with other words, is told with its own: git runs much of what it does so. */
+static void put_starter(struct field_writer *writer, pid_t pid) {
+  static char words[STARTER_WORDS];
+  static char path[PATH_MAX + 1];
+  char name[32];
+  const struct image *image = &target.images[0];
+  snprintf(name, sizeof name, "%d/exe", pid);
+  ssize_t length = target.count == 1 ? readlinkat(callers_proc, name, path, PATH_MAX) : -1;
+  if (length <= 0 || length == PATH_MAX || path[0] != '/') return;
+  path[length] = 0;
+  if (strcmp(base_of(path), base_of(image->path)) != 0) return;
+  snprintf(name, sizeof name, "%d/cmdline", pid);
+  int fd = openat(callers_proc, name, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  length = read(fd, words, sizeof words);
+  close(fd);
+  /* Cut, or written over by the program: nobody knows what it was started with. */
+  if (length <= 0 || (size_t)length == sizeof words || words[length - 1] != 0) return;
+  field_put_string(writer, TAG_STARTER, path);
+  field_put(writer, TAG_STARTER_WORDS, words, (size_t)length);
+}
+
 /* A token of 0: nobody waits. */
 static void ask(struct command *command, pid_t pid, uint64_t token) {
   static uint8_t payload[TARGET_FILES * (WORDS_LONG + 4 * PATH_MAX) + 64 * 1024];
@@ -75,6 +107,7 @@ static void ask(struct command *command, pid_t pid, uint64_t token) {
   bool cut = false;
   if (token != 0) field_put_u64(&writer, TAG_TOKEN, token);
   field_put_u64(&writer, TAG_CALLER, (uint64_t)pid);
+  put_starter(&writer, pid);
   for (int i = 0; i < target.count; i++) {
     put_file(&writer, command->gate, &target.images[i], &target.words[i]);
     cut |= target.words[i].cut;

@@ -29,6 +29,7 @@
 #include "frames.h"
 #include "group.h"
 #include "guard.h"
+#include "input.h"
 #include "last_look.h"
 #include "lineage.h"
 #include "listener.h"
@@ -192,6 +193,7 @@ static void on_command(const struct event *event) {
   struct command *command = command_find(event->id);
   if (command == NULL) return;
   if (event->source == SOURCE_LEADER) ending_receive(command);
+  else if (event->source == SOURCE_STDIN) input_pump(command);
   else outputs_pump(command, event->source == SOURCE_STDOUT ? 0 : 1);
 }
 
@@ -215,6 +217,7 @@ static void handle(int proc, const struct event *event) {
       return dials_hear(event->id);
     case SOURCE_REPORTS:
       return telemetry_hear(event->id);
+    case SOURCE_STDIN:
     case SOURCE_STDOUT:
     case SOURCE_STDERR:
     case SOURCE_LEADER:

@@ -14,6 +14,7 @@ enum source {
   SOURCE_IDLE,     /* the idle leader */
   SOURCE_DIAL,     /* a connection that is being made, by its number */
   SOURCE_REPORTS,  /* what a command's programs say */
+  SOURCE_STDIN,
   SOURCE_STDOUT,
   SOURCE_STDERR,
   SOURCE_LEADER

@@ -67,11 +67,15 @@ const struct zone *zone_of(const char *path) {
 }
 
 const struct places *zone_places(const struct zone *zone, unsigned kinds, unsigned *denied) {
+  return places_at(zone->path, kinds, denied);
+}
+
+const struct places *places_at(const char *path, unsigned kinds, unsigned *denied) {
   char name[NAME_MAX + 1];
   unsigned matched;
   const struct places *places = rules_begin(kinds);
   *denied = 0;
-  for (const char *part = zone->path + 1; places != NULL && *part != 0;) {
+  for (const char *part = path + 1; places != NULL && *part != 0;) {
     size_t length = strcspn(part, "/");
     if (length > NAME_MAX) return NULL;
     memcpy(name, part, length);

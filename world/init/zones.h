@@ -24,5 +24,7 @@ bool zone_begins(const char *path);
 /* Where the rules of these kinds stand at the zone's own folder. NULL: none can match below it. `denied` is what they
    say of that folder itself, or of one above it. */
 const struct places *zone_places(const struct zone *zone, unsigned kinds, unsigned *denied);
+/* The same of any folder. */
+const struct places *places_at(const char *path, unsigned kinds, unsigned *denied);
 
 #endif

@@ -8,6 +8,7 @@ import type { CommandRecord } from "../changes/command-record.ts";
 import { errnoName } from "./errno.ts";
 import { decodePrograms } from "./program-events.ts";
 import { answerStart } from "./program-gates.ts";
+import { answerRemoval } from "./removals.ts";
 import { decodeHeard, decodeTelemetry } from "./telemetry-events.ts";
 import { withPreload } from "../telemetry.ts";
 import {
@@ -34,6 +35,7 @@ export type CommandSide = {
   readonly onPrograms?: ExecRequest["onPrograms"];
   readonly onTelemetry?: ExecRequest["onTelemetry"];
   readonly replacements?: ExecRequest["replacements"];
+  readonly removals?: ExecRequest["removals"];
   /** Answers a REPLACING. */
   readonly replace?: (payload: Buffer, judge: ReplacementJudge | undefined) => Promise<Field[]>;
   /** Called once, before `ending` settles. */
@@ -97,6 +99,11 @@ export class LinuxCommand implements CommandRun {
     }
     if (type === FRAME.STARTING) return this.#ask(payload);
     if (type === FRAME.REPLACING) return this.#replace(payload);
+    if (type === FRAME.REMOVING) {
+      const fields = answerRemoval(payload, this.#request.removals, this.#request);
+      this.#send(encodeFields(FRAME.REPLACED, this.#id, fields));
+      return false;
+    }
     if (type === FRAME.PROGRAMS) {
       this.#request.onPrograms?.(decodePrograms(payload), 0);
       return false;

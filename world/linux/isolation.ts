@@ -1,5 +1,6 @@
 import type { Isolation } from "../../schemas/generated/types.ts";
 import type { WorldSpec } from "../backend.ts";
+import { MAX_PARTS } from "../plan/host-trees.ts";
 import { hasNamespace, type NamespaceName } from "./namespaces.ts";
 
 /** What the table keeps refusing (`inLogMode`) is named: the words must not say more than the world does. */
@@ -25,6 +26,8 @@ export type Achievements = {
   readonly unhidden: number;
   /** Host trees over which the kernel makes no overlay. */
   readonly bare: number;
+  /** Host trees beyond those that a world places. */
+  readonly beyond: number;
   /** The search for names that hold in every tree did not come to its end. */
   readonly cut: boolean;
   readonly overlay: boolean;
@@ -47,6 +50,7 @@ export function isolationVector({
   gated,
   unhidden,
   bare,
+  beyond,
   cut,
   overlay,
   seccomp,
@@ -56,7 +60,7 @@ export function isolationVector({
   return {
     backend: "linux",
     user: hasNamespace(achieved, "user") ? "on" : "off: not needed, init may unshare without it",
-    mount: mountWord({ achieved, unwatched, unrefreshed, unhidden, bare, cut, gated }),
+    mount: mountWord({ achieved, unwatched, unrefreshed, unhidden, bare, beyond, cut, gated }),
     pid: namespace(achieved, "pid"),
     net: network,
     ipc: namespace(achieved, "ipc"),
@@ -76,17 +80,20 @@ function mountWord({
   unrefreshed,
   unhidden,
   bare,
+  beyond,
   cut,
   gated,
 }: Pick<
   Achievements,
-  "achieved" | "unwatched" | "unrefreshed" | "unhidden" | "bare" | "cut" | "gated"
+  "achieved" | "unwatched" | "unrefreshed" | "unhidden" | "bare" | "beyond" | "cut" | "gated"
 >): string {
   if (!gated) return UNDECIDED;
   if (cut)
     return "degraded: the search for denied names in the host's trees did not come to its end (8 seconds, a million folders or 4,096 names): what lies beyond is not hidden in this world";
   if (unrefreshed > 0)
     return `degraded: a change that the host makes in ${unrefreshed} of its trees is seen late, because this kernel lets nobody make an overlay forget names, or there are more trees than are looked at`;
+  if (beyond > 0)
+    return `degraded: ${beyond} of the host's trees (mounts below its folders) are shown as the host has them, or not at all: a world places ${MAX_PARTS}, and denied names and sockets in the others are not hidden`;
   if (unwatched > 0) return unwatchedFolders(unwatched);
   if (unhidden === 0 && bare > 0)
     return `degraded: ${bare} of the host's trees are shown as they are, with what programs there wait for in pipes: the kernel makes no overlay over them`;

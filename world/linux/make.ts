@@ -179,6 +179,7 @@ export class WorldMaker {
             overlay,
             unhidden: plan.unhidden,
             bare: plan.bare,
+            beyond: plan.beyond,
             cut,
             cgroup,
             seccomp: spec.seccomp,

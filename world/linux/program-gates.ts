@@ -66,10 +66,14 @@ export function decodeStart(payload: Buffer): { readonly start: ProgramStart; re
     null,
     undefined,
   ];
+  let starter: ProgramStart["starter"];
   for (const [tag, bytes] of decodeFields(payload)) {
     const file = files.at(-1);
     if (tag === TAG.TOKEN) token = Buffer.from(bytes);
     else if (tag === TAG.CALLER) pid = decodeNumber(bytes);
+    else if (tag === TAG.STARTER) starter = { path: text(bytes), argv: [] };
+    else if (tag === TAG.STARTER_WORDS && starter !== undefined)
+      starter = { ...starter, argv: wordsOf(bytes) };
     else if (tag === TAG.CALLED) files.push({ called: text(bytes), path: null, argv: [], same: [] });
     else if (tag === TAG.CUT) cut = true;
     else if (tag === TAG.UNREADABLE) unread = text(bytes);
@@ -80,7 +84,11 @@ export function decodeStart(payload: Buffer): { readonly start: ProgramStart; re
   }
   const [first, ...more] = files satisfies ProgramFile[];
   if (first === undefined) throw new RangeError("STARTING tells of no file");
-  return { start: { pid, files: [first, ...more], cut, unread }, ...(token === undefined ? {} : { token }) };
+  const start: ProgramStart = {
+    ...{ pid, files: [first, ...more], cut, unread },
+    ...(starter === undefined ? {} : { starter }),
+  };
+  return { start, ...(token === undefined ? {} : { token }) };
 }
 
 /** A NUL stands behind each word. */

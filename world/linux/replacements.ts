@@ -64,6 +64,13 @@ export type Asked = {
 /** Descriptors of the folder of the file and of the one in which the new file is made, and when that was changed last. */
 type Staging = { readonly folder: number; readonly stage: number; readonly times: readonly string[] };
 
+/** A world that is asked. */
+type Follower = {
+  readonly project: string;
+  /** Whether it writes a path as it is on the host. */
+  readonly writes: (path: string) => boolean;
+};
+
 /** What kept a file from being written. */
 class CannotReplace extends Error {
   override readonly name = "CannotReplace";
@@ -130,8 +137,7 @@ export class Seals {
 /** Replacements in all worlds of a backend: a file has one at a time. */
 export class Replacements {
   readonly #init: string;
-  /** Whether each world writes a path as it is on the host. */
-  readonly #worlds = new Map<Seals, (path: string) => boolean>();
+  readonly #worlds = new Map<Seals, Follower>();
   readonly #turns = new Map<string, Promise<unknown>>();
 
   /** @param init the `substrate-init` program. */
@@ -140,8 +146,8 @@ export class Replacements {
   }
 
   /** Asks this world too, until the last process of it is gone. */
-  follow(seals: Seals, writes: (path: string) => boolean, gone: Promise<unknown>): void {
-    this.#worlds.set(seals, writes);
+  follow(seals: Seals, world: Follower, gone: Promise<unknown>): void {
+    this.#worlds.set(seals, world);
     void gone.then(() => this.#worlds.delete(seals));
   }
 
@@ -223,14 +229,19 @@ export class Replacements {
       if (left.length === 0) return;
       const answers = await Promise.all(left.map((world) => world.ask(staged, target, inode)));
       for (const world of left) sealed.add(world);
-      const refused = answers.find((errno, at) => {
-        const writes = this.#worlds.get(left[at] as Seals);
-        // One that made the repository itself could write the new file before it has its name, and after.
-        return writes !== undefined && errno !== 0 && (errno !== NOT_SEALED || writes(target));
-      });
-      if (refused !== undefined) throw new CannotReplace("the new file could not be sealed in every world");
+      const refusing = left
+        .map((seals, at) => ({ world: this.#worlds.get(seals), errno: answers[at] ?? EBUSY }))
+        .find(({ world, errno }) => {
+          // One that made the repository itself could write the new file before it has its name, and after.
+          return world !== undefined && errno !== 0 && (errno !== NOT_SEALED || world.writes(target));
+        });
+      if (refusing?.world !== undefined) throw new CannotReplace(unsealedWords(refusing.world.project));
     }
   }
+}
+
+function unsealedWords(project: string): string {
+  return `the new file could not be sealed in every world: commands of the one in '${project}' could write it. It can be changed once that world has ended: 'substrate world restart' in that folder, or 'substrate world restart --all'`;
 }
 
 /** The fields of a REPLACED. Never rejects: what went wrong is told as a violation. */

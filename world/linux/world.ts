@@ -4,7 +4,15 @@ import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FsDiff, Isolation } from "../../schemas/generated/types.ts";
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
-import type { CommandRun, ExecRequest, SocketOwner, World, WorldProcess, WorldSpec } from "../backend.ts";
+import type {
+  CommandRun,
+  ExecRequest,
+  Settled,
+  SocketOwner,
+  World,
+  WorldProcess,
+  WorldSpec,
+} from "../backend.ts";
 import { heldLimits, limitViolations } from "../cgroup/words.ts";
 import { CommandRecord } from "../changes/command-record.ts";
 import type { NetworkHelper } from "../network/helper.ts";
@@ -20,6 +28,7 @@ import { DefinedGates } from "./program-gates.ts";
 import { abortError, type Launched } from "./launch.ts";
 import { Owners } from "./owners.ts";
 import { answerReplacement, Seals } from "./replacements.ts";
+import { Settling } from "./settling.ts";
 import { takeOut } from "./quarantine.ts";
 import type { WorldFacts } from "./world-facts.ts";
 
@@ -44,12 +53,18 @@ export class LinuxWorld implements World {
   readonly #owners = new Owners((frame) => this.#send(frame));
   readonly #gates = new DefinedGates((frame) => this.#send(frame));
   readonly #seals = new Seals((frame) => this.#send(frame));
+  readonly #settling = new Settling(
+    (frame) => this.#send(frame),
+    () => void this.end("its init did not answer"),
+  );
   readonly #strays: Strays;
   readonly #intruders: Intruders;
   readonly #launched: Launched;
   readonly #channel: Duplex;
   readonly #commands = new Map<number, LinuxCommand>();
   #listeners: ((processes: readonly WorldProcess[]) => void)[] = [];
+  /** Of the command that began last: which one's process made a git folder, nobody can say. */
+  #lastOnBrought: ExecRequest["onBrought"];
   #nextId = 1;
   #loss: string | undefined;
   /** How init ended, once it has. */
@@ -74,7 +89,11 @@ export class LinuxWorld implements World {
       this.#ended = resolve;
     });
     this.#listen();
-    facts.replacements.follow(this.#seals, (path) => writesOnHost(path, facts.spec), launched.holder.ended);
+    const follower = {
+      project: facts.spec.project,
+      writes: (path: string): boolean => writesOnHost(path, facts.spec),
+    };
+    facts.replacements.follow(this.#seals, follower, launched.holder.ended);
     // A world without its network looks like one that may reach nothing, which is not what was asked for.
     void facts.network?.ended.then((cause) => (this.#loss === undefined ? this.end(cause) : undefined));
   }
@@ -95,6 +114,7 @@ export class LinuxWorld implements World {
       },
     });
     this.#intruders.claim(request.onViolation);
+    this.#lastOnBrought = request.onBrought ?? this.#lastOnBrought;
     const gated = request.gate !== undefined && this.#facts.gated;
     // Its GATE goes before it.
     const gate = gated && this.#loss === undefined ? this.#gates.numberOf(request.gate) : undefined;
@@ -137,6 +157,12 @@ export class LinuxWorld implements World {
 
   isSealed(path: string): Promise<boolean> {
     return this.#seals.isSealed(path);
+  }
+
+  settle(folders: readonly string[]): Promise<Settled> {
+    // Who has nobody left inside has nothing to seal it against.
+    const isEmpty = this.#commands.size === 0 || this.spec.access.kind !== "direct";
+    return isEmpty ? Promise.resolve({ sealed: [], unsealed: [] }) : this.#settling.ask(folders);
   }
 
   strays(): Promise<Strayed> {
@@ -190,6 +216,8 @@ export class LinuxWorld implements World {
     if (type === FRAME.LISTED) return this.#takeList(payload);
     if (type === FRAME.OWNED) return this.#owners.take(id, payload);
     if (type === FRAME.SEALED) return this.#seals.take(id, payload);
+    if (type === FRAME.SETTLED) return this.#settling.take(id, payload);
+    if (type === FRAME.BROUGHT) return this.#takeBrought(payload);
     if (type === FRAME.FAILED) return this.#lose(failureWords(payload));
     if (type === FRAME.APPEARED) return this.#takeIntruder(payload);
     if (type === FRAME.EXIT || type === FRAME.CLOSED) this.#intruders.settle();
@@ -204,6 +232,12 @@ export class LinuxWorld implements World {
       return this.#lose("its channel broke: APPEARED is not whole");
     const newest = [...this.#commands.values()].at(-1);
     this.#intruders.take(path, decodeNumber(denies), newest?.onViolation);
+  }
+
+  #takeBrought(payload: Buffer): void {
+    const path = new Map(decodeFields(payload)).get(TAG.PATH);
+    if (path === undefined) return this.#lose("its channel broke: BROUGHT is not whole");
+    this.#lastOnBrought?.(path.toString("utf8"));
   }
 
   #takeList(payload: Buffer): void {
@@ -246,6 +280,7 @@ export class LinuxWorld implements World {
     this.#listeners = [];
     this.#owners.close();
     this.#seals.close();
+    this.#settling.close();
     this.#ended(cause);
   }
 }

@@ -21,13 +21,15 @@ import {
   withoutStars,
 } from "./scopes.ts";
 
-/** More trees than this are bound as they are: each is a mount, and a host that has so many submounts is rare. */
-const MAX_PARTS = 96;
+/** More trees than this get no part of their own, and the vector says how many. Each is a mount, and init refreshes so many (`VEILS_MAX`). */
+export const MAX_PARTS = 512;
 
 export type HostTrees = {
   readonly operations: readonly MountOperation[];
   /** All of them that are not simply a part of the host's tree as it is. */
   readonly parts: readonly TreePart[];
+  /** How many more there would be. */
+  readonly beyond: number;
   /** Where writes stay in the world. */
   readonly kept: readonly KeptWrites[];
   /** Folders of our own on the way to a mount. */
@@ -40,11 +42,11 @@ export function hostTrees(spec: WorldSpec, hidden: Denials, facts: HostFacts): H
     ? [{ path: "/", made: true }]
     : readable(spec, facts).map((path) => ({ path, made: false }));
   const worth = (path: string): boolean => isWorthAVeil(path, folders, hidden);
-  const parts = trees
+  const wanted = trees
     .flatMap(({ path }) => partsOf(path, worth, facts))
     // What is hidden as a whole is covered instead: there is nothing in it to be seen through a veil.
-    .filter(({ path }) => !hidden.hidden.some((name) => isWithin(path, name)))
-    .slice(0, MAX_PARTS);
+    .filter(({ path }) => !hidden.hidden.some((name) => isWithin(path, name)));
+  const parts = wanted.slice(0, MAX_PARTS);
   const hiding = parts.flatMap(({ kind, path }) => (kind === "veil" ? path : []));
   const spines = parts.flatMap(({ kind, path }) => (kind === "spine" ? path : []));
   const shown = settings(spec, hidden, facts);
@@ -71,6 +73,7 @@ export function hostTrees(spec: WorldSpec, hidden: Denials, facts: HostFacts): H
       ...scratch.operations,
     ],
     parts: all,
+    beyond: wanted.length - parts.length,
     spines,
     kept: [...made.flatMap(keptBy), ...scratch.kept],
   };

@@ -32,6 +32,8 @@ export type MountPlan = {
   readonly zones: readonly Zone[];
   /** Host trees that are worth a veil and shown as they are. */
   readonly bare: number;
+  /** Host trees beyond those that a plan places. */
+  readonly beyond: number;
   /** Folders and files outside the project that are written as they are on the host. */
   readonly opened: readonly string[];
   /** Where writes stay in the world, outside the project. */
@@ -92,6 +94,7 @@ export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
     zones: [...zones(spec, kept, facts), ...unsearched()],
     opened: outside,
     bare: trees.parts.filter(({ kind }) => kind === "bare").length,
+    beyond: trees.beyond,
     kept: trees.kept,
   };
 }

@@ -5,7 +5,7 @@
  * Deliberately left, each with its reason:
  * - write, ftruncate, fallocate, copy_file_range, mmap: they need a descriptor, and its opening was told.
  * - utimensat and its like: a time alone is no change of a file, and tar and cp make one such call for each file.
- * - chown, setxattr, setfacl and their like: neither owner nor attributes are in a diff, and commands have no capability.
+ * - chown, setxattr, setxattrat, file_setattr, setfacl and their like: neither owner nor attributes are in a diff, and commands have no capability.
  * - mount and its like: refused. bind of a unix socket: in NAMING_CALLS, because no diff has sockets.
  * - io_uring: refused in both modes, because its requests are calls that no filter sees.
  */

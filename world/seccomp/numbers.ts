@@ -64,6 +64,7 @@ const NUMBERS: Readonly<Record<string, readonly [x64: number | null, arm64: numb
   open: [2, null],
   open_by_handle_at: [304, 265],
   open_tree: [428, 428],
+  open_tree_attr: [467, 467],
   openat: [257, 56],
   openat2: [437, 437],
   perf_event_open: [298, 241],

@@ -6,6 +6,8 @@
  *   own processes; the supervisor and the leaders are not dumpable, so the kernel refuses there.
  * - seccomp, landlock_*: they only take away.
  * - mknod, chown, setuid and their like: capabilities decide, and there are none.
+ * - setxattrat, removexattrat, file_setattr and their like: what setxattr and ioctl (FS_IOC_FSSETXATTR) do by another name; a mount that
+ *   is read-only refuses them.
  * - inotify_*: watchers of every build tool. memfd_create: JIT compilers. AF_NETLINK with NETLINK_ROUTE: getaddrinfo.
  */
 
@@ -79,7 +81,7 @@ export const DENIED: readonly SeccompRule[] = [
     ["mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "fsopen", "fsconfig"],
     MOUNTS,
   ),
-  ...deny(["fsmount", "fspick", "mount_setattr"], MOUNTS),
+  ...deny(["fsmount", "fspick", "mount_setattr", "open_tree_attr"], MOUNTS),
   { call: "unshare", action: "EPERM", reason: CAPABILITIES, inLogMode: NESTED },
   ...deny(["setns"], CAPABILITIES),
   {
