@@ -20,6 +20,7 @@ import type { GitNamed } from "./git-named.ts";
 import type { GitHeads } from "./git-head.ts";
 import type { JudgedSettings } from "./git-settings.ts";
 import type { ListedFolders } from "./listed.ts";
+import type { MadeRepositories } from "./made-repositories.ts";
 import type { Marks } from "./marks.ts";
 import type { HeldTurns } from "./held/turns.ts";
 import type { Idempotency } from "./idempotency/idempotency.ts";
@@ -64,6 +65,7 @@ export type Broker = {
   readonly gitNamed: GitNamed;
   readonly judgedSettings: JudgedSettings;
   readonly marks: Marks;
+  readonly madeRepositories: MadeRepositories;
   readonly listed: ListedFolders;
   readonly gitHeads: GitHeads;
   readonly dirtyFiles: DirtyFiles;

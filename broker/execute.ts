@@ -2,7 +2,8 @@
  * The journey of a command, step by step. Each step has its own file; each returns what the next one needs, or a
  * refusal that ends the journey. Nothing throws on the way but a bug.
  */
-import type { ExecuteRequest, FsDiff } from "../schemas/generated/types.ts";
+import { join } from "node:path";
+import type { ExecuteRequest } from "../schemas/generated/types.ts";
 import type { CommandRun, World, WorldViolation } from "../world/backend.ts";
 import { approved, mustAsk } from "./approve.ts";
 import { borrowWorld } from "./borrow-world.ts";
@@ -11,7 +12,8 @@ import { type Admission, admit } from "./budgets/admit.ts";
 import { recordShortage } from "./budgets/record-shortage.ts";
 import { cannotRecord } from "./cannot-record.ts";
 import { changesOf } from "./changes.ts";
-import { type Brought, withoutBroughtCode } from "./git-brought.ts";
+import type { BroughtBy } from "./git-brought.ts";
+import { whenBrought, withoutBroughtCodeBesideOthers } from "./git-kept.ts";
 import { commandEnvironment } from "./environment.ts";
 import { jobGate } from "./exec-gate/job-gate.ts";
 import { holdsChanges, isIsolated, type Job, scopesOfJob, secretsOfJob } from "./job.ts";
@@ -25,6 +27,7 @@ import type { Outcome } from "./outcome.ts";
 import { prepareJob } from "./prepare-job.ts";
 import { type How, IN_WORLD } from "./request.ts";
 import { ProgramRecorder } from "./programs/program-recorder.ts";
+import { WorldLacks } from "./programs/world-lacks.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 import { refuseByDecision } from "./refuse-by-decision.ts";
 import { replyOf } from "./reply-of.ts";
@@ -43,6 +46,7 @@ import { TelemetryRecorder } from "./telemetry/telemetry-recorder.ts";
 import { explainWrite, writeRules } from "./refused-writes.ts";
 import { Violations } from "./violations.ts";
 import type { Lease } from "./worlds.ts";
+import { whyFailed } from "./why-failed.ts";
 
 /** Decides, runs and records one command. `signal` aborts when nobody waits for the answer any more. */
 export async function execute(
@@ -143,19 +147,31 @@ async function runAndRecord(
       command: started,
       known: secretsOfJob(job),
     });
+    const lacks = new WorldLacks(broker.projectRules().uid);
     const telemetry = new TelemetryRecorder(world, secretsOfJob(job));
     const outputs = { maxOutputBytes, room };
-    const tellers = { onPrograms: programs.add, onTelemetry: telemetry.onTelemetry };
+    const judged = broughtBy(broker, job, world, onViolation);
+    const tellers = {
+      onPrograms: (...told: Parameters<typeof programs.add>) => {
+        lacks.add(told[0]);
+        programs.add(...told);
+      },
+      onTelemetry: telemetry.onTelemetry,
+    };
     const order = {
       ...runRequest(job, admission),
       gate: gate.programs,
       onViolation,
       onRun,
       replacements: broker.judgedSettings,
+      removals: broker.madeRepositories,
+      onBrought: judgesGit(job, world) ? whenBrought(world, judged) : undefined,
       ...tellers,
       ...outputs,
     };
     const since = Date.now();
+    // A repository that a command made may be taken away and made anew by this one.
+    const isPersons = isIsolated(job) || !broker.madeRepositories.isMade(join(job.place.project, ".git"));
     const stood = isIsolated(job) || broker.judgedSettings.stoodAtFirst(world, job.place.project);
     const ran = await runInWorld(world, order, signal);
     for (const span of builtinSpans(job, started, ran)) broker.trace.event(span);
@@ -165,15 +181,19 @@ async function runAndRecord(
     const cut = over?.kind === "limit" ? over.violation : undefined;
     if (cut !== undefined) onViolation(cut);
     if (over?.kind === "own") notices.takeTimeOver(over.message);
+    notices.takeFailure(whyFailed(job, ran, { lacks, writes, explained: notices.any }));
     // Until it is known that nothing changed, what may be in the overlay is kept.
     held = holdsChanges(job);
-    const all = {
-      changes: await changesOf(job, world, ran),
-      since,
-      stoodAtFirst: await stood,
-      tell: onViolation,
-    };
-    const listed = await withoutBrought(broker, job, world, all);
+    const all = await changesOf(job, world, ran);
+    // Who lets commands write git's own settings says the same of those below.
+    const listed = judgesGit(job, world)
+      ? await withoutBroughtCodeBesideOthers(world, all, {
+          ...judged,
+          since,
+          stoodAtFirst: isPersons && (await stood),
+        })
+      : all;
+    if (!isIsolated(job)) broker.madeRepositories.made(listed, job.place.project, since);
     violations.finish();
     const auto = listed.held ? await autoApply(broker, job, world, started, ran) : undefined;
     const changes = auto === undefined ? listed : { ...listed, held: auto.held };
@@ -201,26 +221,19 @@ async function runAndRecord(
 }
 
 /** Held changes are somebody's to look at, and no git reads them before. */
-async function withoutBrought(
-  broker: Broker,
-  job: Job,
-  world: World,
-  { changes, ...about }: { changes: FsDiff } & Pick<Brought, "since" | "stoodAtFirst" | "tell">,
-): Promise<FsDiff> {
-  // Who lets commands write git's own settings says the same of those below.
-  if (isIsolated(job) || !world.spec.files.seal.some((path) => path.endsWith(".git/config"))) return changes;
-  const { uid } = broker.projectRules();
-  const takeOut = (path: string): string => world.takeOut(path);
-  const isSealed = (path: string): Promise<boolean> => world.isSealed(path);
-  const { judgedSettings } = broker;
-  return withoutBroughtCode(changes, {
-    ...about,
+function judgesGit(job: Job, world: World): boolean {
+  return !isIsolated(job) && world.spec.files.seal.some((path) => path.endsWith(".git/config"));
+}
+
+function broughtBy(broker: Broker, job: Job, world: World, tell: BroughtBy["tell"]): BroughtBy {
+  return {
     project: job.place.project,
-    uid,
-    judgedSettings,
-    isSealed,
-    takeOut,
-  });
+    uid: broker.projectRules().uid,
+    judgedSettings: broker.judgedSettings,
+    isSealed: (path) => world.isSealed(path),
+    takeOut: (path) => world.takeOut(path),
+    tell,
+  };
 }
 
 /** Without its line on record no command begins. */

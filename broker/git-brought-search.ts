@@ -27,6 +27,13 @@ const FOLDERS_A_TURN = 200;
 const TICK_MS = 10;
 
 const NAMES: ReadonlySet<string> = new Set(["config", "config.worktree"]);
+/**
+ * What makes a git folder of one whose settings and hooks are older, or leads to them. They come last: by then what runs code is
+ * gone, and they may stay.
+ */
+const LAST: ReadonlySet<string> = new Set(["commondir", "HEAD"]);
+/** Folders whose files git runs, or takes addresses from. */
+const READ = /(?:^|\/)(?:hooks|remotes|branches)$/;
 
 /** Calls `visit` with paths below `project` but in `sealed` (`.git`), each while the folders above it are open to their owner. */
 export async function searchChanged(
@@ -35,55 +42,70 @@ export async function searchChanged(
   sealed: string | undefined,
   visit: (path: string) => void,
 ): Promise<void> {
+  const search = new Search(project, since - TICK_MS, visit);
   const folders = [""];
   for (let at = 0; at < folders.length && at < MOST_FOLDERS; at += 1) {
     if (at % FOLDERS_A_TURN === FOLDERS_A_TURN - 1) await new Promise((resolve) => setImmediate(resolve));
     const folder = folders[at] ?? "";
-    if (folder !== sealed) folders.push(...look(project, folder, since - TICK_MS, visit));
+    if (folder !== sealed) folders.push(...search.look(folder));
   }
+  search.visitLast();
 }
 
-/** Returns the folders in it; those of a closed one are looked through at once, since it is closed again. */
-function look(
-  project: string,
-  folder: string,
-  since: number,
-  visit: (path: string) => void,
-): readonly string[] {
-  try {
-    return entries(project, folder, since, visit);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EACCES") return [];
-    whileOpen(join(project, folder), () => {
-      for (const below of entries(project, folder, since, visit)) lookAtAll(project, below, since, visit);
-    });
-    return [];
-  }
-}
+class Search {
+  readonly #project: string;
+  readonly #since: number;
+  readonly #visit: (path: string) => void;
+  #last: string[] = [];
 
-function lookAtAll(project: string, folder: string, since: number, visit: (path: string) => void): void {
-  for (const below of look(project, folder, since, visit)) lookAtAll(project, below, since, visit);
-}
-
-function entries(
-  project: string,
-  folder: string,
-  since: number,
-  visit: (path: string) => void,
-): readonly string[] {
-  const isHooks = /(?:^|\/)hooks$/.test(folder);
-  const folders: string[] = [];
-  for (const entry of readdirSync(join(project, folder), {
-    withFileTypes: true,
-  })) {
-    const path = join(folder, entry.name);
-    const { ctimeMs } = lstatSync(join(project, path), {
-      throwIfNoEntry: false,
-    }) ?? { ctimeMs: 0 };
-    if (entry.isDirectory()) folders.push(path);
-    else if ((isHooks || NAMES.has(entry.name)) && ctimeMs >= since) visit(path);
+  constructor(project: string, since: number, visit: (path: string) => void) {
+    this.#project = project;
+    this.#since = since;
+    this.#visit = visit;
   }
-  return folders;
+
+  /** Returns the folders in it; those of a closed one are looked through at once, since it is closed again. */
+  look(folder: string): readonly string[] {
+    try {
+      return this.#entries(folder);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EACCES") return [];
+      whileOpen(join(this.#project, folder), () => {
+        for (const below of this.#entries(folder)) this.#lookAtAll(below);
+        this.visitLast();
+      });
+      return [];
+    }
+  }
+
+  visitLast(): void {
+    const last = this.#last;
+    this.#last = [];
+    for (const path of last) this.#visit(path);
+  }
+
+  #lookAtAll(folder: string): void {
+    for (const below of this.look(folder)) this.#lookAtAll(below);
+  }
+
+  #entries(folder: string): readonly string[] {
+    const isRead = READ.test(folder);
+    // A folder that was moved here has a new time, and what lies in it has not.
+    const isMoved = isRead && this.#isChanged(folder);
+    const folders: string[] = [];
+    for (const entry of readdirSync(join(this.#project, folder), { withFileTypes: true })) {
+      const path = join(folder, entry.name);
+      if (entry.isDirectory()) folders.push(path);
+      else if (isMoved || ((isRead || NAMES.has(entry.name)) && this.#isChanged(path))) this.#visit(path);
+      else if (LAST.has(entry.name) && this.#isChanged(path)) this.#last.push(path);
+    }
+    return folders;
+  }
+
+  #isChanged(path: string): boolean {
+    const { ctimeMs } = lstatSync(join(this.#project, path), { throwIfNoEntry: false }) ?? { ctimeMs: 0 };
+    return ctimeMs >= this.#since;
+  }
 }
 
 /** A folder that its owner has closed, opened for `act` and closed again. What stands behind a link stays as it is. */

@@ -4,11 +4,12 @@
  * there that runs code is taken out again when the command ends; a repository without that stays.
  */
 import { existsSync, lstatSync, readdirSync, realpathSync, type Stats } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import type { FsDiff } from "../schemas/generated/types.ts";
-import type { WorldViolation } from "../world/backend.ts";
+import type { Settled, WorldViolation } from "../world/backend.ts";
 import { runsCode } from "./git-commands.ts";
 import { gitSettings } from "./git-config.ts";
+import { isPlainAddress } from "./git-safe-settings.ts";
 import type { JudgedSettings } from "./git-settings.ts";
 import { searchChanged } from "./git-brought-search.ts";
 import { readSmallFile } from "./small-file.ts";
@@ -18,15 +19,12 @@ const MAX_CONFIG = 1024 * 1024;
 
 const NOBODY_KNOWS = "nobody can say which programs git would run by it";
 
-export type Brought = {
+/** Whose changes are judged, and what becomes of code among them. */
+export type BroughtBy = {
   readonly project: string;
-  /** When the command began, in milliseconds since 1970. */
-  readonly since: number;
   /** Who the file belongs to when a command made it. */
   readonly uid: number;
   readonly judgedSettings: Pick<JudgedSettings, "has">;
-  /** Whether the project's own repository is a person's, and sealed. */
-  readonly stoodAtFirst: boolean;
   /** Whether no command could write what stands there: it is as a person left it. */
   readonly isSealed: (path: string) => Promise<boolean>;
   /** Moves a path to quarantine; returns where it lies now. */
@@ -34,13 +32,29 @@ export type Brought = {
   readonly tell: (violation: WorldViolation) => void;
 };
 
-/** The changes without what was taken out again. */
-export async function withoutBroughtCode(changes: FsDiff, brought: Brought): Promise<FsDiff> {
+export type Brought = BroughtBy & {
+  /** When the command began, in milliseconds since 1970. */
+  readonly since: number;
+  /** Whether the project's own repository is a person's, and sealed. */
+  readonly stoodAtFirst: boolean;
+};
+
+/**
+ * The changes without what was taken out again. `settled`: what was sealed after the command and before this look, because
+ * processes live on.
+ */
+export async function withoutBroughtCode(
+  changes: FsDiff,
+  brought: Brought,
+  settled: Settled = { sealed: [], unsealed: [] },
+): Promise<FsDiff> {
   const changed = new Set(changes.mods);
-  const taken = new Set<string>();
+  const taken = new Set(takeSettled(settled, brought));
+  const unjudged = new Set(settled.sealed);
   for (const path of writtenIn(changes)) {
     if (whyNot(join(brought.project, path), changed.has(path), brought.uid) === undefined) continue;
-    if (await brought.isSealed(join(brought.project, path))) continue;
+    const place = join(brought.project, path);
+    if (!unjudged.has(place) && (await brought.isSealed(place))) continue;
     if (takeIfCode(path, changed.has(path), brought)) taken.add(path);
   }
   // What the listing lacks is looked for: a command may have ended its world, or closed a folder.
@@ -66,6 +80,26 @@ export async function withoutBroughtCode(changes: FsDiff, brought: Brought): Pro
 }
 
 /**
+ * Takes out what runs code of what was sealed, whatever a listing says of it, and each git folder that could not be sealed. Returns
+ * paths from the project.
+ */
+export function takeSettled({ sealed, unsealed }: Settled, brought: BroughtBy): readonly string[] {
+  const names = sealed.flatMap((path) =>
+    basename(path) === "hooks" ? [path, ...namesIn(path).map((name) => join(path, name))] : [path],
+  );
+  const paths = names.map((path) => relative(brought.project, path));
+  return [
+    ...paths.filter((path) => takeIfCode(path, false, brought)),
+    ...unsealed
+      .map(({ folder, why }) => ({ path: relative(brought.project, folder), why }))
+      .filter(({ path, why }) =>
+        take(path, `processes that live on could change what git runs there (${why})`, brought),
+      )
+      .map(({ path }) => path),
+  ];
+}
+
+/**
  * Names that git reads in a git folder; `autorun` has those too that a long listing leaves out. What leads git to settings comes
  * last: by then settings that run code are gone.
  */
@@ -74,20 +108,26 @@ function writtenIn({ writes, mods, autorun, deletes }: FsDiff): readonly string[
   const all = new Set([...writes, ...mods, ...autorun]);
   const paths = [...all].filter((path) => !gone.has(path));
   return [
-    ...paths.filter((path) => /(?:^|\/)(?:config|config\.worktree|hooks(?:\/[^/]+)?)$/.test(path)),
+    ...paths.filter((path) =>
+      /(?:^|\/)(?:config|config\.worktree|(?:hooks|remotes|branches)(?:\/[^/]+)?)$/.test(path),
+    ),
     ...paths.filter((path) => /(?:^|\/)commondir$/.test(path)),
     ...paths.filter((path) => /(?:^|\/)HEAD$/.test(path)),
   ];
 }
 
 /** True when it was taken out. */
-function takeIfCode(path: string, stood: boolean, brought: Brought): boolean {
-  const { project, uid, judgedSettings, takeOut, tell } = brought;
-  const place = join(project, path);
+function takeIfCode(path: string, stood: boolean, brought: BroughtBy): boolean {
+  const place = join(brought.project, path);
   // What of it runs code is the person's.
-  if (judgedSettings.has(place)) return false;
-  const why = whyNot(place, stood, uid);
-  if (why === undefined) return false;
+  if (brought.judgedSettings.has(place)) return false;
+  const why = whyNot(place, stood, brought.uid);
+  return why !== undefined && take(path, why, brought);
+}
+
+/** True when it was taken out. */
+function take(path: string, why: string, { project, takeOut, tell }: BroughtBy): boolean {
+  const place = join(project, path);
   const made = `'${place}' was made although ${why}`;
   try {
     tell({
@@ -110,7 +150,9 @@ function takeIfCode(path: string, stood: boolean, brought: Brought): boolean {
 function whyNot(place: string, stood: boolean, uid: number): string | undefined {
   const folder = dirname(place);
   if (basename(folder) === "hooks") return hookWhy(place);
-  if (basename(place) === "hooks") return isGitFolder(folder) ? hooksLinkWhy(place) : undefined;
+  if (ADDRESS_FOLDERS.has(basename(folder)) && isGitFolder(dirname(folder))) return addressWhy(place, uid);
+  if (basename(place) === "hooks" || ADDRESS_FOLDERS.has(basename(place)))
+    return isGitFolder(folder) ? folderLinkWhy(place) : undefined;
   // A file that was there before and is only called so is the person's.
   if (stood && !isGitFolder(folder)) return undefined;
   switch (basename(place)) {
@@ -129,6 +171,7 @@ function headWhy(folder: string, uid: number): string | undefined {
     settingsWhy(join(folder, "config"), uid, true) ??
     settingsWhy(join(folder, "config.worktree"), uid, true) ??
     hooksWhy(join(folder, "hooks")) ??
+    addressesWhy(folder, uid) ??
     commonWhy(join(folder, "commondir"), uid)
   );
 }
@@ -136,12 +179,38 @@ function headWhy(folder: string, uid: number): string | undefined {
 /** Why a git folder may not have its hooks: a command wrote them before it wrote the HEAD that makes git read them. */
 function hooksWhy(hooks: string): string | undefined {
   return (
-    hooksLinkWhy(hooks) ?? (namesIn(hooks).some((name) => !name.endsWith(".sample")) ? HOOKS : undefined)
+    folderLinkWhy(hooks) ?? (namesIn(hooks).some((name) => !name.endsWith(".sample")) ? HOOKS : undefined)
   );
 }
 
-function hooksLinkWhy(hooks: string): string | undefined {
-  return lookAt(hooks)?.isSymbolicLink() === true ? "it leads git to hooks in another folder" : undefined;
+function folderLinkWhy(folder: string): string | undefined {
+  return lookAt(folder)?.isSymbolicLink() === true
+    ? `it leads git to ${basename(folder)} in another folder`
+    : undefined;
+}
+
+/** Old places of a remote's address (gitrepository-layout(5)): git looks there for one that has no `remote.NAME.url`. */
+const ADDRESS_FOLDERS: ReadonlySet<string> = new Set(["remotes", "branches"]);
+
+function addressesWhy(gitFolder: string, uid: number): string | undefined {
+  for (const folder of [...ADDRESS_FOLDERS].map((name) => join(gitFolder, name))) {
+    const why =
+      folderLinkWhy(folder) ??
+      namesIn(folder)
+        .map((name) => addressWhy(join(folder, name), uid))
+        .find((found) => found !== undefined);
+    if (why !== undefined) return why;
+  }
+  return undefined;
+}
+
+function addressWhy(place: string, uid: number): string | undefined {
+  const stat = lookAt(place);
+  if (stat === undefined || stat.isDirectory()) return undefined;
+  const text = stat.nlink > 1 ? undefined : readSmallFile(place, MAX_CONFIG, uid);
+  if (text === undefined) return NOBODY_KNOWS;
+  const addresses = text.split("\n").map((line) => line.replace(/^(?:URL|Push|Pull):/, "").trim());
+  return addresses.every(isPlainAddress) ? undefined : "an address in it may name a program for git to run";
 }
 
 const HOOKS = "git runs it by itself, and a repository that a command makes has no hooks";
@@ -168,7 +237,11 @@ function commonWhy(place: string, uid: number): string | undefined {
   if (!isOwn) return "it leads git to the settings and hooks of another folder";
   if (common.endsWith(".git")) return undefined;
   if (!existsSync(join(common, "HEAD"))) return NOBODY_KNOWS;
-  return settingsWhy(join(common, "config"), uid, true) ?? hooksWhy(join(common, "hooks"));
+  return (
+    settingsWhy(join(common, "config"), uid, true) ??
+    hooksWhy(join(common, "hooks")) ??
+    addressesWhy(common, uid)
+  );
 }
 
 function hookWhy(place: string): string | undefined {

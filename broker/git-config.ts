@@ -31,7 +31,7 @@ export function treeSettings(text: string): TreeSettings | undefined {
   };
 }
 
-const SECTION = /^\[([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\[^\n])*)")?\]/;
+const SECTION = /^\[([A-Za-z0-9.-]+)(?:[ \t\r]+"((?:[^"\\\n]|\\[^\n])*)")?\]/;
 const NAME = /^([A-Za-z][A-Za-z0-9-]*)[ \t]*/;
 /** Git's own idea of blank space (`isspace` in its git-compat-util.h): any other blank letter makes it refuse the file. */
 const BLANK = /^(?:[ \t\r\n]+|[#;][^\n]*)/;
@@ -42,7 +42,8 @@ export function gitSettings(text: string): readonly GitSetting[] | undefined {
   const settings: GitSetting[] = [];
   let section: string | undefined;
   let subsection: string | undefined;
-  for (let rest = text.replace(MARK, ""); rest !== ""; ) {
+  // Git sees one letter where a line ends as on Windows, also behind a backslash (`get_next_char` in its config.c).
+  for (let rest = text.replace(MARK, "").replaceAll("\r\n", "\n"); rest !== ""; ) {
     const blank = BLANK.exec(rest)?.[0];
     if (blank !== undefined) {
       rest = rest.slice(blank.length);
@@ -78,7 +79,7 @@ const ESCAPED: Readonly<Record<string, string>> = {
 
 /** What stands after a name, to the end of its line. A name without `=` is true. */
 function readValue(text: string): { readonly value: string; readonly rest: string } | undefined {
-  if (!text.startsWith("=")) return /^(?:\r?\n|$)/.test(text) ? { value: "true", rest: text } : undefined;
+  if (!text.startsWith("=")) return /^(?:\n|$)/.test(text) ? { value: "true", rest: text } : undefined;
   let value = "";
   /** How much of `value` is not blank space that may turn out to be the line's last. */
   let kept = 0;
@@ -90,7 +91,8 @@ function readValue(text: string): { readonly value: string; readonly rest: strin
     if (letter === '"') quoted = !quoted;
     else if (letter === "\\") {
       at += 1;
-      const escaped = ESCAPED[text[at] ?? ""];
+      // The end of the file is the end of a line to git.
+      const escaped = ESCAPED[text[at] ?? "\n"];
       if (escaped === undefined) return undefined;
       value += escaped;
     } else if (quoted || !SPACE.test(letter) || value !== "") value += letter;

@@ -70,7 +70,7 @@ const any: Value = () => true;
  * An address that git reaches by itself: `ext::`, every other `NAME::` and `NAME://` starts the program `git-remote-NAME`, and a word
  * that begins with `-` would be an option of ssh.
  */
-const address: Value = (value) =>
+export const isPlainAddress: Value = (value) =>
   !/^[A-Za-z0-9.+_-]+::/.test(value) &&
   !/^\s*-|:\/\/(?:[^/]*@)?-|^[^/]*@-/.test(value) &&
   (!value.includes("://") || /^(?:https?|ssh|git|file):\/\//.test(value)) &&
@@ -87,14 +87,14 @@ const PLAIN_NAME = /^[A-Za-z0-9_][\w.+@/#-]*$/;
 
 /** `section.key` with a sub-section between them, which says only for what. */
 const NAMED: ReadonlyMap<string, Value> = new Map([
-  ...["url", "pushurl"].map((key) => [`remote.${key}`, address] as const),
+  ...["url", "pushurl"].map((key) => [`remote.${key}`, isPlainAddress] as const),
   ...words(
     "remote",
     "fetch tagopt prune prunetags skipdefaultupdate skipfetchall followremotehead gh-resolved",
   ),
   ...["remote", "pushremote"].map((key) => [`branch.${key}`, remoteName] as const),
   ...words("branch", "merge rebase description vscode-merge-base github-pr-owner-number"),
-  ["submodule.url", address],
+  ["submodule.url", isPlainAddress],
   ...words("submodule", "active branch ignore fetchrecursesubmodules shallow"),
   ["submodule.update", (value) => ["checkout", "rebase", "merge", "none"].includes(value)],
   ...words("lfs", "access locksverify"),

@@ -63,11 +63,14 @@ export class JudgedSettings implements ReplacementJudge {
 
 /** Bytes as letters: what is compared and told are names of settings, which are ASCII. */
 function whyNot(path: string, before: Uint8Array, after: Uint8Array): string | undefined {
-  const settings = read(after);
+  const host = gitSettings(lettersOf(before));
+  if (host === undefined) return `'${path}' was not changed: git could not read what the host has there`;
+  const strange = strangeLetter(lettersOf(before), lettersOf(after));
+  if (strange !== undefined)
+    return `'${path}' was not changed: ${strange}, which git writes into no settings, so nobody can say what it runs`;
+  const settings = gitSettings(lettersOf(after));
   if (settings === undefined)
     return `'${path}' was not changed: what would be in it is not written as git writes settings, so nobody can say what it runs`;
-  const host = read(before, true);
-  if (host === undefined) return `'${path}' was not changed: git could not read what the host has there`;
   const kept = host.filter((setting) => !isSafe(setting));
   const wanted = settings.filter((setting) => !isSafe(setting));
   const changed = difference(wanted, kept) ?? difference(kept, wanted);
@@ -81,14 +84,31 @@ function whyNot(path: string, before: Uint8Array, after: Uint8Array): string | u
   return undefined;
 }
 
+function lettersOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("latin1");
+}
+
+const CONTROL = /[^\P{Cc}\t\n\x80-\x9F]/u;
+
 /**
  * Letters that git writes into no settings are refused in what a command writes: a reader that takes one of them otherwise than git
- * does would judge another file than git reads. Host files are a person's, and may have been written on another system.
+ * does would judge another file than git reads. Host files are a person's, and may have been written on another system: their ends
+ * of lines (CR LF) and their mark of the byte order stay when git changes a line of them, so a command may keep both.
  */
-function read(bytes: Uint8Array, isHosts = false): readonly GitSetting[] | undefined {
-  const text = Buffer.from(bytes).toString("latin1");
-  if (!isHosts && (/[^\P{Cc}\t\n\x80-\x9F]/u.test(text) || text.startsWith(MARK))) return undefined;
-  return gitSettings(text);
+function strangeLetter(before: string, after: string): string | undefined {
+  if (after.startsWith(MARK) && !before.startsWith(MARK))
+    return "it would begin with a mark of the byte order";
+  const text = before.includes("\r\n") ? withoutReturns(after) : after;
+  const [letter] = CONTROL.exec(text) ?? [];
+  if (letter === undefined) return undefined;
+  const code = letter.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0");
+  const line = text.slice(0, text.indexOf(letter)).split("\n").length;
+  const isHosts = withoutReturns(before).includes(letter);
+  return `line ${line} would hold the control letter U+${code}${isHosts ? ", as the host's file does (a person takes it out there)" : ""}`;
+}
+
+function withoutReturns(text: string): string {
+  return text.replaceAll("\r\n", "\n");
 }
 
 /** The first of `some` that is not in `others` as often. */

@@ -12,6 +12,8 @@ import type { Site } from "./world-spec.ts";
 /** A call that makes sense: where, under which rules, and what was decided. Nothing has run. */
 export type Job = {
   readonly span: string;
+  /** The `x-request-id` of the execute call; absent where none waits for the command. */
+  readonly call?: string;
   readonly agent: string;
   readonly request: ExecuteRequest;
   readonly argv: readonly string[];

@@ -52,6 +52,8 @@ export type How = {
   readonly argvOf: (request: ExecuteRequest) => readonly string[] | Refusal;
   readonly placeOf: (broker: Broker, cwd: string | undefined) => Place | Refusal;
   readonly asker: Asker;
+  /** The `x-request-id` of the call; absent where no execute call waits for the command. */
+  readonly call?: string;
 };
 
 /** Where a command will work, and that it will. */

@@ -44,6 +44,8 @@ export type RunRequest = {
   readonly onPrograms?: ExecRequest["onPrograms"];
   readonly onTelemetry?: ExecRequest["onTelemetry"];
   readonly replacements?: ExecRequest["replacements"];
+  readonly removals?: ExecRequest["removals"];
+  readonly onBrought?: ExecRequest["onBrought"];
 };
 
 export type Ran = {
@@ -87,6 +89,8 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
     onPrograms: request.onPrograms,
     onTelemetry: request.onTelemetry,
     replacements: request.replacements,
+    removals: request.removals,
+    onBrought: request.onBrought,
   });
   request.onRun?.(run);
   const stop = new Stopper(world, run, request.room);

@@ -66,8 +66,7 @@ export class Worlds {
    */
   async lease(session: string, wanted: Wanted): Promise<Lease> {
     const known = this.#warm.get(session);
-    if (known !== undefined && !serves(known, wanted)) this.#retire(session, known);
-    const warm = this.#warm.get(session) ?? this.#start(session, wanted);
+    const warm = known !== undefined && serves(known, wanted) ? known : this.#start(session, wanted, known);
     warm.hash = wanted.hash;
     warm.users += 1;
     clearTimeout(warm.idle);
@@ -170,14 +169,17 @@ export class Worlds {
   }
 
   /** Not bound to the first command's life: others may be waiting for the same world. */
-  #start(session: string, wanted: Wanted): Warm {
+  #start(session: string, wanted: Wanted, before: Warm | undefined): Warm {
+    const staleGone = this.#endStale(wanted);
+    if (before !== undefined && this.#warm.get(session) === before)
+      this.#retire(session, before, "its policy has changed");
     if (this.#warm.size >= MAX_WARM) {
       throw new WorldUnavailable(
         `There are ${MAX_WARM} warm worlds already`,
         "Wait until some are idle, or use fewer names for agents",
       );
     }
-    const world = this.#make(wanted);
+    const world = staleGone.then(() => this.#make(wanted));
     const begun = { startedAt: new Date().toISOString(), hash: wanted.hash, users: 0, used: false };
     const warm: Warm = { session, wanted, world, ...begun, idle: undefined, follows: true };
     this.#warm.set(session, warm);
@@ -189,6 +191,23 @@ export class Worlds {
       () => this.#forget(session, warm),
     );
     return warm;
+  }
+
+  /**
+   * Ends the worlds of what was this project before another folder came to stand there: no command gets one of them again, and git's
+   * settings in the new folder could not be sealed in them. Resolves when they are gone, and never rejects.
+   */
+  async #endStale({ spec }: Wanted): Promise<void> {
+    const stale = [...this.#warm].filter(
+      ([, { wanted }]) => wanted.spec.project === spec.project && wanted.spec.identity !== spec.identity,
+    );
+    const gone = stale.map(async ([session, warm]) => {
+      this.#retire(session, warm, "another folder stands where its project was");
+      // A world with a running command ends after that command; the caller does not wait for it.
+      if (warm.users === 0) await (await warm.world).ended;
+    });
+    // A world that never started needs no end; its requester has the error already.
+    await Promise.allSettled(gone);
   }
 
   #make({ spec, network, settings }: Wanted): Promise<World> {
@@ -221,10 +240,10 @@ export class Worlds {
     warm.idle.unref();
   }
 
-  #retire(session: string, warm: Warm): void {
+  #retire(session: string, warm: Warm, cause: string): void {
     this.#warm.delete(session);
     clearTimeout(warm.idle);
-    if (warm.users === 0) this.#end(warm, "its policy has changed");
+    if (warm.users === 0) this.#end(warm, cause);
     else this.#retired.add(warm);
   }
 

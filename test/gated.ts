@@ -15,6 +15,7 @@ import {
   NO_CHANGES,
   type ProgramGate,
   type ProgramStart,
+  type Settled,
   type World,
   type WorldBackend,
   type WorldSpec,
@@ -157,6 +158,10 @@ class QuietWorld implements World {
     this.ended = new Promise((resolve) => {
       this.#end = resolve;
     });
+  }
+
+  settle(): Promise<Settled> {
+    return Promise.resolve({ sealed: [], unsealed: [] });
   }
 
   isSealed(): Promise<boolean> {

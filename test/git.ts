@@ -16,17 +16,27 @@ export const GIT = `git ${IDENTITY.join(" ")}`;
 
 /** Runs git on the host as the actor and returns what it wrote. Throws when it fails. */
 export function hostGit(actor: TestUser, folder: string, ...words: readonly string[]): string {
-  const result = spawnSync("git", ["-C", folder, ...IDENTITY, ...words], {
+  const result = triedGit(actor, folder, words);
+  if (result.status !== 0)
+    throw new Error(`git ${words.join(" ")} in '${folder}' ended with ${result.status}: ${result.stderr}`);
+  return result.stdout.trim();
+}
+
+/** The same however it ends, with folders before its PATH. */
+export function triedGit(
+  actor: TestUser,
+  folder: string,
+  words: readonly string[],
+  programs = "",
+): { readonly status: number | null; readonly stdout: string; readonly stderr: string } {
+  return spawnSync("git", ["-C", folder, ...IDENTITY, ...words], {
     ...(actor.uid === process.getuid?.() ? {} : { uid: actor.uid, gid: actor.gid }),
     env: {
-      PATH: "/usr/local/bin:/usr/bin:/bin",
+      PATH: `${programs}/usr/local/bin:/usr/bin:/bin`,
       HOME: actor.home,
       GIT_CONFIG_NOSYSTEM: "1",
       GIT_TERMINAL_PROMPT: "0",
     },
     encoding: "utf8",
   });
-  if (result.status !== 0)
-    throw new Error(`git ${words.join(" ")} in '${folder}' ended with ${result.status}: ${result.stderr}`);
-  return result.stdout.trim();
 }

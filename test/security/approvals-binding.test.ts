@@ -31,6 +31,36 @@ describe.each(actors())("what an answer is bound to, as $kind", (actor) => {
 
   const inProject = (name: string): string => join(broker.project, name);
 
+  test("an answer for always holds for the folder, not for another one that is put in its place", async () => {
+    const [cwd, aside] = [join(broker.folder, "swapped"), join(broker.folder, "aside")];
+    broker.write(join(cwd, ".substrate-profile"), "other\n");
+    const body = { cmd: "touch by-answer", cwd, agent_id: "human" };
+    const policy = join(broker.home, "policies/other.yaml");
+    const was = readFileSync(policy, "utf8");
+    broker.write(policy, `${was}commands:\n  ask: ["touch *"]\n`);
+    const asked = async (): Promise<string | undefined> =>
+      ((await broker.operator("POST", "/v1/execute", body)).document as { error?: { code: string } }).error
+        ?.code;
+    expect(await asked()).toBe("approval_required");
+    const [question] = (await person.list()).approvals.filter(({ cwd: folder }) => folder === cwd);
+    await person.answer(question?.approval_id, "always");
+    expect(await asked()).toBeUndefined();
+    renameSync(cwd, aside);
+    broker.write(join(cwd, ".substrate-profile"), "other\n");
+    expect(await asked()).toBe("approval_required");
+    expect(existsSync(join(cwd, "by-answer"))).toBe(false);
+    // The folder itself, back in its place, is the one that was meant; and an entry of an earlier version names none.
+    renameSync(cwd, `${aside}-2`);
+    renameSync(aside, cwd);
+    expect(await asked()).toBeUndefined();
+    renameSync(cwd, aside);
+    renameSync(`${aside}-2`, cwd);
+    const file = join(broker.home, "approvals.yaml");
+    broker.write(file, readFileSync(file, "utf8").replace(/^ *project_folder: .*\n/m, ""));
+    expect(await asked()).toBeUndefined();
+    broker.write(policy, was);
+  });
+
   test("an answer holds for exactly what was asked, and for nothing beside it", async () => {
     broker.write(inProject("sub/kept"), "");
     const body = { cmd: "touch bound", env: { A: "1" }, stdin_b64: "eA==" };

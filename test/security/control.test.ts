@@ -163,6 +163,8 @@ describe.each(everyActor())("who controls the broker, as $kind", (actor) => {
     ["a header", { cmd: "echo -H 'Authorization: Basic bWU6czNjcjN0'" }, "bWU6czNjcjN0"],
     ["an argument", { argv: ["echo", "--api-key", "key-51f0aa77"] }, "key-51f0aa77"],
     ["an assignment", { cmd: "API_TOKEN=val-99e8d7c6 true" }, "val-99e8d7c6"],
+    ["a locale", { cmd: "true", env: { LC_ALL: `ghp_${"5eCr3t".repeat(6)}` } }, "5eCr3t"],
+    ["a PATH", { cmd: "true", env: { PATH: `/bin:/ghp_${"Pa7h00".repeat(6)}` } }, "Pa7h00"],
     ["standard input", { cmd: "cat >/dev/null", stdin_b64: btoa("pin-2468-aces") }, "pin-2468-aces"],
   ])("a secret in %s reaches neither trace nor log", async (_place, body, secret) => {
     const { span_id: span } = await broker.run(body);

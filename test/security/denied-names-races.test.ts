@@ -15,7 +15,7 @@ name: Denied names under attack
 mode: enforce
 fs:
   deny_read: ["**/.env"]
-  deny_write: [".git/commondir", ".git/hooks"]
+  deny_write: [".git/commondir", ".git/hooks", ".husky"]
 `;
 
 /** The child of PID 1 with the lowest pid: the forker. Its death ends the world. */
@@ -50,7 +50,7 @@ describe.each(actors())("who works against the guard of denied names, as $kind",
         const ran = await broker.run(cmd);
         expect(ran.signal).toBe("SIGKILL");
         expect(existsSync(at(".git/commondir"))).toBe(false);
-        expect(told(ran)).toContainEqual({ kind: "denied_name", subject: at(".git/commondir") });
+        expect(told(ran)).toContainEqual({ kind: "write", subject: at(".git/commondir") });
       }
       expect(await broker.run("echo kept > kept && cat kept")).toMatchObject({ stdout: "kept\n" });
     },
@@ -156,12 +156,12 @@ for i in range(5000):
         argv: [
           ...["sh", "-c"],
           `mkdir -p .git made && (cd made && ${hold}) && mv made "$1" && echo x > "$2" && echo kept > kept`,
-          ...["sh", ".git/hooks", ".env"],
+          ...["sh", ".husky", ".env"],
         ],
         cwd: shm,
       });
       expect(ran.exit).toBe(0);
-      expect(existsSync(join(shm, ".git/hooks"))).toBe(false);
+      expect(existsSync(join(shm, ".husky"))).toBe(false);
       expect(existsSync(join(shm, ".env"))).toBe(false);
       expect(
         readdirSync(shm)

@@ -1,10 +1,11 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
-import { hostGit } from "../git.ts";
+import { hostGit, triedGit } from "../git.ts";
 
 const IDENTITY = "-c user.name=a -c user.email=a@example.org";
 
@@ -93,6 +94,81 @@ describe.each(actors())("repositories that commands make, as $kind", (actor) => 
     expect(existsSync(at("RAN"))).toBe(false);
   });
 
+  /** A commit whose one file git lacks, and fetches from `evil` when somebody looks at it. */
+  const PARTIAL = (name: string): string =>
+    `git init -q ${name} && cd ${name} && echo hi > f && git add f && git ${IDENTITY} commit -qm one && b=$(git rev-parse HEAD:f) && rm -f .git/objects/\${b%\${b#??}}/\${b#??} && git config core.repositoryformatversion 1 && git config extensions.partialClone evil && git config remote.evil.promisor true && mkdir .git/remotes .git/branches 2>/dev/null; true`;
+
+  /** How git on the host is called: by a person whose own settings allow what `ext::` names, and who has a helper for addresses. */
+  const ALLOWED = ["-c", "protocol.ext.allow=always"];
+  const helpers = (): string => {
+    const helper = join(broker.folder, "helpers/git-remote-probe");
+    if (!existsSync(helper)) {
+      broker.write(helper, "#!/bin/sh\nexec ${2#probe://}\n");
+      chmodSync(helper, 0o755);
+    }
+    return `${join(broker.folder, "helpers")}:`;
+  };
+
+  const LOOKS: readonly (readonly [string, string, string])[] = [
+    ["an address that is a command", "git config remote.evil.url 'ext::touch RAN'", "log"],
+    ["an address for a helper", "git config remote.evil.url 'probe::touch RAN'", "log"],
+    ["the same as a scheme", "git config remote.evil.url 'probe://touch RAN'", "log"],
+    [
+      "another address in its place",
+      "git config remote.evil.url https://example.invalid/x && git config 'url.ext::touch RAN .insteadOf' https://",
+      "log",
+    ],
+    [
+      "a program of the far side",
+      "git config remote.evil.url . && git config remote.evil.uploadpack 'touch RAN;'",
+      "log",
+    ],
+    [
+      "a program that connects",
+      "git config remote.evil.url ssh://x.invalid/y && git config core.sshCommand 'touch RAN;'",
+      "log",
+    ],
+    ["a helper by name", "git config remote.evil.vcs probe && git config remote.evil.url 'touch RAN'", "log"],
+    ["an old file of a remote", "echo 'URL: ext::touch RAN' > .git/remotes/evil", "log"],
+    ["an older one", "echo 'ext::touch RAN' > .git/branches/evil", "log"],
+    ["an alias with a setting in it", `git config alias.st "-c core.fsmonitor='touch RAN;' status"`, "st"],
+  ];
+
+  const look = (project: string, name: string, verb: string): boolean => {
+    const words = [...ALLOWED, ...(verb === "log" ? ["log", "-p"] : [verb])];
+    triedGit(actor, join(project, name), words, helpers());
+    const ran = existsSync(join(project, name, "RAN"));
+    rmSync(join(project, name, "RAN"), { force: true });
+    return ran;
+  };
+
+  test.each(LOOKS)(
+    "a person's look at what a command cloned in part runs nothing: %s",
+    async (claim, setting, verb) => {
+      const name = claim.replaceAll(/[^a-z]/g, "-");
+      await broker.run(`${PARTIAL(name)}; ${setting}`);
+      expect(look(broker.project, name, verb)).toBe(false);
+      // Made by the person, the same runs: the attack is one.
+      const own = join(broker.folder, "own");
+      broker.write(join(own, ".keep"), "");
+      const made = spawnSync("sh", ["-c", `${PARTIAL(name)}; ${setting}`], {
+        cwd: own,
+        env: { PATH: "/usr/bin:/bin", HOME: actor.home },
+        ...(actor.uid === process.getuid?.() ? {} : { uid: actor.uid, gid: actor.gid }),
+      });
+      expect(made.status).toBe(0);
+      expect(look(own, name, verb)).toBe(true);
+    },
+  );
+
+  test("its twin: a partial clone from a plain address stays, with plain aliases, and fetches what it lacks", async () => {
+    const ran = await broker.run(
+      `git init -q far && cd far && echo hi > f && git add f && git ${IDENTITY} commit -qm one && git config uploadpack.allowFilter true && cd .. && git -c protocol.file.allow=always clone -q --no-checkout --filter=blob:none "file://$PWD/far" part && cd part && git config alias.st status && git config alias.lg 'log --oneline --graph' && git config url.https://example.org/.insteadOf ex: && echo 'URL: ../far' > .git/branches/old`,
+    );
+    expect(ran).toMatchObject({ exit: 0, notices: [] });
+    expect(hostGit(actor, at("part"), "log", "-p")).toContain("+hi");
+  });
+
   const MONITORED = "init -q NAME && git config -f NAME/.git/config core.fsmonitor 'id;'";
   test.each([
     ["the end of its own world", "ended", "; kill -9 -1"],
@@ -109,6 +185,19 @@ describe.each(actors())("repositories that commands make, as $kind", (actor) => 
     await broker.run(`chmod 700 ${name} ${name}/.git`);
     expect(existsSync(at(`${name}/.git/config`))).toBe(false);
     expect(existsSync(at(`${name}/.git/HEAD`))).toBe(true);
+  });
+
+  test("bring no hooks in a folder that is older than the command, nor settings of another folder", async () => {
+    await broker.run(
+      "mkdir older && printf '#!/bin/sh\nid\n' > older/pre-commit && chmod +x older/pre-commit",
+    );
+    await setTimeout(50);
+    await broker.run("git init -q mv && rm -rf mv/.git/hooks && mv older mv/.git/hooks; kill -9 -1");
+    expect(existsSync(at("mv/.git/hooks"))).toBe(true);
+    expect(existsSync(at("mv/.git/hooks/pre-commit"))).toBe(false);
+    await broker.run("git init -q cd && mkdir led && echo ../../led > cd/.git/commondir; kill -9 -1");
+    expect(existsSync(at("cd/.git/objects"))).toBe(true);
+    expect(existsSync(at("cd/.git/commondir"))).toBe(false);
   });
 
   test("its twin: what the person's own repositories have stays when a command ends its world", async () => {

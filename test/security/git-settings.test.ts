@@ -1,4 +1,13 @@
-import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import {
+  chownSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -134,6 +143,21 @@ describe.each(actors())("settings of git that run nothing, as $kind", (actor) =>
     expect([host("config", "core.editor"), host("config", "--local", "user.name")]).toEqual(["vim", "Eve"]);
   });
 
+  test("a file that was written on Windows keeps its ends of lines, and is changed and judged as every other", async () => {
+    const was = readFileSync(config(), "utf8");
+    writeFileSync(config(), was.replaceAll("\n", "\r\n"));
+    try {
+      const ran = await broker.run("git config user.name Dora && git config branch.main.rebase true");
+      expect(ran).toMatchObject({ exit: 0, stderr: "", notices: [] });
+      expect(host("config", "--local", "user.name")).toBe("Dora");
+      expect(readFileSync(config(), "utf8")).toContain("\tst = !git status\r\n");
+      expect(refusals(await broker.run("git config core.pager 'touch RAN;'"))[0]).toContain("core.pager");
+      expectPersons();
+    } finally {
+      writeFileSync(config(), was);
+    }
+  });
+
   test("a person's change beside one that is refused is not taken for the command's", async () => {
     const running = broker.run(
       "git config core.pager evil; touch ready; while [ ! -e done ]; do sleep 0.1; done",
@@ -250,6 +274,7 @@ describe.each(actors())("a repository that another world made, as $kind", (actor
       const ran = await broker.run({ agent_id: "two", cmd: "git -C sub config user.name Two; true" });
       expect(readFileSync(config, "utf8")).not.toContain("Two");
       expect(ran.notices[0]?.message).toContain("could not be sealed in every world");
+      expect(ran.notices[0]?.message).toContain(`'${broker.project}' could write it`);
       expect((await broker.cli(["world", "restart", "--all"])).code).toBe(0);
       const later = await broker.run({ agent_id: "two", cmd: "git -C sub config user.name Two" });
       expect(later).toMatchObject({ exit: 0, notices: [] });

@@ -238,3 +238,43 @@ describe.skipIf(!mayMount).each(actors())("a mount in the home folder of $kind",
     }
   });
 });
+
+describe.skipIf(!mayMount).each(actors())("200 mounts in the home folder of $kind", (actor) => {
+  let home: HomeFolder;
+  let broker: TestBroker | undefined;
+  beforeAll(() => {
+    home = new HomeFolder(actor);
+    const many = join(home.path, "many");
+    const tmpfs = (at: string): void => {
+      mkdirSync(at);
+      execFileSync("mount", ["-t", "tmpfs", "-o", "mode=0777,size=64k", "substrate-test", at]);
+    };
+    tmpfs(many);
+    // One mount in each folder: init binds a folder without a mount together with its parent.
+    for (let at = 0; at < 100; at += 1) {
+      tmpfs(join(many, `m${at}`));
+      tmpfs(join(many, `m${at}/below`));
+    }
+    home.own();
+  });
+  afterAll(async () => {
+    execFileSync("umount", ["-lR", join(home.path, "many")]);
+    await broker?.stop();
+    home.remove();
+  });
+
+  test("have their places, and a denied name in the last of them is hidden", async () => {
+    const last = join(home.path, "many/m99/below");
+    home.write("many/m99/below/.netrc", "a password");
+    home.write("many/m99/below/plain", "plain");
+    broker = await TestBroker.start(actor, {
+      policies: {
+        default: `id: default\nname: Many\nmode: enforce\nfs: { deny_read: ["${last}/.netrc"] }\n`,
+      },
+      folder: home.path,
+    });
+    const { isolation, stdout } = await broker.run(`ls -A ${last}; cat ${last}/.netrc`);
+    expect(stdout).toBe("plain\n");
+    expect(isolation.mount).toBe("on");
+  });
+});

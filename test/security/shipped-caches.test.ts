@@ -18,7 +18,23 @@ const RUN_BY_THE_HOST = [
   ".npm/_cacache/content-v2/x",
   ".cargo/registry/src/x/build.rs",
   ".cargo/git/checkouts/x/build.rs",
+  ".local/share/pnpm/store/v10/files/00/x",
+  ".yarn/berry/cache/x.zip",
+  ".bun/install/cache/x@1.0.0/index.js",
+  ".local/share/uv/tools/x/bin/tool",
+  ".local/share/virtualenv/wheel/3.11/image/x.py",
+  "go/pkg/mod/example.test/x@v1.0.0/x.go",
+  ".gem/ruby/3.1.0/bin/tool",
+  ".local/share/gem/ruby/3.1.0/gems/x/x.rb",
+  ".bundle/plugin/index",
+  ".m2/repository/x/x.jar",
+  ".gradle/init.d/x.gradle",
+  ".composer/vendor/bin/tool",
+  ".config/composer/vendor/bin/tool",
 ];
+
+/** Folders of programs on the PATH: nothing is written there, in a world or elsewhere. */
+const ON_THE_PATH = [".cargo/bin/tool", ".bun/bin/tool", ".yarn/bin/tool", ".local/bin/tool", "go/bin/tool"];
 
 describe.each(actors())("caches under shipped policies, as $kind", (actor) => {
   describe.each(["claude-code", "default"])("under %s", (name) => {
@@ -53,6 +69,20 @@ describe.each(actors())("caches under shipped policies, as $kind", (actor) => {
       await broker.run({ argv: ["sh", "write.sh", ...paths] });
       const after = paths.map((path) => (existsSync(path) ? readFileSync(path, "utf8") : "none"));
       expect(after).toEqual(paths.map((_path, at) => (at % 2 === 0 ? "host\n" : "none")));
+    });
+
+    test("each of them is seen by the command that wrote it, also where the host has no such folder", async () => {
+      const paths = RUN_BY_THE_HOST.map((path) => join(home, path));
+      const ran = await broker.run({ argv: ["sh", "write.sh", ...paths] });
+      expect(ran.stdout).toBe("evil\n".repeat(paths.length));
+      expect(ran.fs_diff?.world_only).toEqual(expect.arrayContaining(paths));
+    });
+
+    test("what lies on the PATH cannot be written, and is not there afterwards", async () => {
+      const paths = ON_THE_PATH.map((path) => join(home, path));
+      const ran = await broker.run({ argv: ["sh", "write.sh", ...paths] });
+      expect(ran.stdout).toBe("");
+      expect(paths.filter((path) => existsSync(path))).toEqual([]);
     });
 
     test("its twin: the host's cache is read, a tool finds what it wrote itself, and the reply names it", async () => {

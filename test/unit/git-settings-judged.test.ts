@@ -19,3 +19,28 @@ test("a judged file whose bytes were changed, and its size and time not, is judg
     rmSync(folder, { recursive: true });
   }
 });
+
+test("four times as many settings that run code take about four times the work", () => {
+  const work = (count: number): number => {
+    const lines = Array.from({ length: count }, (_each, at) => `[alias]\n\ta${at} = !x\n`);
+    const [before, after] = [lines, lines.toReversed()].map((all) => Buffer.from(all.join("")));
+    const judge = (): string | undefined =>
+      new JudgedSettings().judge({
+        path: "/work/.git/config",
+        before: before ?? Buffer.of(),
+        after: after ?? Buffer.of(),
+      })?.message;
+    expect(judge()).toContain("in another order");
+    return Math.min(...Array.from({ length: 3 }, () => workOf(judge)));
+  };
+  // What grows with the square would take sixteen times as much.
+  expect(work(16_000) / work(4000)).toBeLessThan(10);
+});
+
+/** Microseconds of processor time: a busy machine does not count. */
+function workOf(run: () => void): number {
+  const before = process.cpuUsage();
+  run();
+  const { user, system } = process.cpuUsage(before);
+  return Math.max(user + system, 1);
+}

@@ -67,6 +67,40 @@ describe("a command may write", () => {
   });
 });
 
+describe("a file that was written on Windows", () => {
+  const windows = (text: string): string => text.replaceAll("\n", "\r\n");
+  const HOSTS = windows(`${CORE}\tpager = less -R\n[user]\n\tname = Ann\n`);
+
+  test("keeps its ends of lines, where git changes one of them or adds one", () => {
+    for (const after of [
+      HOSTS.replace("Ann", "Bob"),
+      `${HOSTS}[push]\n\tdefault = current\n`,
+      windows(`${CORE}\tpager = less -R\n`),
+    ]) {
+      expect(byGit(after)).toBeDefined();
+      expect(judged(HOSTS, after)).toBeUndefined();
+      expect(judged(`\xef\xbb\xbf${HOSTS}`, `\xef\xbb\xbf${after}`)).toBeUndefined();
+    }
+  });
+
+  test.each([
+    ["monitor", "[core]\r\n\tfsmonitor = evil\r\n"],
+    ["monitor behind a line that goes on", "[user]\r\n\tname = a\\\r\n\r\n[core]\r\n\tfsmonitor = evil\r\n"],
+    ["monitor behind a note", "# \\\r\n[core]\r\n\tfsmonitor = evil\r\n"],
+  ])("gets no %s", (_what, text) => {
+    expect(byGit(HOSTS + text)).toContain("core.fsmonitor\nevil");
+    expect(judged(HOSTS, HOSTS + text)).toContain("core.fsmonitor");
+  });
+
+  test("gets no other control letter, and the sentence says where it is", () => {
+    expect(judged(HOSTS, `${HOSTS}[user]\n\temail = a\rb\n`)).toContain(
+      "line 9 would hold the control letter U+000D",
+    );
+    expect(judged(`${CORE}# \f\n`, `${CORE}# \f\n[user]\n\tname = x\n`)).toContain("a person takes it out");
+    expect(judged(CORE, "\xef\xbb\xbf" + CORE)).toContain("a mark of the byte order");
+  });
+});
+
 describe("a command may not write", () => {
   const attacks: readonly (readonly [string, string])[] = [
     ["a monitor", "[core]\n\tfsmonitor = evil\n"],
@@ -161,6 +195,8 @@ test("whatever the letters, settings are read as git reads them, or not at all",
     "=",
     "#",
     ";",
+    "\r",
+    "\r\n",
     ".",
     "-",
     "1",

@@ -1,0 +1,142 @@
+/**
+ * Git folders that commands made. They are sealed as those of a person are, but whoever may make one may take it away again
+ * (`git clone`, a look, `rm -rf`): by the command that made it, by a later one, in another world. Known by device, inode and time of
+ * birth, so that a folder which a person puts in the same place is the person's.
+ */
+import { lstatSync, readdirSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import type { Database, RootDatabase } from "lmdb";
+import type { FsDiff } from "../schemas/generated/types.ts";
+import type { RemovalJudge } from "../world/backend.ts";
+import { PROFILE_FILE } from "./profiles.ts";
+import type { OnFault } from "./spans/span-index.ts";
+
+/** The oldest are forgotten: a person removes what is left of them. */
+const MOST_KNOWN = 10_000;
+
+/** A folder that is moved is looked through, at 0.01 to 0.03 ms for each folder in it; one with more stays where it is. */
+const MOST_FOLDERS = 4000;
+
+/** The clock of files is behind by up to a tick of the kernel (1 to 10 ms). */
+const TICK_MS = 10;
+
+/** A git folder lists these instead of settings of its own (`worktrees/NAME`), or has them. */
+const PARTS = [["commondir"], ["objects", "refs"]] as const;
+
+export class MadeRepositories implements RemovalJudge {
+  readonly #kept: Database<number, string>;
+  readonly #onFault: OnFault;
+  /** By identity, in which order they were made. */
+  readonly #made = new Map<string, number>();
+
+  constructor(database: RootDatabase, onFault: OnFault) {
+    this.#onFault = onFault;
+    this.#kept = database.openDB({ name: "made-repositories" });
+    const known = [...this.#kept.getRange()].toSorted((one, other) => one.value - other.value);
+    for (const { key, value } of known) this.#made.set(key, value);
+  }
+
+  /**
+   * Takes the git folders that a command made in a project: those whose HEAD is new, and that are no older than the command. A HEAD
+   * alone makes no folder a command's: it takes a person's away, and puts it back with the next command.
+   *
+   * @param since when the command began, in milliseconds since 1970.
+   */
+  made({ writes }: Pick<FsDiff, "writes">, project: string, since: number): void {
+    for (const path of writes) {
+      if (!/(?:^|\/)HEAD$/.test(path)) continue;
+      const folder = join(project, dirname(path));
+      if (!isBornSince(folder, since - TICK_MS)) continue;
+      const identity = PARTS.some((names) =>
+        names.every((name) => identityOf(join(folder, name)) !== undefined),
+      )
+        ? identityOf(folder)
+        : undefined;
+      if (identity !== undefined) this.#keep(identity);
+    }
+  }
+
+  /** The innermost git folder around it counts: what a command makes around a person's repository says nothing of that. */
+  mayRemove(path: string): boolean {
+    if (basename(path) === PROFILE_FILE) return false;
+    for (let at = path; at !== dirname(at); at = dirname(at)) {
+      if (this.isMade(at)) return true;
+      if (at.endsWith(".git")) return false;
+    }
+    return false;
+  }
+
+  /** What lies in a git folder stays there: git finds worktrees and submodules by their places. */
+  mayMove(folder: string): boolean {
+    if (
+      dirname(folder)
+        .split("/")
+        .some((name) => name.endsWith(".git"))
+    )
+      return false;
+    const folders = [folder];
+    for (let at = 0; at < folders.length; at += 1) {
+      const here = folders[at] ?? folder;
+      if (at === MOST_FOLDERS) return false;
+      // Worktrees and submodules inside a git folder belong to that repository: they are not looked at.
+      if (here.endsWith(".git")) {
+        if (!this.isMade(here)) return false;
+        continue;
+      }
+      const below = foldersIn(here);
+      if (below === undefined) return false;
+      folders.push(...below);
+    }
+    return true;
+  }
+
+  /** Whether a command made the folder that stands there now. */
+  isMade(folder: string): boolean {
+    const identity = identityOf(folder);
+    return identity !== undefined && this.#made.has(identity);
+  }
+
+  #keep(identity: string): void {
+    if (this.#made.has(identity)) return;
+    const order = Math.max(0, [...this.#made.values()].at(-1) ?? 0) + 1;
+    this.#made.set(identity, order);
+    this.#save(this.#kept.put(identity, order));
+    const [oldest] = this.#made.keys();
+    if (this.#made.size <= MOST_KNOWN || oldest === undefined) return;
+    this.#made.delete(oldest);
+    this.#save(this.#kept.remove(oldest));
+  }
+
+  #save(saved: Promise<boolean>): void {
+    saved.catch((error: unknown) => this.#onFault("Which repositories commands made cannot be kept", error));
+  }
+}
+
+/** Undefined: one of them is a person's choice of a policy, or it cannot be looked through. */
+function foldersIn(folder: string): readonly string[] | undefined {
+  try {
+    const entries = readdirSync(folder, { withFileTypes: true });
+    if (entries.some(({ name }) => name === PROFILE_FILE)) return undefined;
+    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(folder, name));
+  } catch {
+    return undefined;
+  }
+}
+
+/** False where the file system knows no time of birth. */
+function isBornSince(folder: string, since: number): boolean {
+  try {
+    return (lstatSync(folder, { throwIfNoEntry: false })?.birthtimeMs ?? 0) >= since;
+  } catch {
+    return false;
+  }
+}
+
+function identityOf(path: string): string | undefined {
+  try {
+    const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+    return stat === undefined ? undefined : [stat.dev, stat.ino, stat.birthtimeNs].join(":");
+  } catch {
+    return undefined;
+  }
+}
