@@ -4,6 +4,7 @@ import type { FsDiff, Notice, Verdict } from "../schemas/generated/types.ts";
 import type { WritePlace } from "../world/backend.ts";
 import { BUDGET_NAMES } from "./budgets/limits.ts";
 import { TIME_LIMIT } from "./budgets/time-limit.ts";
+import type { FailureTold } from "./programs/world-lacks.ts";
 import type { SpanRecord } from "./spans/trace.ts";
 
 /** A reply is read by a model: so many notices say what is wrong, and the trace has the rest. */
@@ -57,6 +58,17 @@ export class Notices {
     }
   }
 
+  /** Whether anything is told by now. */
+  get any(): boolean {
+    return this.#known.size > 0;
+  }
+
+  /** Takes why a command, or a program of it, failed where no line of the trace says so. */
+  takeFailure(reasons: readonly FailureTold[]): void {
+    for (const { program, message } of reasons)
+      this.#add({ kind: "denied", message, rule: null, program, count: 1, span_id: this.#span });
+  }
+
   /** Takes a sentence about a policy or settings that do not load. */
   takeStale(message: string): void {
     this.#add({ kind: "policy", message, rule: null, program: null, count: 1, span_id: this.#span });
@@ -70,10 +82,8 @@ export class Notices {
       const message = `Changes are held and not in the project: ${writes.length} written, ${mods.length} modified, ${deletes.length} deleted`;
       this.#add({ ...own, kind: "held", message, count: Math.max(count, 1) });
     }
-    const [first] = world_only;
-    if (first === undefined) return;
-    const others = world_only.length === 1 ? "" : ` and ${world_only.length - 1} more`;
-    const message = `Writes stayed in the world and are not on the host: '${first}'${others}`;
+    if (world_only.length === 0) return;
+    const message = `Writes stayed in the world and are not on the host: ${placesWords(world_only)}`;
     this.#add({ ...own, kind: "world_only", message, count: world_only.length });
   }
 
@@ -100,6 +110,20 @@ export class Notices {
     else if (this.#known.size < MAX_KNOWN) this.#known.set(key, notice);
     else this.#more += 1;
   }
+}
+
+/** A package manager's cache has hundreds of long names: the folder around them says what they are. */
+function placesWords(paths: readonly string[]): string {
+  const [first = "", ...others] = paths;
+  if (others.length === 0) return `'${first}'`;
+  const shared = others.reduce((folder, path) => {
+    let around = folder;
+    while (around !== "/" && !path.startsWith(`${around}/`)) around = dirname(around);
+    return around;
+  }, dirname(first));
+  return shared === "/" || dirname(shared) === "/"
+    ? `'${first}' and ${others.length} more`
+    : `${paths.length} paths below '${shared}'`;
 }
 
 /** What the operator limits for a command, and an agent can heed next time; limits of a world are no such amount. */

@@ -9,7 +9,8 @@ import { deniedBy, type Folders, isCovered, isWithin } from "./learn/path-denial
 import type { CompiledPolicy } from "./policy/index.ts";
 import { sealedInstallation } from "./world-spec.ts";
 
-type WriteRules = Folders & {
+/** What the lists say of the paths of one command. */
+export type WriteRules = Folders & {
   readonly policies: readonly CompiledPolicy[];
   /** The running installation: no policy opens it. */
   readonly installation: readonly string[];
@@ -32,7 +33,8 @@ export function explainWrite(violation: WorldViolation, rules: WriteRules): Worl
   return { ...violation, message: `'${path}' was not written: ${reasonOf(path, rules)}` };
 }
 
-function reasonOf(path: string, rules: WriteRules): string {
+/** Why a path is not written. */
+export function reasonOf(path: string, rules: WriteRules): string {
   if (rules.installation.some((own) => isWithin(path, own)))
     return "it belongs to the running installation of Substrate, which no command may change";
   const unopened = rules.places.find((place) => place.why !== null && isWithin(path, place.path));

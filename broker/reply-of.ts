@@ -85,7 +85,7 @@ const MAX_NETWORK_WORDS = 3;
 function networkWords(network: CommandNetwork | undefined): readonly string[] {
   const refused = someOf(network?.refused ?? [], "were refused");
   const ask =
-    "What the task needs the operator can add to net.allowed, or ask for it: POST /v1/request_scopes with 'net:NAME:PORT'";
+    "The operator lets what the task needs through with 'substrate policy allow net NAME', or ask for it: POST /v1/request_scopes with 'net:NAME:PORT'";
   return [...refused, ...(refused.length === 0 ? [] : [ask]), ...someOf(network?.failed ?? [], "failed")];
 }
 

@@ -1,5 +1,5 @@
 /** Writes that a mount of the world refuses: what a program calls EROFS or EBUSY, the reply says in a sentence. */
-import { existsSync, mkdtempSync, readFileSync } from "node:fs";
+import { chownSync, existsSync, mkdtempSync, readFileSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
@@ -56,6 +56,22 @@ describe.each(actors())("a refused write, as $kind", (actor) => {
       const { notices } = await broker.run(`${commandIn(beside)}; rm -f l`);
       expect(notices[0]?.message).toContain(`'${join(beside, name)}' was not written`);
       expect(readFileSync(join(beside, "file"), "utf8")).toBe("as it was\n");
+    });
+
+    test("directly in the home names no missing path to open, which would be a lock, and names one that is there", async () => {
+      const { home } = broker.actor;
+      const kept = mkdtempSync(join(home, ".sb-kept-"));
+      chownSync(kept, broker.actor.uid, broker.actor.gid);
+      try {
+        const told = async (cmd: string): Promise<string | undefined> =>
+          (await broker.run(`${cmd}; true`)).notices[0]?.message;
+        const missing = await told(`mkdir ${kept}.lock`);
+        expect(missing).toContain("no folder around it can be opened alone");
+        expect(missing).not.toContain("policy allow write");
+        expect(await told(`chmod 755 ${kept}`)).toContain(`"substrate policy allow write ${kept}" lets it`);
+      } finally {
+        rmdirSync(kept);
+      }
     });
 
     test("in a bare repository beside the project is lifted by opening all of that repository", async () => {
@@ -121,5 +137,50 @@ describe.each(actors())("a refused write, as $kind", (actor) => {
       );
       expect(notices.map(({ message }) => message)).toEqual([]);
     });
+  });
+});
+
+describe.each(actors())("what no call tells, as $kind", (actor) => {
+  let broker: TestBroker;
+  let beside: string;
+  beforeAll(async () => {
+    const folder = mkdtempSync(join(actor.uid === 0 ? "/opt" : actor.home, "sb-refused-"));
+    const text = `${policy("enforce")}  deny_read: ["$PROJECT/secret", "${folder}/beside/hidden"]
+commands: { isolated: ["sh alone *"] }
+`;
+    broker = await TestBroker.start(actor, { folder, policies: { default: text } });
+    beside = join(folder, "beside");
+    broker.write(join(beside, "hidden"), "hidden\n");
+    broker.write(join(broker.project, "secret"), "secret\n");
+    broker.write(join(broker.project, "alone"), `touch ${beside}/new\n`);
+  });
+  afterAll(() => broker.stop());
+
+  test("a write that an isolated command may not make is a notice", async () => {
+    const { exit, notices } = await broker.run("sh alone here");
+    expect(exit).not.toBe(0);
+    const written = notices.filter(({ message }) => message.includes("was not written"));
+    expect(written).toMatchObject([{ kind: "denied" }]);
+    expect(written[0]?.message).toContain(
+      `'${beside}/new' was not written: it is outside fs.write of policy 'default'`,
+    );
+  });
+
+  test("a hidden name that a failed command names is a notice, whether it exists or not", async () => {
+    for (const path of ["secret", `${beside}/hidden`, `${beside}/hidden/none`]) {
+      const { stdout, notices } = await broker.run(`cat ${path}`);
+      expect(stdout).toBe("");
+      expect(notices.map(({ message }) => message).join("\n"), path).toContain(
+        "stands in fs.deny_read of policy 'default'",
+      );
+    }
+    expect((await broker.run("cat nowhere")).notices).toEqual([]);
+  });
+
+  test("a program that makes namespaces is told why it cannot", async () => {
+    const { exit, notices } = await broker.run("unshare -Ur true || exit 3");
+    expect(exit).toBe(3);
+    expect(notices).toMatchObject([{ kind: "denied", program: "unshare" }]);
+    expect(notices[0]?.message).toContain("no command in a world makes namespaces");
   });
 });

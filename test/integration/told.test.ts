@@ -17,6 +17,31 @@ const OBSERVE = [
   "",
 ].join("\n");
 
+describe.each(actors())("what lifts a refusal, as $kind", (actor) => {
+  let broker: TestBroker;
+  beforeAll(async () => {
+    const policy = [
+      "id: default",
+      "name: Refuses",
+      "mode: enforce",
+      'fs: { write: ["$PROJECT/**"], deny_write: ["$PROJECT/kept"] }',
+      "net: { allowed: [allowed.example] }",
+      'commands: { denied: ["wc *"] }',
+      "",
+    ].join("\n");
+    broker = await TestBroker.start(actor, { policies: { default: policy } });
+  });
+  afterAll(() => broker.stop());
+
+  test("stands beside it where a list allows too little, and not where one denies", async () => {
+    const hintOf = async (cmd: string): Promise<string> => (await broker.refused({ cmd })).hint ?? "";
+    expect(await hintOf("echo x > /usr/beside")).toContain("'substrate policy allow write PATH'");
+    for (const cmd of ["echo x > kept", "wc -l x"]) expect(await hintOf(cmd)).not.toContain("policy allow");
+    const { stderr } = await broker.run("getent hosts other.example");
+    expect(stderr).toContain("'substrate policy allow net NAME'");
+  });
+});
+
 describe.each(actors())("what a policy that observes would have done, as $kind", (actor) => {
   let broker: TestBroker;
   beforeAll(async () => {

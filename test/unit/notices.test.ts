@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { Notices } from "../../broker/notices.ts";
 import type { SpanRecord } from "../../broker/spans/trace.ts";
@@ -6,11 +7,7 @@ import type { FsDiff } from "../../schemas/generated/types.ts";
 const RULE = { list: "commands.denied", pattern: "sudo *", fragment: "sudo id", source: "default.yaml:3" };
 
 /** A violation span, as far as notices look at one. */
-function line(
-  kind: "program" | "denied_name" | "name" | "connection" | "limit" | "system_call",
-  subject: string,
-  more: Partial<SpanRecord> = {},
-): SpanRecord {
+function line(kind: string, subject: string, more: Partial<SpanRecord> = {}): SpanRecord {
   const decision = { verdict: "deny", mode: "enforce", rule: RULE } as const;
   const fields = { span_id: `spn_${subject}`, message: `about ${subject}`, violation: { kind, subject } };
   return { ...fields, decision, ...more } as SpanRecord;
@@ -83,6 +80,20 @@ describe("the notices of a reply", () => {
   });
 
   test.each([
+    [["/home/a/.npm/x"], "'/home/a/.npm/x'"],
+    [
+      ["/home/a/.npm/_cacache/content/1", "/home/a/.npm/_logs/2", "/home/a/.npm/_logs/3"],
+      "3 paths below '/home/a/.npm'",
+    ],
+    [["/home/a/.npm/1", "/home/a/.npmrc"], "2 paths below '/home/a'"],
+    [["/home/a/.npm/1", "/var/x"], "'/home/a/.npm/1' and 1 more"],
+  ])("name the folder around what stayed in the world: %j", (world_only, words) => {
+    const notices = new Notices("spn_own");
+    notices.takeChanges({ ...UNCHANGED, world_only });
+    expect(notices.list()[0]?.message).toBe(`Writes stayed in the world and are not on the host: ${words}`);
+  });
+
+  test.each([
     [20, 20, 0],
     [21, 21, 1],
     [5000, 21, 4980],
@@ -95,5 +106,24 @@ describe("the notices of a reply", () => {
       expect(list.at(-1)).toMatchObject({ kind: "quarantined", count: more, span_id: "spn_own" });
       expect(list.at(-1)?.message).toContain(`${more} more`);
     }
+  });
+});
+
+describe("the kinds of notices", () => {
+  test("in api/README.md are those of the schema, and the spans behind them those that become one", () => {
+    const text = readFileSync(new URL("../../api/README.md", import.meta.url), "utf8");
+    const table = text.slice(text.indexOf("\n## Notices\n"), text.indexOf("\n## Errors\n"));
+    const rows = [...table.matchAll(/^\| `(\w+)` \| [^|]+ \| ([^|]*) ?\|$/gm)];
+    const schema = JSON.parse(
+      readFileSync(new URL("../../schemas/shared.schema.json", import.meta.url), "utf8"),
+    ) as { definitions: { notice: { properties: { kind: { enum: string[] } } } } };
+    expect(rows.map(([, kind]) => kind)).toEqual(schema.definitions.notice.properties.kind.enum);
+    for (const [, kind, spans = ""] of rows)
+      for (const [, violation = ""] of spans.matchAll(/`(\w+)`/g)) {
+        if (violation === "program") continue;
+        const notices = new Notices("spn_own");
+        notices.take(line(violation, violation === "limit" ? "max_runtime_ms" : "subject"));
+        expect(notices.list().map((notice) => notice.kind)).toEqual([kind]);
+      }
   });
 });

@@ -1,0 +1,115 @@
+/**
+ * Why a program fails inside that works outside, where nothing refuses it but the world itself: no call of it is told, so the reason is
+ * told by what the program is for. Only of a program that failed, since many need less than all that they are for.
+ */
+import { basename } from "node:path";
+import type { ProgramEvent } from "../../world/backend.ts";
+
+/** Said behind `'NAME' failed: `. */
+type Lack = { readonly names: string; readonly sentence: string; readonly of?: "root" | "others" };
+
+const LACKS: readonly Lack[] = [
+  {
+    names:
+      "unshare nsenter chroot pivot_root mount umount fusermount fusermount3 newuidmap newgidmap rootlesskit bwrap firejail nsjail systemd-nspawn podman buildah runc crun",
+    sentence:
+      "no command in a world makes namespaces, mounts or a root of its own, and no policy lets it. A person can run it outside of Substrate",
+  },
+  {
+    names: "setfacl chown chgrp sg newgrp",
+    sentence:
+      "a world has one user and one group, and nothing inside can be given to others (names of others in access lists, owners and groups are EINVAL). A person can do this outside of Substrate",
+    of: "others",
+  },
+  {
+    names: "chown chgrp mknod setcap setpriv su runuser",
+    sentence:
+      "root has no capabilities in a world, so it makes no devices and gives nothing to other users. A person can do this outside of Substrate",
+    of: "root",
+  },
+];
+
+/** As dash and bash say it, in every locale but a translated one. */
+const NO_RIGHT = /: (?:Permission denied|Operation not permitted)$/m;
+
+const ROOT_IS_NOBODY =
+  "root has no capabilities in a world: modes and owners of files hold for it as for every user, which may be why something was not permitted. A person can do this outside of Substrate";
+
+/** What a shell's `ulimit` cannot raise: core files (`-c`), and descriptors (`-n`) beyond the bound of a command. */
+const RAISES = /^ulimit\s+(?:.*\s)?-[A-Za-z]*[cn]/;
+
+const BOUNDED =
+  "ulimit: a world's commands write no core files, and have at most half of the broker's descriptors, 65,536 at most (ulimit -Hn). A person can run it outside of Substrate";
+
+/** What is told at a command's end. */
+export type FailureTold = { readonly program: string | null; readonly message: string };
+
+export type CommandEnd = {
+  readonly argv: readonly string[];
+  /** It exited with another code than 0, or a signal ended it. */
+  readonly failed: boolean;
+  /** The shell builtins that the command ran, as they were written. */
+  readonly builtins: readonly string[];
+  /** Something else was refused, and is told: that is why it failed, as far as anybody can say. */
+  readonly explained: boolean;
+  /** What it wrote to standard error, as far as that was kept. */
+  readonly stderr: () => string;
+};
+
+/** Follows the programs of one command. */
+export class WorldLacks {
+  readonly #isRoot: boolean;
+  /** By number; those that have not ended. */
+  readonly #live = new Map<number, string>();
+  readonly #failed = new Set<string>();
+  /** They ended, and nobody knows how (before Linux 6.15). */
+  readonly #unknown = new Set<string>();
+
+  constructor(uid: number) {
+    this.#isRoot = uid === 0;
+  }
+
+  /** `ExecRequest.onPrograms`. */
+  readonly add = (events: readonly ProgramEvent[]): void => {
+    for (const event of events) {
+      if (event.kind === "started") {
+        const name = basename(event.path);
+        if (this.#lackOf(name) !== undefined) this.#live.set(event.number, name);
+      } else if (event.kind === "ended") this.#end(event);
+    }
+  };
+
+  /** At most one of each kind of lack. */
+  told(end: CommandEnd): readonly FailureTold[] {
+    const own = basename(end.argv[0] ?? "");
+    const names = [...this.#failed, ...(end.failed ? [...this.#unknown, own] : [])];
+    const told = new Map<Lack, FailureTold>();
+    for (const name of names) {
+      const lack = this.#lackOf(name);
+      if (lack !== undefined && !told.has(lack))
+        told.set(lack, { program: name, message: `'${name}' failed: ${lack.sentence}` });
+    }
+    if (!end.failed) return [...told.values()];
+    const bounded = end.builtins.some((fragment) => RAISES.test(fragment));
+    const explained = end.explained || told.size > 0 || bounded;
+    const nobody = this.#isRoot && !explained && NO_RIGHT.test(end.stderr());
+    return [
+      ...told.values(),
+      ...(bounded ? [{ program: "ulimit", message: BOUNDED }] : []),
+      ...(nobody ? [{ program: own, message: ROOT_IS_NOBODY }] : []),
+    ];
+  }
+
+  #end({ number, code, signal }: Extract<ProgramEvent, { kind: "ended" }>): void {
+    const name = this.#live.get(number);
+    if (name === undefined) return;
+    this.#live.delete(number);
+    if (code === null && signal === null) this.#unknown.add(name);
+    else if (code !== 0) this.#failed.add(name);
+  }
+
+  #lackOf(name: string): Lack | undefined {
+    const who = this.#isRoot ? "root" : "others";
+    return LACKS.find(({ names, of = who }) => of === who && names.split(" ").includes(name));
+  }
+}

@@ -1,0 +1,56 @@
+import { describe, expect, test } from "vitest";
+import { explainErrors } from "../../broker/explained-errors.ts";
+import { policyOf } from "./started.ts";
+
+const POLICY = policyOf({}, { fs: { write: ["$PROJECT/**"], deny_read: ["$HOME/.ssh", "**/.env"] } });
+const RULES = {
+  ...{ policies: [POLICY], project: "/projects/app", home: "/home/ann", installation: [], places: [] },
+};
+
+function explained(stderr: string, isolated = true): readonly string[] {
+  return explainErrors({ stderr: Buffer.from(stderr), cwd: "/projects/app/src", isolated }, RULES);
+}
+
+describe("a write that an isolated command may not make is told by what it says", () => {
+  test.each([
+    "/bin/sh: 1: cannot create /opt/new: Read-only file system",
+    "bash: /opt/new: Read-only file system",
+    "touch: cannot touch '/opt/new': Read-only file system",
+    "mkdir: cannot create directory ‘/opt/new’: Read-only file system",
+    "Error: EROFS: read-only file system, open '/opt/new'",
+    "OSError: [Errno 30] Read-only file system: '/opt/new'",
+  ])("%s", (line) => {
+    const [told, ...more] = explained(`before\n${line}\nafter\n`);
+    expect(told).toContain("'/opt/new' was not written: it is outside fs.write of policy 'p' (p.yaml:1)");
+    expect(more).toEqual([]);
+  });
+
+  test("once for each path, and not where each write is told anyway", () => {
+    const line = "touch: cannot touch '/opt/new': Read-only file system\n";
+    expect(explained(line.repeat(3))).toHaveLength(1);
+    expect(explained(line, false)).toEqual([]);
+  });
+
+  test("of 32 paths at most", () => {
+    const lines = Array.from({ length: 100 }, (_, at) => `bash: /opt/${at}: Read-only file system\n`);
+    expect(explained(lines.join(""))).toHaveLength(32);
+  });
+});
+
+describe("a hidden name is told by what a command says of it", () => {
+  test.each([
+    ["cat: /home/ann/.ssh/id: No such file or directory", "/home/ann/.ssh/id", "$HOME/.ssh"],
+    ["cat: ../.env: Permission denied", "/projects/app/.env", "**/.env"],
+    ["sh: 1: cannot open .env: No such file", "/projects/app/src/.env", "**/.env"],
+    ["Error: ENOENT: no such file or directory, open '/home/ann/.ssh/id'", "/home/ann/.ssh/id", "$HOME/.ssh"],
+    ["FileNotFoundError: [Errno 2] No such file or directory: '.env'", "/projects/app/src/.env", "**/.env"],
+  ])("%s", (line, path, pattern) => {
+    expect(explained(`${line}\n`, false)).toEqual([
+      `'${path}' is hidden, whether it exists or not: '${pattern}' stands in fs.deny_read of policy 'p' (p.yaml:1)`,
+    ]);
+  });
+
+  test("and a name that no list denies is not", () => {
+    expect(explained("cat: none: No such file or directory\nsh: 1: x: not found\n")).toEqual([]);
+  });
+});
