@@ -32,11 +32,17 @@ export function call(
   path: string,
   body?: unknown,
   signal?: AbortSignal,
+  /** A UUID to know the call by; the broker makes one otherwise. */
+  requestId?: string,
 ): Promise<Answer> {
   const payload = body === undefined ? undefined : Buffer.from(JSON.stringify(body), "utf8");
   return new Promise((resolve, reject) => {
-    const headers =
-      payload === undefined ? {} : { "content-type": "application/json", "content-length": payload.length };
+    const headers = {
+      ...(payload === undefined
+        ? {}
+        : { "content-type": "application/json", "content-length": payload.length }),
+      ...(requestId === undefined ? {} : { "x-request-id": requestId }),
+    };
     const outgoing = request(
       { socketPath, method, path, headers, ...(signal === undefined ? {} : { signal }) },
       (response) => {

@@ -18,7 +18,7 @@ export function prepareJob(
   broker: Broker,
   agent: string,
   asked: ExecuteRequest,
-  { argvOf, placeOf, asker }: How = IN_WORLD,
+  { argvOf, placeOf, asker, call }: How = IN_WORLD,
 ): Job | Refusal {
   const request = withoutWorldVariables(asked);
   if (request.no_time_limit === true && request.timeout_ms !== undefined) return twoLimits();
@@ -40,6 +40,7 @@ export function prepareJob(
   const environment = environmentFor(broker, effective, request, place, asker);
   return {
     span: newId("spn"),
+    ...(call === undefined ? {} : { call }),
     agent,
     request,
     argv,

@@ -1,13 +1,22 @@
 import type { Job } from "./job.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 
+/** Lists of what is allowed, and the command that adds to them. What a list denies no command opens. */
+const LIFTED_BY: ReadonlyMap<string, string> = new Map([
+  ["fs.write", "write PATH"],
+  ["fs.read", "read PATH"],
+  ["net.allowed", "net NAME"],
+  ["commands.allowed", "command PATTERN"],
+]);
+
 /** The refusal of a command that the policy stops and no answer lifts; undefined when it may run, or may be asked for. */
 export function refuseByDecision(job: Job): Refusal | undefined {
   const { verdict, rule, policyId } = job.decision;
   const facts = { policy_id: policyId, rule, exit: 126 };
   if (verdict === "deny") {
-    const hint =
-      "Do the task another way, or ask the operator to change the policy; trying other spellings of the same command gives the same answer";
+    const how = LIFTED_BY.get(rule?.list ?? "");
+    const change = how === undefined ? "" : ` ('substrate policy allow ${how}' does)`;
+    const hint = `Do the task another way, or ask the operator to change the policy${change}; trying other spellings of the same command gives the same answer`;
     return refusal("policy_denied", `Policy '${policyId}' denies this command${because(job)}`, hint, facts);
   }
   if (verdict === "ask" && job.replays !== undefined) {

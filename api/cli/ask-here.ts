@@ -1,4 +1,5 @@
 /** A call of `substrate exec` whose command, or a program that it starts, a person must approve. */
+import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Approval } from "../../schemas/generated/types.ts";
 import type { Answer } from "../client.ts";
@@ -27,15 +28,14 @@ export type Asking = {
   readonly inputTaken: boolean;
 };
 
+/** Makes the call, under an `x-request-id` if one is given: its answer, or the exit code of whoever ended the wait. */
+type Send = (body: object, requestId?: string) => Promise<Answer | number>;
+
 /**
  * Makes a call that waits for a person, if one sits here or `--wait` was said, and puts its questions to the person here.
  * Returns its answer, or the exit code of a denial that was given here.
  */
-export async function askingHere(
-  terminal: Terminal,
-  asking: Asking,
-  send: (body: object) => Promise<Answer | number>,
-): Promise<Answer | number> {
+export async function askingHere(terminal: Terminal, asking: Asking, send: Send): Promise<Answer | number> {
   const isHere = isSomebodyHere(terminal) && !asking.silent && !asking.inputTaken;
   if (!isHere && !asking.wait) return await send(asking.body);
   for (;;) {
@@ -56,37 +56,25 @@ async function withQuestions(
   terminal: Terminal,
   asking: Asking,
   isHere: boolean,
-  send: (body: object) => Promise<Answer | number>,
+  send: Send,
 ): Promise<{ readonly answer: Answer | number; readonly deniedHere: boolean }> {
   const over = new AbortController();
-  const sent = send({ ...asking.body, approval_wait_ms: LONGEST_WAIT_MS }).finally(() => over.abort());
+  // Neither the agent's name nor the folder says whose question it is: another caller may have both.
+  const id = randomUUID();
+  const sent = send({ ...asking.body, approval_wait_ms: LONGEST_WAIT_MS }, id).finally(() => over.abort());
+  const isOurs = ({ calls }: Approval): boolean => calls.includes(id);
   let deniedHere = false;
   const put = async (approval: Approval, gone: AbortSignal): Promise<void> => {
-    if (!isOurs(terminal, asking.body, approval)) return;
     if (isHere) deniedHere = (await askHere(terminal, approval, gone)) || deniedHere;
     else if (!asking.silent) sayWaiting(terminal, approval);
   };
   const questions = sleep(FIRST_LOOK_MS, undefined, { signal: over.signal })
-    .then(() => eachQuestion(terminal, over.signal, put))
+    .then(() => eachQuestion(terminal, over.signal, put, isOurs))
     // The call itself says what is wrong with the broker, ignoring: and it may be over.
     .catch(() => {});
   const answer = await sent;
   await questions;
   return { answer, deniedHere };
-}
-
-/** The question of this call: about its own words, or about a program that its command starts. */
-function isOurs(
-  { cwd }: Terminal,
-  body: Asking["body"],
-  { agent_id: agent, cwd: folder, subject, kind, notes, waiting }: Approval,
-): boolean {
-  if (agent !== body["agent_id"] || folder !== cwd || kind !== "command" || waiting === 0) return false;
-  const isSame =
-    subject.cmd === undefined
-      ? JSON.stringify(subject.argv) === JSON.stringify(body["argv"])
-      : subject.cmd === body["cmd"];
-  return isSame || notes.some((note) => note.startsWith("A command that runs already starts it"));
 }
 
 /** Whether the person here said no. */

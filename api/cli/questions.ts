@@ -9,13 +9,15 @@ const POLL_MS = 250;
 type Waiting = { readonly approval: Approval; readonly gone: AbortController };
 
 /**
- * Hands each question that waits to `each`, one after the other and the oldest first, until `over` aborts. `gone` aborts
- * when the question was answered elsewhere or has ended. Throws what the broker says, and when it is gone.
+ * Hands each question that waits to `each` once, one after the other and the oldest first, until `over` aborts. Questions that `isMeant`
+ * rejects are looked at again later: a call may come to wait for one that stood before it. `gone` aborts when the question was answered
+ * elsewhere or has ended. Throws what the broker says, and when it is gone.
  */
 export async function eachQuestion(
   terminal: Terminal,
   over: AbortSignal,
   each: (approval: Approval, gone: AbortSignal) => Promise<void>,
+  isMeant: (approval: Approval) => boolean = () => true,
 ): Promise<void> {
   const waiting = new Map<string, Waiting>();
   const left = new AbortController();
@@ -25,7 +27,9 @@ export async function eachQuestion(
   const told = new Set<string>();
   try {
     while (!end.aborted) {
-      const next = [...waiting.values()].find((one) => !told.has(one.approval.approval_id) && isReady(one));
+      const next = [...waiting.values()].find(
+        (one) => !told.has(one.approval.approval_id) && isReady(one) && isMeant(one.approval),
+      );
       if (next === undefined) await pause(end);
       else {
         told.add(next.approval.approval_id);

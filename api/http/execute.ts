@@ -34,7 +34,10 @@ export async function handleExecute(
     body.valid.agent_id,
     body.valid,
     whenClientLeaves(request, response),
-    context.caller.kind === "operator" ? BY_PERSON : IN_WORLD,
+    {
+      ...(context.caller.kind === "operator" ? BY_PERSON : IN_WORLD),
+      call: String(response.getHeader("x-request-id")),
+    },
   );
   if (outcome.kind === "refused") {
     const { error } = outcome;

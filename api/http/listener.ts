@@ -55,13 +55,24 @@ export function createListener(broker: Broker, caller: () => Caller, log: Log): 
 function directFirst(broker: Broker, caller: () => Caller, log: Log, rest: RequestListener): RequestListener {
   const direct = directRoutes();
   return (request, response) => {
-    response.setHeader("x-request-id", uuidv7());
+    response.setHeader("x-request-id", requestIdOf(request));
     const handle = request.method === "POST" ? direct[request.url ?? ""] : undefined;
     if (handle === undefined) return rest(request, response);
     handle({ broker, caller: caller(), log }, request, response).catch((error: unknown) =>
       sendBug(response, log, error),
     );
   };
+}
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/**
+ * The caller's own id where it is a UUID: a terminal knows by it which questions are about its call. No other caller can guess a random
+ * one, and only the operator's socket shows it.
+ */
+function requestIdOf({ headers }: IncomingMessage): string {
+  const sent = headers["x-request-id"];
+  return typeof sent === "string" && UUID.test(sent) ? sent : uuidv7();
 }
 
 /** What was sent cannot be read as HTTP, so there is no response to write it with. */

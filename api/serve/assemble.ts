@@ -11,6 +11,7 @@ import type { Broker, WorldBackend } from "../../broker/broker.ts";
 import { Budgets } from "../../broker/budgets/budgets.ts";
 import { SHARED } from "../../broker/budgets/ledger.ts";
 import { ListedFolders } from "../../broker/listed.ts";
+import { MadeRepositories } from "../../broker/made-repositories.ts";
 import { Marks } from "../../broker/marks.ts";
 import { LimitSpans } from "../../broker/budgets/limit-spans.ts";
 import { Config } from "../../broker/config.ts";
@@ -164,6 +165,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     gitNamed: new GitNamed(),
     judgedSettings: new JudgedSettings(),
     marks,
+    madeRepositories: new MadeRepositories(trace.database, onFault),
     listed,
     gitHeads,
     dirtyFiles: new DirtyFiles(),

@@ -46,10 +46,12 @@ export class AlwaysFile {
     return this.#current().problems;
   }
 
-  /** The id of the first entry that is the same approval as `wanted`. */
+  /** The id of the first entry that is the same approval as `wanted`. One that names no folder holds for each that has the path. */
   find(wanted: AlwaysApproval): string | undefined {
     const key = keyOf(wanted);
-    return this.#current().entries.find((entry) => keyOf(entry) === key)?.id;
+    const isSameFolder = ({ project_folder: folder }: AlwaysApproval): boolean =>
+      folder === undefined || folder === wanted.project_folder;
+    return this.#current().entries.find((entry) => keyOf(entry) === key && isSameFolder(entry))?.id;
   }
 
   /** Writes an entry behind what people wrote, comments kept. A file that does not load is left as it is. */

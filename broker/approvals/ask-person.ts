@@ -25,8 +25,8 @@ export async function askPerson(
     if (answered !== undefined) return answered;
     const pending = opened(broker, question);
     if ("code" in pending) return pending;
-    await previewFirst(broker, pending, signal);
-    const end = await pending.wait(until - performance.now(), signal);
+    await previewFirst(broker, pending, question.call, signal);
+    const end = await pending.wait(until - performance.now(), signal, question.call);
     if (!isYes(end)) return refusalBecause(end, pending);
   }
 }
@@ -60,10 +60,15 @@ async function answerTo(broker: Broker, question: Question): Promise<Granted | R
 }
 
 /** The person is asked with its outcome; an answer that comes before, or a caller that leaves, does not wait for it. */
-async function previewFirst(broker: Broker, pending: Pending, signal: AbortSignal): Promise<void> {
+async function previewFirst(
+  broker: Broker,
+  pending: Pending,
+  call: string | undefined,
+  signal: AbortSignal,
+): Promise<void> {
   if (!pending.question.previewFirst || pending.hasPreview) return;
   const over = new AbortController();
-  const ended = pending.wait(pending.question.timeoutMs, AbortSignal.any([signal, over.signal]));
+  const ended = pending.wait(pending.question.timeoutMs, AbortSignal.any([signal, over.signal]), call);
   await Promise.race([broker.approvals.previewOf(pending), ended]);
   over.abort();
 }

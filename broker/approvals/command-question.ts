@@ -1,5 +1,6 @@
 /** What a person is asked about a command, and all that their answer is bound to. */
 import { createHash } from "node:crypto";
+import { statSync } from "node:fs";
 import type { AlwaysApproval } from "../../schemas/generated/types.ts";
 import { isLabel } from "../assignment.ts";
 import type { Broker } from "../broker.ts";
@@ -39,12 +40,14 @@ export function commandQuestion(broker: Broker, job: Job): Question | Refusal {
   const recorded = recordedCommand(job);
   const scopes = scopesOfJob(job)?.texts ?? [];
   const notes = [...notesOf(named, recorded.isSecret), ...scopes.map(noteOfScope)];
-  const isLasting = scopes.length === 0 && job.place.project !== NO_PROJECT;
+  const isLasting =
+    scopes.length === 0 && job.place.project !== NO_PROJECT && entry.project_folder !== undefined;
   const offers = offersOf(named, recorded.isSecret).filter((how) => how !== "always" || isLasting);
   return {
     kind: "command",
     key: keyOf(job, entry, named),
     span: job.span,
+    ...(job.call === undefined ? {} : { call: job.call }),
     agent: job.agent,
     isLabel: isLabel(broker.config(), job.agent),
     session: session.id,
@@ -130,11 +133,13 @@ function alwaysEntry(job: Job, { programs }: NamedPrograms): Omit<AlwaysApproval
   const [, narrowing] = effective.policies;
   const { cmd, argv, shell, stdin_b64, background } = request;
   const replaceable = programs.filter((program) => program.replaceable);
+  const folder = madeFolder(place.project);
   return {
     policy: effective.id,
     ...(narrowing === undefined ? {} : { profile: narrowing.id }),
     agent,
     project: place.project,
+    ...(folder === undefined ? {} : { project_folder: folder }),
     cwd: place.cwd,
     ...(argv === undefined ? { cmd: cmd ?? "", ...(shell === "bash" ? { shell } : {}) } : { argv }),
     env_hash: `sha256:${sha256(JSON.stringify(variablesThatMatter(job)))}`,
@@ -144,6 +149,19 @@ function alwaysEntry(job: Job, { programs }: NamedPrograms): Omit<AlwaysApproval
       ? {}
       : { programs: replaceable.map(({ path, identity }) => ({ path, identity })) }),
   };
+}
+
+/**
+ * Which folder it is, for longer than this start of the machine: file systems may have another device number after the next one. An inode
+ * number is given again when a folder is removed, with another time of birth, which no program sets. Undefined where the folder is gone.
+ */
+function madeFolder(path: string): string | undefined {
+  try {
+    const { ino, birthtimeNs } = statSync(path, { bigint: true });
+    return `${ino}:${birthtimeNs}`;
+  } catch {
+    return undefined;
+  }
 }
 
 /** All that the call adds, and of the host's all but {@link MANNERS}. */

@@ -16,7 +16,8 @@ export class Pending {
   /** The span of its being asked. */
   readonly span: string;
   readonly #timer: NodeJS.Timeout;
-  readonly #waiting = new Set<(end: WaitEnd) => void>();
+  /** How to end each wait, and the call that waits. */
+  readonly #waiting = new Map<(end: WaitEnd) => void, string | undefined>();
   #preview: ApprovalPreview = NO_PREVIEW;
   #previewing: Promise<ApprovalPreview> | undefined;
   #end: QuestionEnd | undefined;
@@ -41,8 +42,8 @@ export class Pending {
     return this.#preview.state === "done" || this.#preview.state === "failed";
   }
 
-  /** Waits at most `ms` for its end, or until `signal` says that nobody needs it any more. */
-  wait(ms: number, signal: AbortSignal): Promise<WaitEnd> {
+  /** Lets `call` wait at most `ms` for its end, or until `signal` says that nobody needs it any more. */
+  wait(ms: number, signal: AbortSignal, call?: string): Promise<WaitEnd> {
     if (this.#end !== undefined) return Promise.resolve(this.#end);
     if (signal.aborted) return Promise.resolve("caller_left");
     if (ms <= 0) return Promise.resolve("time_is_over");
@@ -56,7 +57,7 @@ export class Pending {
       const leave = (): void => settle("caller_left");
       const timer = setTimeout(settle, ms, "time_is_over");
       signal.addEventListener("abort", leave, { once: true });
-      this.#waiting.add(settle);
+      this.#waiting.set(settle, call);
     });
   }
 
@@ -64,7 +65,7 @@ export class Pending {
   end(how: QuestionEnd): number {
     this.#end ??= how;
     clearTimeout(this.#timer);
-    const waiting = [...this.#waiting];
+    const waiting = [...this.#waiting.keys()];
     for (const settle of waiting) settle(this.#end);
     return waiting.length;
   }
@@ -98,6 +99,7 @@ export class Pending {
       asked_at: new Date(this.askedAt).toISOString(),
       expires_at: new Date(this.askedAt + question.timeoutMs).toISOString(),
       waiting: this.waiting,
+      calls: [...new Set(this.#waiting.values())].filter((call) => call !== undefined),
       preview: this.#preview,
     };
   }

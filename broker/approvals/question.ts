@@ -21,8 +21,10 @@ export type Question = {
   readonly kind: Approval["kind"];
   /** Hash of all that an answer is bound to: another key is another question. */
   readonly key: string;
-  /** The call that asks. */
+  /** The span of the call that asks. */
   readonly span: string;
+  /** Its `x-request-id`; absent where no execute call waits. */
+  readonly call?: string;
   readonly agent: string;
   /** Whether its caller chose that name: then it is one of as many as the caller likes. */
   readonly isLabel: boolean;

@@ -25,8 +25,8 @@ export class KeptStarts {
   of(policies: Effective["policies"], start: ProgramStart): StartDecision {
     if (!isSame(policies, this.#policies)) this.#kept.clear();
     this.#policies = policies;
-    const { files, cut, unread } = start;
-    const key = JSON.stringify([files, cut, unread]);
+    const { files, cut, unread, starter } = start;
+    const key = JSON.stringify([files, cut, unread, starter]);
     const known = this.#kept.get(key);
     this.#kept.delete(key);
     const now = performance.now();

@@ -2,6 +2,7 @@
 import type { ExecuteRequest, ReplayContext, ReplayRequest, Span } from "../../schemas/generated/types.ts";
 import { type Refusal, refusal } from "../refusal.ts";
 import { redact, redactWords, secretsIn } from "../spans/redact.ts";
+import { CONTEXT_PLACES, localeOf } from "../spans/replay-context.ts";
 
 type Command = Pick<ExecuteRequest, "cmd" | "argv" | "shell">;
 type Given = NonNullable<Span["given"]>;
@@ -30,6 +31,7 @@ export function recordedOf(span: Span, supplied: ReplayRequest): Recorded | Refu
   const missing = [
     ...(typeof command === "string" ? [command] : []),
     ...notSupplied(given, supplied),
+    ...replacedContext(span, supplied),
     ...(given.keeps_background === true ? ["it kept processes running in the world of its session"] : []),
   ];
   if (missing.length > 0 || typeof command === "string") return notReplayable(span, missing);
@@ -86,6 +88,17 @@ function notSupplied({ not_kept: missing = [] }: Given, supplied: ReplayRequest)
     const { field, words } = HOW_TO_SUPPLY[part];
     return supplied[field] === undefined ? [words] : [];
   });
+}
+
+/** A PATH or locale that looked like a credential is not in the span. */
+function replacedContext({ redacted }: Span, { env = {} }: ReplayRequest): readonly string[] {
+  const isReplaced = (wanted: string): boolean => redacted.some(({ place }) => place === wanted);
+  const noPath = isReplaced(CONTEXT_PLACES.path) && env["PATH"] === undefined;
+  const noLocale = isReplaced(CONTEXT_PLACES.locale) && localeOf(env) === null;
+  return [
+    ...(noPath ? ["its PATH was not kept as it was: send it in 'env'"] : []),
+    ...(noLocale ? ["its locale was not kept as it was: send LANG or LC_ALL in 'env'"] : []),
+  ];
 }
 
 export function notReplayable(span: Span, reasons: readonly string[]): Refusal {

@@ -5,8 +5,11 @@
 import type { ReplayReply, ReplayRequest, Span } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
 import { proceed } from "../execute.ts";
+import type { Variables } from "../environment.ts";
 import type { Job } from "../job.ts";
 import { type Refusal, refusal } from "../refusal.ts";
+import { redact, secretsIn } from "../spans/redact.ts";
+import { localeOf } from "../spans/replay-context.ts";
 import { type ChangedFiles, changedFiles, Patience } from "./changed-files.ts";
 import { compareChanges } from "./compare-changes.ts";
 import { driftOf, type Found } from "./drift.ts";
@@ -92,10 +95,15 @@ function stateNow(
 function foundBy({ replays }: Job, dirtyHash: string | null): Found {
   const { today = {} } = replays ?? {};
   return {
-    path: today["PATH"] ?? null,
-    locale: today["LC_ALL"] ?? today["LANG"] ?? null,
+    path: shown(today["PATH"] ?? null, today),
+    locale: shown(localeOf(today), today),
     dirty_hash: dirtyHash,
   };
+}
+
+/** As a span has it. */
+function shown(value: string | null, variables: Variables): string | null {
+  return value === null ? null : redact(value, "drift", secretsIn(variables)).text;
 }
 
 async function comparison(broker: Broker, was: Span, is: Span): Promise<Compared> {

@@ -1,22 +1,75 @@
-import { environmentHash } from "../environment.ts";
-import type { Job } from "../job.ts";
-import type { SpanRecord } from "./trace.ts";
+import type { ReplayContext } from "../../schemas/generated/types.ts";
+import { environmentHash, type Variables } from "../environment.ts";
+import { type Job, secretsOfJob } from "../job.ts";
+import { type KnownSecrets, type Redaction, redact, secretsIn } from "./redact.ts";
 
-/** What a replay of this command must restore or compare. */
-export function replayContext(job: Job): SpanRecord["replay_context"] {
-  const added = job.request.env;
-  const { variables, hash } = job.environment;
-  const env = added === undefined ? variables : { ...variables, ...added };
+/** Where a credential may stand in it: both are variables, and may hold whatever a shell was told. */
+export const CONTEXT_PLACES = { path: "replay_context.path", locale: "replay_context.locale" } as const;
+
+type Surroundings = Pick<ReplayContext, "path" | "locale" | "env_hash"> & {
+  readonly redacted: readonly Redaction[];
+};
+
+/** The same for every command of an environment: looked through for credentials once. */
+const known = new WeakMap<Job["environment"], Surroundings>();
+
+/** What a replay of this command must restore or compare, and what was replaced in it. */
+export function replayContext(job: Job): {
+  readonly context: ReplayContext;
+  readonly redacted: readonly Redaction[];
+} {
+  const { redacted, ...surroundings } = surroundingsOf(job);
   return {
-    path: env["PATH"] ?? null,
-    env_hash: added === undefined ? hash : environmentHash(env),
-    umask: "0022",
-    locale: env["LC_ALL"] ?? env["LANG"] ?? null,
-    cwd: job.place.cwd,
-    policy_id: job.effective.id,
-    policy_commit: job.effective.commit,
-    world_image: job.worldImage,
-    project_commit: job.projectCommit,
-    dirty_hash: job.dirtyHash,
+    redacted,
+    context: {
+      ...surroundings,
+      umask: "0022",
+      cwd: job.place.cwd,
+      policy_id: job.effective.id,
+      policy_commit: job.effective.commit,
+      world_image: job.worldImage,
+      project_commit: job.projectCommit,
+      dirty_hash: job.dirtyHash,
+    },
   };
+}
+
+function surroundingsOf(job: Job): Surroundings {
+  const added = job.request.env;
+  if (added === undefined) return surroundingsIn(job.environment);
+  const env = { ...job.environment.variables, ...added };
+  const hash = environmentHash(env);
+  // Looking through a PATH takes some 20 us: not for each call that sets a variable of its own.
+  const isSame = SHOWN.every((name) => added[name] === undefined) && secretsIn(added).size === 0;
+  return isSame
+    ? { ...surroundingsIn(job.environment), env_hash: hash }
+    : withoutSecrets(env, hash, secretsOfJob(job));
+}
+
+/** The variables that a context shows. */
+const SHOWN = ["PATH", "LC_ALL", "LANG"] as const;
+
+function surroundingsIn(environment: Job["environment"]): Surroundings {
+  const found =
+    known.get(environment) ?? withoutSecrets(environment.variables, environment.hash, environment.secrets);
+  known.set(environment, found);
+  return found;
+}
+
+function withoutSecrets(env: Variables, hash: string, secrets: KnownSecrets): Surroundings {
+  const redacted: Redaction[] = [];
+  const kept = (value: string | null, place: string): string | null => {
+    if (value === null) return null;
+    const { text, redacted: replaced } = redact(value, place, secrets);
+    redacted.push(...replaced);
+    return text;
+  };
+  const path = kept(env["PATH"] ?? null, CONTEXT_PLACES.path);
+  const locale = kept(localeOf(env), CONTEXT_PLACES.locale);
+  return { path, env_hash: hash, locale, redacted };
+}
+
+/** The variable that decides, as setlocale(3) reads them. */
+export function localeOf(env: Variables): string | null {
+  return env["LC_ALL"] ?? env["LANG"] ?? null;
 }

@@ -179,10 +179,13 @@ export function violationSpan(job: Job, started: SpanRecord, violation: WorldVio
 /** What every line of a call says that may be replayed. */
 export function common(job: Job): SpanRecord {
   const line = unreplayed(job);
+  const { context, redacted: replaced } = replayContext(job);
+  const redacted = [...line.redacted, ...replaced];
   return {
     ...line,
-    replayable: line.redacted.length === 0 && isKept(job),
-    replay_context: replayContext(job),
+    redacted,
+    replayable: redacted.length === 0 && isKept(job),
+    replay_context: context,
     given: givenOf(job),
   };
 }

@@ -106,6 +106,41 @@ describe.each(actors().slice(0, 1))("approvals on the command line, as $kind", (
     expect(has("inner")).toBe(true);
   });
 
+  test("another caller of the same name and folder asks nothing here", async () => {
+    broker.write(join(broker.project, "slow.sh"), "sleep 3\n");
+    broker.write(join(broker.project, "theirs.sh"), "touch theirs\n");
+    const mine = onTerminal(["--", "sh slow.sh && echo mine"], []);
+    await sleep(500);
+    const leaving = new AbortController();
+    const theirs = person
+      .told({ cmd: "sh theirs.sh", agent_id: "human", approval_wait_ms: 30_000 }, leaving.signal)
+      .catch(() => undefined);
+    const asked = await person.waitedFor();
+    const { code, text } = await mine;
+    expect(text).not.toContain("[n]");
+    expect(text).toMatch(/mine\r?\n$/);
+    expect(code).toBe(0);
+    await person.answer(asked.approval_id, "deny");
+    await theirs;
+    expect(has("theirs")).toBe(false);
+  });
+
+  test("a question that stood before the call is asked at the terminal that waits for it", async () => {
+    const cmd = "touch stood";
+    const before = await person.told({ cmd, agent_id: "human" });
+    expect(before.code).toBe("approval_required");
+    broker.write(join(broker.project, "late.sh"), `sleep 1; ${cmd}\n`);
+    const { approval_id: inner } =
+      (await broker.run({ cmd: "sh late.sh", agent_id: "human" })).notices[0] ?? {};
+    const { code, text } = await onTerminal(["--", "sh late.sh && echo ran"], ["y\r"]);
+    expect(text).toContain("[n]");
+    expect(text).toMatch(/ran\r?\n$/);
+    expect(code).toBe(0);
+    await expect(person.question(inner)).rejects.toThrow("No question");
+    expect(has("stood")).toBe(true);
+    await person.answer(before.approval_id, "deny");
+  });
+
   test("--require-approval asks about what is allowed", async () => {
     const { code, text } = await onTerminal(["--require-approval", "--", "echo allowed"], ["o\r"]);
     expect(text).toMatch(/reason +Who asks wants a person to look at it/);

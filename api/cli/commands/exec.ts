@@ -1,9 +1,9 @@
 import { constants } from "node:os";
-import type { ExecuteReply } from "../../../schemas/generated/types.ts";
+import type { ExecuteReply, HealthReply } from "../../../schemas/generated/types.ts";
 import { type Answer, call } from "../../client.ts";
 import { askingHere } from "../ask-here.ts";
 import { observedWords } from "../observed-words.ts";
-import { exitOfRefusal, wordsOf } from "../replies.ts";
+import { ask, exitOfRefusal, wordsOf } from "../replies.ts";
 import { timeLimit } from "../durations.ts";
 import { Complaint, EXIT_SUBSTRATE, harmlessLine, printJson, type Terminal } from "../terminal.ts";
 import { type CommandOptions, commandBody, commandSocket, parentSpan } from "./command-body.ts";
@@ -47,7 +47,7 @@ export async function execCommand(
     // What was typed as the command's input has used up the terminal's.
     inputTaken: options.stdin === true,
   };
-  const answer = await askingHere(terminal, asking, (sent) => callUntilSignal(socket, sent));
+  const answer = await askingHere(terminal, asking, (sent, id) => callUntilSignal(socket, sent, id));
   if (typeof answer === "number") return answer;
   if (options.json === true) printJson(terminal, answer.document);
   if (answer.status !== 200) {
@@ -57,6 +57,7 @@ export async function execCommand(
   const reply = answer.document as ExecuteReply;
   const ownLimit = reply.timed_out && limit !== undefined && reply.duration_ms >= limit;
   if (options.json !== true) show(terminal, reply, ownLimit ? `--timeout ${options.timeout}` : undefined);
+  if (options.keep === true && options.json !== true) await sayKept(terminal, reply);
   if (!reply.truncated) return reply.exit;
   terminal.err.write(`substrate: ${cutWords(reply)}\n`);
   return EXIT_SUBSTRATE;
@@ -95,6 +96,27 @@ function show(terminal: Terminal, reply: ExecuteReply, ownLimit: string | undefi
   if (reply.hint !== undefined) terminal.err.write(`substrate: ${harmlessLine(reply.hint)}\n`);
 }
 
+/** Says what goes on running, and what can be done with it. */
+async function sayKept(terminal: Terminal, { world_id: id }: ExecuteReply): Promise<void> {
+  const count = await keptIn(terminal, id);
+  if (count === 0) return;
+  const many = count === 1 ? "1 process goes on" : `${count} processes go on`;
+  const what = count === undefined ? "what it left goes on" : many;
+  terminal.err.write(
+    `substrate: ${what} in this folder's world: 'substrate world status' lists them, 'substrate world publish PORT' lets a port of 127.0.0.1 lead to one, 'substrate world restart' ends them\n`,
+  );
+}
+
+/** How many processes run in the world; undefined where the operator's socket does not say: the command ran all the same. */
+async function keptIn(terminal: Terminal, id: string): Promise<number | undefined> {
+  try {
+    const { worlds } = await ask<HealthReply>(terminal, "/v1/health");
+    return worlds.find(({ world_id }) => world_id === id)?.processes?.length ?? 0;
+  } catch {
+    return undefined;
+  }
+}
+
 /** What the reply's own stderr, or the lines about held changes, do not say already. */
 function sayNotices(terminal: Terminal, { notices, stderr_b64 }: ExecuteReply): void {
   if (notices.length === 0) return;
@@ -107,7 +129,7 @@ function sayNotices(terminal: Terminal, { notices, stderr_b64 }: ExecuteReply): 
 }
 
 /** The answer, or the exit code of whoever ended the wait; the broker then ends the command. */
-async function callUntilSignal(socket: string, body: object): Promise<Answer | number> {
+async function callUntilSignal(socket: string, body: object, requestId?: string): Promise<Answer | number> {
   const leaving = new AbortController();
   let code: number | undefined;
   const leave = (name: NodeJS.Signals): void => {
@@ -117,7 +139,7 @@ async function callUntilSignal(socket: string, body: object): Promise<Answer | n
   const names = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
   for (const name of names) process.once(name, leave);
   try {
-    return await call(socket, "POST", "/v1/execute", body, leaving.signal);
+    return await call(socket, "POST", "/v1/execute", body, leaving.signal, requestId);
   } catch (error) {
     if (code === undefined) throw error;
     return code;
