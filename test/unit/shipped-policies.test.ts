@@ -69,7 +69,7 @@ describe.each(AGENTS)("%s", (name) => {
     }
     for (const key of ["net", "world", "approval", "changes"] as const)
       expect(document[key]).toEqual(first[key]);
-    expect(document.fs?.write).toEqual(first.fs?.write);
+    for (const key of ["write", "scratch"] as const) expect(document.fs?.[key]).toEqual(first.fs?.[key]);
     expect(document.commands?.opaque).toBe("isolate");
   });
 
@@ -94,6 +94,20 @@ describe.each(AGENTS)("%s", (name) => {
   test("has rules about the agent's own program", () => {
     expect(patterns(document.commands?.denied).some((pattern) => OWN_PROGRAM.test(pattern))).toBe(true);
   });
+});
+
+test.each(["default", "strict", "ci"])(
+  "%s keeps the same caches in the world as the agents' policies, and reaches the same registries",
+  (name) => {
+    const [{ document }, { document: first }] = [policy(name), policy("claude-code")];
+    expect(document.fs?.scratch).toEqual(first.fs?.scratch);
+    expect(document.net?.allowed).toEqual(first.net?.allowed);
+  },
+);
+
+test.each(["default", "strict"])("%s isolates the installers that the agents' policies isolate", (name) => {
+  const installers = patterns(policy("claude-code").document.commands?.isolated);
+  expect(patterns(policy(name).document.commands?.isolated)).toEqual(installers);
 });
 
 test("every one of strict's dangerous patterns is there", () => {
