@@ -75,7 +75,11 @@ function treeDifferences(bare: Tree, world: Tree, varies: Varies): readonly stri
     .filter((path) => !(varies.paths ?? []).some((pattern) => pattern.test(path)))
     .flatMap((path) => {
       const free = (patterns: readonly RegExp[] = []): boolean => patterns.some((each) => each.test(path));
-      const without = { content: free(varies.content), times: free(varies.times) };
+      const without = {
+        content: free(varies.content),
+        times: free(varies.times),
+        links: free(varies.links),
+      };
       const [before, after] = [lineOf(bare, path, without), lineOf(world, path, without)];
       return before === after ? [] : [`${JSON.stringify(path)}: bare ${before} | world ${after}`];
     });
@@ -83,10 +87,13 @@ function treeDifferences(bare: Tree, world: Tree, varies: Varies): readonly stri
   return more <= 0 ? lines : [...lines.slice(0, SHOWN_PATHS), `and ${more} more paths`];
 }
 
-function lineOf(tree: Tree, path: string, without: { content: boolean; times: boolean }): string {
+type Without = { readonly content: boolean; readonly times: boolean; readonly links: boolean };
+
+function lineOf(tree: Tree, path: string, { content, times, links }: Without): string {
   const line = tree.get(path) ?? "nothing";
-  const shape = without.content ? line.replace(/^file \d+ bytes( with holes)? sha256=\w+/, "file") : line;
-  return without.times ? shape.replace(/ time=\w+/, "") : shape;
+  const shape = content ? line.replace(/^file \d+ bytes( with holes)? sha256=\w+/, "file") : line;
+  const single = links ? shape.replace(/ mode=\d+/, "").replace(/ names=\d+( same-as="[^"]*")?/, "") : shape;
+  return times || links ? single.replace(/ time=\w+/, "") : single;
 }
 
 function differ(what: string, bare: string, world: string): string[] {

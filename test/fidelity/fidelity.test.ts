@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { actors } from "../actors.ts";
 import { skip } from "../skips.ts";
 import { Place } from "./place.ts";
+import { Registries } from "./registries.ts";
 import { type Round, roundsOf, sidesOf } from "./rounds.ts";
 import { closing, type Line, tableLine } from "./table.ts";
 import { WORKLOADS } from "./workloads.ts";
@@ -22,27 +23,33 @@ afterAll(() => {
 });
 
 describe.each(actors())("the same inside as outside, as $kind", (actor) => {
-  let place: Place;
+  let plain: Place;
+  const registries = new Registries(actor);
   beforeAll(async () => {
-    place = await Place.start(actor);
+    plain = await Place.start(actor);
   });
-  afterAll(() => place.stop());
+  afterAll(async () => {
+    await plain.stop();
+    await registries.close();
+  });
 
   // Not `test.each`: it cuts a long name, and `-t` would not find it.
   for (const row of ROWS)
-    test(`${row.name}`, { timeout: 180_000 }, async () => {
+    test(`${row.name}`, { timeout: row.policies === undefined ? 180_000 : 600_000 }, async () => {
       const started = performance.now();
       const keep = (outcome: Line["outcome"]): void => {
         const line = { who: actor.kind, row, seconds: (performance.now() - started) / 1000, outcome };
         lines.push(line);
         say(tableLine(line));
       };
-      const why = await place.whyNot(row);
-      if (why !== undefined) {
-        keep({ skipped: why });
-        skip(`fidelity of "${row.name}"`, why);
+      const place = row.registry === true ? await registries.place() : plain;
+      const why = typeof place === "string" ? place : await place.whyNot(row);
+      if (typeof place === "string" || why !== undefined) {
+        keep({ skipped: `${why}` });
+        return skip(`fidelity of "${row.name}"`, `${why}`);
       }
-      const rounds = await roundsOf(place, row, extent === "bare" ? ["bare"] : sidesOf(row));
+      const sides = extent === "bare" ? (["bare"] as const) : sidesOf(row, { short: extent === "quick" });
+      const rounds = await roundsOf(place, row, sides);
       keep({ rounds });
       expect(differencesIn(rounds), JSON.stringify(row.known)).toEqual([]);
     });

@@ -1,6 +1,14 @@
 /** Where rows are run: a home with a broker, and for each row a project that is filled anew before every run. */
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Actor } from "../actors.ts";
@@ -21,7 +29,21 @@ const GIT_SETTINGS = `[user]
 `;
 
 /** Each policy has an agent of its name; what no agent is named for has `default`. Projects may lie anywhere. */
-const CONFIG = `projects: ["/"]\nagents:\n${STRICTNESS.map((name) => `  ${name}: { policy: ${name} }\n`).join("")}`;
+const CONFIG = `projects: ["/"]\nagents:\n${["enforced", ...STRICTNESS].map((name) => `  ${name}: { policy: ${name} }\n`).join("")}`;
+
+/** What a place has beside a home and a broker. */
+export type Around = {
+  /** Words before those of the broker and of bare runs: `TestInternet.enter`. */
+  readonly within: readonly string[];
+  /** The user's own settings, by path in the home folder. */
+  readonly settings: Readonly<Record<string, string>>;
+  /** Variables of the user's shell, by the path of the home folder. */
+  readonly variables: (home: string) => Readonly<Record<string, string>>;
+  /** Entries that the operator has added to `net.allowed` of every policy. */
+  readonly moreNet: readonly string[];
+};
+
+const NOTHING: Around = { within: [], settings: {}, variables: () => ({}), moreNet: [] };
 
 const CHECKOUT = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -30,12 +52,19 @@ export class Place {
   readonly broker: TestBroker;
   /** A home of this place's own: what rows leave in it is removed, and nobody else's. */
   readonly #home: string;
+  readonly #around: Around;
   readonly #environment: Readonly<Record<string, string>>;
   readonly #xattrsOf: XattrsOf;
   readonly #namesBefore: ReadonlySet<string>;
 
-  private constructor(actor: Actor, broker: TestBroker, environment: Readonly<Record<string, string>>) {
+  private constructor(
+    actor: Actor,
+    broker: TestBroker,
+    environment: Readonly<Record<string, string>>,
+    around: Around,
+  ) {
     this.actor = actor;
+    this.#around = around;
     this.broker = broker;
     this.#home = broker.folder;
     this.#environment = environment;
@@ -44,15 +73,24 @@ export class Place {
   }
 
   /** Below the actor's home, and not in `/tmp`, which every world has for itself. */
-  static async start(actor: Actor): Promise<Place> {
+  static async start(actor: Actor, around: Around = NOTHING): Promise<Place> {
     const folder = mkdtempSync(join(actor.home, "fid-"));
     chmodSync(folder, 0o755);
     for (const name of ["rows", "prepared"]) mkdirSync(join(folder, name));
     writeFileSync(join(folder, ".gitconfig"), GIT_SETTINGS);
     // What a person's terminal says, inside and outside.
-    const environment = { HOME: folder, TERM: "xterm", SHELL: shellOf(actor) };
-    const broker = await TestBroker.start(actor, { folder, config: CONFIG, environment });
-    return new Place(actor, broker, environment);
+    const own = around.variables(folder);
+    const environment = { HOME: folder, TERM: "xterm", SHELL: shellOf(actor), ...own };
+    for (const [path, text] of Object.entries(around.settings)) {
+      mkdirSync(dirname(join(folder, path)), { recursive: true });
+      writeFileSync(join(folder, path), text);
+      give(actor, join(folder, firstOf(path)));
+    }
+    const broker = await TestBroker.start(actor, {
+      ...{ folder, config: CONFIG, environment, within: around.within },
+      policies: policiesWith(around.moreNet),
+    });
+    return new Place(actor, broker, environment, around);
   }
 
   stop(): Promise<void> {
@@ -104,6 +142,31 @@ export class Place {
     const cwd = this.projectOf(row);
     // Git's index holds the inodes of the files: in a copy all of them look changed, which no person's checkout does.
     if (existsSync(join(cwd, ".git"))) await this.#run(["git", "update-index", "-q", "--refresh"], cwd);
+    if (row.warm === true) await this.#warm(row);
+  }
+
+  /** Runs the row's command on the host, in another project, so that the caches of the home folder have what it needs. */
+  async #warm(row: Workload): Promise<void> {
+    const other = `${this.#rowOf(row)}-before`;
+    copy(this.#preparedOf(row), other);
+    const { code, stdout, stderr } = await this.#run(["/bin/sh", "-c", row.command], join(other, "project"));
+    removeTrees(other);
+    if (code !== 0) throw new Error(`The command ended with ${code} on the host: ${stdout}${stderr}`);
+  }
+
+  /** The words that a bare run begins with. */
+  get within(): readonly string[] {
+    return this.#around.within;
+  }
+
+  /** What lies in the home folder, beside the rows: a line for each path. */
+  homeLines(): readonly string[] {
+    const own = new Set(["rows", "prepared", "home", "project"]);
+    const folders = readdirSync(this.#home)
+      .filter((name) => !own.has(name))
+      .map((name) => [`~/${name}`, join(this.#home, name)] as const);
+    const tree = treeOf(Object.fromEntries(folders), { since: 0n, xattrsOf: this.#xattrsOf });
+    return [...tree].map(([path, line]) => `${path} ${line}`);
   }
 
   /** All that is there after a run. */
@@ -119,17 +182,25 @@ export class Place {
     this.#tidyHome();
   }
 
-  /** What a run left in the home would be there for the next one: caches, histories, settings. */
+  /** What a run left in the home would be there for the next one: caches, histories. The user's settings stay as they are. */
   #tidyHome(): void {
-    const left = readdirSync(this.#home).filter((name) => !this.#namesBefore.has(name));
-    if (left.length > 0) removeTrees(...left.map((name) => join(this.#home, name)));
+    const kept = new Set(Object.keys(this.#around.settings).map((path) => join(this.#home, path)));
+    const tidy = (folder: string, names: readonly string[]): void => {
+      for (const path of names.map((name) => join(folder, name)).filter((each) => !kept.has(each)))
+        if ([...kept].some((each) => each.startsWith(`${path}/`))) tidy(path, readdirSync(path));
+        else removeTrees(path);
+    };
+    const roots = new Set([...kept].map((path) => path.slice(this.#home.length + 1)).map(firstOf));
+    const isLeft = (name: string): boolean => !this.#namesBefore.has(name) || roots.has(name);
+    tidy(this.#home, readdirSync(this.#home).filter(isLeft));
     const settings = join(this.#home, ".gitconfig");
     writeFileSync(settings, GIT_SETTINGS);
     give(this.actor, settings);
   }
 
   #run(argv: readonly string[], cwd: string): Promise<Ended> {
-    return runAs(this.actor, argv, { cwd, env: this.#environment });
+    const { within } = this.#around;
+    return runAs(this.actor, argv, { cwd, env: this.#environment, within });
   }
 
   #rowOf(row: Workload): string {
@@ -145,6 +216,28 @@ export class Place {
 function shortName({ name }: Workload): string {
   const words = name.toLowerCase().replace(/[^a-z0-9]+/g, "-");
   return words.slice(0, 24).replace(/^-|-$/g, "");
+}
+
+/** `enforced`, which is the shipped default once its operator has set its mode; copies of the others where something is added. */
+function policiesWith(moreNet: readonly string[]): Readonly<Record<string, string>> {
+  const names = moreNet.length === 0 ? [] : ["default", ...STRICTNESS];
+  const enforced = policyWith("default", moreNet).replace(/^id: default$/m, "id: enforced");
+  return {
+    enforced: enforced.replace(/^mode: observe$/m, "mode: enforce"),
+    ...Object.fromEntries(names.map((name) => [name, policyWith(name, moreNet)])),
+  };
+}
+
+function policyWith(name: string, moreNet: readonly string[]): string {
+  const text = readFileSync(join(CHECKOUT, `policies/${name}.yaml`), "utf8");
+  return moreNet.length === 0
+    ? text
+    : text.replace('"@gem",', ['"@gem"', ...moreNet.map((one) => `"${one}"`), ""].join(", "));
+}
+
+/** The first name of a path. */
+function firstOf(path: string): string {
+  return path.split("/", 1)[0] ?? path;
 }
 
 /** As the user database has it. */

@@ -22,13 +22,17 @@ export async function roundsOf(
     await place.prepare(row);
     await place.refill(row);
     const bare = await seenBare(place, row);
+    // Two installs that fail alike prove nothing.
+    if (row.registry === true && bare.exit !== 0)
+      throw new Error(`The bare command ended with ${bare.exit}: ${bare.stdout}${bare.stderr}`);
+    const judged = forWhom(row, place);
     const rounds: Round[] = [];
     for (const side of sides) {
       await place.refill(row);
       const result =
         side === "bare"
-          ? compare(row, "default", bare, { ...(await seenBare(place, row)), told: [] })
-          : compare(row, side, bare, await seenInWorld(place, row, side));
+          ? compare(judged, "default", bare, { ...(await seenBare(place, row)), told: [] })
+          : compare(judged, side, bare, await seenInWorld(place, row, side));
       rounds.push({ side, result });
     }
     return rounds;
@@ -38,13 +42,25 @@ export async function roundsOf(
   }
 }
 
-export function sidesOf({ strictest = "strict" }: Workload): readonly Side[] {
-  return ["default", strictest];
+/** The row for this actor: a refusal that is declared for the other actor is left out. */
+function forWhom(row: Workload, { actor }: Place): Workload {
+  if (row.refusedTo === undefined || row.refusedTo === actor.kind) return row;
+  const { refused: _refused, ...same } = row;
+  return same;
+}
+
+/** `short`: of many policies one that isolates and one that does not, for `npm test`. */
+export function sidesOf(
+  { strictest = "strict", policies }: Workload,
+  { short = false }: { readonly short?: boolean } = {},
+): readonly Side[] {
+  if (policies === undefined) return ["default", strictest];
+  return short ? policies.filter((name) => name === "enforced" || name === "ci") : policies;
 }
 
 async function seenBare(place: Place, row: Workload): Promise<Seen> {
   const port = await freePort();
-  const running = runBare(place.actor, commandOf(place, row, port));
+  const running = runBare(place.actor, commandOf(place, row, port), place);
   return await seen(place, row, port, running);
 }
 
@@ -53,13 +69,23 @@ async function seenInWorld(place: Place, row: Workload, policy: PolicyName): Pro
   const spot = { agent_id: agentOf(row, policy), cwd: place.projectOf(row), port };
   if (row.meanwhile !== undefined) await operate(place, "publish", spot);
   const command = commandOf(place, row, port);
+  const home = row.registry === true ? place.homeLines() : [];
   const running =
     row.through === "exec"
       ? runByHand(place.broker, policy, command)
       : runByApi(place.broker, policy, command);
   const found = await seen(place, row, port, running);
   if (row.meanwhile !== undefined) await operate(place, "publish", { ...spot, close: true });
-  return { ...found, told: (await running.ended).told };
+  const { told } = await running.ended;
+  if (row.registry !== true) return { ...found, told };
+  return { ...found, told, observed: [...found.observed, ...changesOf(home, place.homeLines())] };
+}
+
+/** What a world's command changed in the home folder, which no bare run is compared with: nothing is expected. */
+function changesOf(before: readonly string[], after: readonly string[]): readonly string[] {
+  const gone = before.filter((line) => !after.includes(line)).map((line) => `the home had ${line}`);
+  const made = after.filter((line) => !before.includes(line)).map((line) => `the home has ${line}`);
+  return [...gone, ...made];
 }
 
 async function seen(

@@ -12,6 +12,9 @@ export type Command = {
   readonly env: Readonly<Record<string, string>>;
 };
 
+/** What a bare run begins with, beside its user. */
+export type BareOptions = { readonly within?: readonly string[] };
+
 export type Ended = { readonly exit: number | null; readonly stdout: string; readonly stderr: string };
 
 /** A run that goes on, until it ends by itself or is ended. */
@@ -21,8 +24,13 @@ export type Running = { readonly ended: Promise<Ended>; readonly end: () => void
 const DRAIN_MS = 100;
 
 /** In a session of its own, as every command of a world: no terminal, and a group that can be ended. */
-export function runBare(actor: Actor, { cwd, cmd, shell, stdin, env }: Command): Running {
+export function runBare(
+  actor: Actor,
+  { cwd, cmd, shell, stdin, env }: Command,
+  { within = [] }: BareOptions = {},
+): Running {
   const child = spawnAs(actor, ["setsid", `/bin/${shell}`, "-c", cmd], {
+    within,
     cwd,
     env,
     stdio: [stdin === undefined ? "ignore" : "pipe", "pipe", "pipe"],

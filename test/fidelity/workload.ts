@@ -1,9 +1,12 @@
 /** What a row of the table says. Rows are data: how they are run is `rounds.ts`'s affair, whether they agree is `compare.ts`'s. */
 
+import type { Actor } from "../actors.ts";
+
 /** The shipped policies that a row can run under, the strictest first. */
 export const STRICTNESS = ["readonly", "strict", "claude-code", "ci"] as const;
 export type Strictest = (typeof STRICTNESS)[number];
-export type PolicyName = "default" | Strictest;
+/** `enforced` is the shipped `default` as an operator has it who has set `mode: enforce`. */
+export type PolicyName = "default" | "enforced" | Strictest;
 
 export type Workload = {
   /** What somebody does, in their words. Its folder is named after it. */
@@ -29,12 +32,23 @@ export type Workload = {
   readonly meanwhile?: readonly Step[];
   /** The strictest shipped policy that allows it; `strict` unless said. */
   readonly strictest?: Strictest;
+  /** The policies that it runs under, in place of `default` and the strictest. */
+  readonly policies?: readonly PolicyName[];
+  /**
+   * It installs from the registries of `test/support/registry`, which the user's settings name (`registries.ts`). Nothing that
+   * it does in a world may change the home folder.
+   */
+  readonly registry?: true;
+  /** The same command ran on the host before, in another project: the caches of the home folder have what it needs. */
+  readonly warm?: true;
   /** What two bare runs do not agree about. */
   readonly varies?: Varies;
   /** Names in the home folder that it makes; compared like the project. Others there are removed unseen. */
   readonly home?: readonly string[];
   /** Policies that refuse it, and a pattern of the notice that must say so. */
   readonly refused?: Partial<Readonly<Record<PolicyName, RegExp>>>;
+  /** Whom `refused` is about; everybody unless said. Others must have the same result. */
+  readonly refusedTo?: Actor["kind"];
   /** Why it is different today, under which policies. It stays different; the table says that it is known. */
   readonly known?: Partial<Readonly<Record<PolicyName, string>>>;
   /** Part of `npm test`: fast, and the same today. */
@@ -50,6 +64,11 @@ export type Varies = {
   readonly content?: readonly RegExp[];
   /** Paths whose times are not compared. */
   readonly times?: readonly RegExp[];
+  /**
+   * Files of which the tool itself says that they may be second names of others, or copies: how many names they have, their mode and
+   * their time are not compared, and their content is.
+   */
+  readonly links?: readonly RegExp[];
   /** Paths that need not be there. */
   readonly paths?: readonly RegExp[];
 };

@@ -5,6 +5,7 @@ import { COMPILERS } from "./workloads/compilers.ts";
 import { FILES } from "./workloads/files.ts";
 import { GIT } from "./workloads/git.ts";
 import { LANGUAGES } from "./workloads/languages.ts";
+import { INSTALLS } from "./workloads/installs.ts";
 import { PACKAGES } from "./workloads/packages.ts";
 import { PROCESSES } from "./workloads/processes.ts";
 import { SERVERS } from "./workloads/servers.ts";
@@ -16,6 +17,7 @@ export const WORKLOADS: readonly Workload[] = [
   ...GIT,
   ...SYSTEM,
   ...PACKAGES,
+  ...INSTALLS,
   ...COMPILERS,
   ...LANGUAGES,
   ...SERVERS,

@@ -183,6 +183,7 @@ touch after
   test("is killed is gone within two seconds, with what waited for an answer; the next one starts clean", async () => {
     const broker = await TestBroker.start(actor, { policies: { default: POLICY } });
     const at = (name: string): string => join(broker.project, name);
+    let running = broker;
     try {
       broker.write(at("asks.sh"), "(while :; do date +%s%N > alive; sleep 0.05; done) & bc 1\n");
       const reply = broker
@@ -200,13 +201,13 @@ touch after
       await sleep(300);
       expect(readFileSync(at("alive"), "utf8")).toBe(alive);
       const next = await broker.again();
+      running = next;
       expect(await next.run("echo on")).toMatchObject({ stdout: "on\n" });
       const lost = next.spans().filter(({ outcome }) => outcome === "lost");
       expect(lost.length).toBeGreaterThan(0);
       expect(await next.cli(["trace", "verify"])).toMatchObject({ code: 0 });
-      await next.stop();
     } finally {
-      await broker.stop().catch(() => undefined);
+      await running.stop();
     }
   });
 });

@@ -67,6 +67,31 @@ describe.each(everyActor())("execute, as $kind", (actor) => {
     expect(await broker.run("cat")).toMatchObject({ stdout: "", exit: 0 });
   });
 
+  test("standard input is a pipe, as behind a shell's own, whatever its length and whoever reads it", async () => {
+    const given = (text: string): string => Buffer.from(text).toString("base64");
+    const few = await broker.run({ cmd: "test -p /dev/stdin && wc -c", stdin_b64: given("abc") });
+    expect(few).toMatchObject({ exit: 0, stdout: "3\n" });
+    expect(await broker.run({ cmd: "test -p /dev/stdin && cat", stdin_b64: "" })).toMatchObject({
+      exit: 0,
+      stdout: "",
+    });
+    // More than a pipe holds: read slowly, in part, and by nobody.
+    const text = "0123456789abcdef".repeat(300_000);
+    const many = given(text);
+    const read = await broker.run({ cmd: "sleep 0.2; sha256sum", stdin_b64: many });
+    expect(read.stdout).toBe(`${createHash("sha256").update(text).digest("hex")}  -\n`);
+    expect(await broker.run({ cmd: "head -c 4; exec sleep 0.1", stdin_b64: many })).toMatchObject({
+      exit: 0,
+      stdout: "0123",
+    });
+    expect(await broker.run({ cmd: "exec <&-; sleep 0.1; echo on", stdin_b64: many })).toMatchObject({
+      exit: 0,
+      stdout: "on\n",
+    });
+    const both = [1, 2, 3, 4].map(() => broker.run({ cmd: "sleep 0.1; wc -c", stdin_b64: many }));
+    for (const { stdout } of await Promise.all(both)) expect(stdout).toBe("4800000\n");
+  });
+
   test("format text is what an agent reads, and nothing that is the same in every reply", async () => {
     const call = { cmd: "printf 'ä\\377'; echo err >&2; exit 3", format: "text" };
     const { status, document } = await broker.post(call);

@@ -47,6 +47,29 @@ describe.each(actors())("what a replay restores and what it lists, as $kind", (a
     expect(await replayed(broker, own.span_id, { env: supplied })).toMatchObject({ matches: SAME });
   });
 
+  test("a credential in the broker's own locale or PATH is in no span, and a replay wants them sent", async () => {
+    const token = `ghp_${"a1B2c3".repeat(6)}`;
+    broker = await start({ PATH: `${usual}:/opt/${token}`, LC_ALL: token });
+    const { span_id: id } = await broker.run('printf "%s" "$LC_ALL"');
+    const span = await broker.span(id);
+    expect(JSON.stringify(broker.spans())).not.toContain(token);
+    expect(span).toMatchObject({
+      replayable: false,
+      replay_context: { locale: "[redacted:github-token]", path: `${usual}:/opt/[redacted:github-token]` },
+    });
+    expect(span.redacted.map(({ place }) => place).sort()).toEqual([
+      "replay_context.locale",
+      "replay_context.path",
+    ]);
+    const refused = await broker.call("POST", `/v1/replay/${id}`, {});
+    expect(refused.status).toBe(409);
+    expect(JSON.stringify(refused.document)).toMatch(/its PATH was not kept.*its locale was not kept/);
+    const reply = await replayed(broker, id, { env: { PATH: `${usual}:/opt/${token}`, LC_ALL: token } });
+    expect(reply.matches, JSON.stringify(reply.differences)).toMatchObject(SAME);
+    expect(JSON.stringify(reply)).not.toContain(token);
+    expect(JSON.stringify(broker.spans())).not.toContain(token);
+  });
+
   test("commits, edits and policies that changed are listed, and a commit that changed nothing else is no difference", async () => {
     broker = await start({});
     hostGit(actor, broker.project, "init", "-q");

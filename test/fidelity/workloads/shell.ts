@@ -1,8 +1,5 @@
 import type { Workload } from "../workload.ts";
 
-const HALF = "a command has half of the descriptors that its broker may open (ulimit -n)";
-const PIPED = "what is piped in arrives as a file, whose size wc knows";
-
 /** What a shell does by itself, and the small tools around it. */
 export const SHELL: readonly Workload[] = [
   { name: "an exit code of 0, 1 and 77", quick: true, command: "true; echo $?; false; echo $?; (exit 77)" },
@@ -62,9 +59,21 @@ export const SHELL: readonly Workload[] = [
   },
   {
     name: "the limits of ulimit",
-    known: { default: HALF, strict: HALF },
+    // Not of descriptors (-n) and processes (-p), which are the world's own.
+    command: "ulimit -c; ulimit -s; ulimit -f; ulimit -v; ulimit -t; ulimit -d; ulimit -l",
+  },
+  {
+    name: "4,000 files are open at once",
+    needs: ["python3"],
+    tried: "ulimit -Sn 5000",
     command:
-      "ulimit -c; ulimit -s; ulimit -n; ulimit -f; ulimit -v; ulimit -t; ulimit -d; ulimit -l; ulimit -p",
+      "ulimit -Sn 5000; python3 -c \"f = [open('/dev/null') for _ in range(4000)]; print(len(f))\"; ulimit -n",
+  },
+  {
+    name: "more open files than a world has for one command",
+    prepare: "ulimit -Hn > most",
+    command: "ulimit -n $(cat most) && echo raised",
+    refused: { default: /descriptors/, strict: /descriptors/ },
   },
   {
     name: "ulimit -f stops a file that grows",
@@ -170,7 +179,6 @@ export const SHELL: readonly Workload[] = [
   },
   {
     name: "standard input that is given",
-    known: { default: PIPED, strict: PIPED },
     command: "wc; echo end",
     stdin: "a line\nanother\nno end",
   },
