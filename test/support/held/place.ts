@@ -1,5 +1,5 @@
 /** Real folders with real overlays over them, and a user's process that applies what they hold. */
-import { type ChildProcess, spawnSync } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
 import { chownSync, mkdirSync, mkdtempSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +9,7 @@ import { build } from "esbuild";
 import type { ApplyEnding, HeldChange, Settled } from "../../../world/overlay/held.ts";
 import type { Actor } from "../../actors.ts";
 import { installationFor } from "../../installation.ts";
+import { removeTrees } from "../../remove.ts";
 import { runAs, spawnAs } from "../../users.ts";
 import { RenameKiller } from "./kill-at.ts";
 
@@ -164,10 +165,13 @@ export class HeldPlace implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#driver.stdin?.end();
-    await new Promise((resolve) => this.#driver.once("close", resolve));
-    // Not by Node: trees here may be deeper than a path can be long.
-    spawnSync("rm", ["-rf", "--", this.folder]);
+    const driver = this.#driver;
+    // One that a test killed says nothing more.
+    const isOver = driver.exitCode !== null || driver.signalCode !== null;
+    const closed = isOver ? undefined : new Promise((resolve) => driver.once("close", resolve));
+    driver.stdin?.end();
+    await closed;
+    removeTrees(this.folder);
   }
 
   #start(): ChildProcess {
