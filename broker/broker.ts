@@ -35,6 +35,7 @@ import type { ProjectRules } from "./projects.ts";
 import type { Publisher } from "./publish/publisher.ts";
 import type { ScopeTokens } from "./scopes/tokens.ts";
 import type { Sessions } from "./sessions.ts";
+import type { SettleTurns } from "./settle-turns.ts";
 import type { Shims } from "./shims/shims.ts";
 import type { OutputSamples } from "./replay/output-samples.ts";
 import type { OutputRooms } from "./output-room.ts";
@@ -66,6 +67,7 @@ export type Broker = {
   readonly judgedSettings: JudgedSettings;
   readonly marks: Marks;
   readonly madeRepositories: MadeRepositories;
+  readonly settleTurns: SettleTurns;
   readonly listed: ListedFolders;
   readonly gitHeads: GitHeads;
   readonly dirtyFiles: DirtyFiles;

@@ -230,6 +230,7 @@ function broughtBy(broker: Broker, job: Job, world: World, tell: BroughtBy["tell
     project: job.place.project,
     uid: broker.projectRules().uid,
     judgedSettings: broker.judgedSettings,
+    turns: broker.settleTurns,
     isSealed: (path) => world.isSealed(path),
     takeOut: (path) => world.takeOut(path),
     tell,

@@ -12,13 +12,17 @@ import {
   readdirSync,
   readlinkSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import type { SettleTurns } from "./settle-turns.ts";
 
 /** From `include/uapi/asm-generic/fcntl.h`: Node has no name for it. */
 const O_PATH = 0o10000000;
 
 /** At 0.01 to 0.03 ms each. */
 const MOST_FOLDERS = 100_000;
+
+/** A command that has ended has left each folder open or closed, so one way up is enough. */
+const MOST_CLIMBED = 1000;
 
 /** So many are looked into in one turn of the broker's thread. */
 const FOLDERS_A_TURN = 200;
@@ -35,21 +39,28 @@ const LAST: ReadonlySet<string> = new Set(["commondir", "HEAD"]);
 /** Folders whose files git runs, or takes addresses from. */
 const READ = /(?:^|\/)(?:hooks|remotes|branches)$/;
 
-/** Calls `visit` with paths below `project` but in `sealed` (`.git`), each while the folders above it are open to their owner. */
+export type Searched = {
+  readonly project: string;
+  /** In milliseconds since 1970. */
+  readonly since: number;
+  /** A folder in which nothing can have changed (`.git`). */
+  readonly sealed: string | undefined;
+  readonly turns: SettleTurns;
+};
+
+/** Calls `visit` with paths below the project, each while the folders above it are open to their owner. */
 export async function searchChanged(
-  project: string,
-  since: number,
-  sealed: string | undefined,
+  { project, since, sealed, turns }: Searched,
   visit: (path: string) => void,
 ): Promise<void> {
   const search = new Search(project, since - TICK_MS, visit);
   const folders = [""];
-  for (let at = 0; at < folders.length && at < MOST_FOLDERS; at += 1) {
-    if (at % FOLDERS_A_TURN === FOLDERS_A_TURN - 1) await new Promise((resolve) => setImmediate(resolve));
-    const folder = folders[at] ?? "";
-    if (folder !== sealed) folders.push(...search.look(folder));
+  for (let at = 0; at < folders.length && at < MOST_FOLDERS; at += FOLDERS_A_TURN) {
+    await new Promise((resolve) => setImmediate(resolve));
+    const turn = folders.slice(at, at + FOLDERS_A_TURN).filter((folder) => folder !== sealed);
+    folders.push(...(await turns.look(() => turn.flatMap((folder) => search.look(folder)))));
   }
-  search.visitLast();
+  await turns.look(() => search.visitLast());
 }
 
 class Search {
@@ -57,6 +68,7 @@ class Search {
   readonly #since: number;
   readonly #visit: (path: string) => void;
   #last: string[] = [];
+  #climbed = 0;
 
   constructor(project: string, since: number, visit: (path: string) => void) {
     this.#project = project;
@@ -69,12 +81,22 @@ class Search {
     try {
       return this.#entries(folder);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EACCES") return [];
+      if (!isClosed(error)) return [];
+      this.#openAndLook(folder);
+      return [];
+    }
+  }
+
+  #openAndLook(folder: string): void {
+    try {
       whileOpen(join(this.#project, folder), () => {
         for (const below of this.#entries(folder)) this.#lookAtAll(below);
         this.visitLast();
       });
-      return [];
+    } catch (error) {
+      // One around it was closed since it was listed. Whoever goes on closing folders lives on: init seals what that one made.
+      if (!isClosed(error) || folder === "" || this.#climbed++ >= MOST_CLIMBED) return;
+      this.#openAndLook(parentOf(folder));
     }
   }
 
@@ -108,13 +130,22 @@ class Search {
   }
 }
 
+function isClosed(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === "EACCES";
+}
+
+function parentOf(folder: string): string {
+  const parent = dirname(folder);
+  return parent === "." ? "" : parent;
+}
+
 /** A folder that its owner has closed, opened for `act` and closed again. What stands behind a link stays as it is. */
 function whileOpen(path: string, act: () => void): void {
   const folder = openSync(path, O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {
     const name = `/proc/self/fd/${folder}`;
     const { mode, uid } = fstatSync(folder);
-    if (uid !== process.getuid?.() || (mode & 0o700) === 0o700 || readlinkSync(name) !== path) return;
+    if (uid !== process.getuid?.() || readlinkSync(name) !== path) return;
     chmodSync(name, (mode & 0o7777) | 0o700);
     try {
       act();

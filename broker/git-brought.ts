@@ -12,6 +12,7 @@ import { gitSettings } from "./git-config.ts";
 import { isPlainAddress } from "./git-safe-settings.ts";
 import type { JudgedSettings } from "./git-settings.ts";
 import { searchChanged } from "./git-brought-search.ts";
+import type { SettleTurns } from "./settle-turns.ts";
 import { readSmallFile } from "./small-file.ts";
 
 /** Git's own are some hundred bytes; what is longer is not read and counts as one that runs code. */
@@ -30,6 +31,7 @@ export type BroughtBy = {
   /** Moves a path to quarantine; returns where it lies now. */
   readonly takeOut: (path: string) => string;
   readonly tell: (violation: WorldViolation) => void;
+  readonly turns: SettleTurns;
 };
 
 export type Brought = BroughtBy & {
@@ -48,19 +50,25 @@ export async function withoutBroughtCode(
   brought: Brought,
   settled: Settled = { sealed: [], unsealed: [] },
 ): Promise<FsDiff> {
+  const { project, uid, turns } = brought;
   const changed = new Set(changes.mods);
-  const taken = new Set(takeSettled(settled, brought));
   const unjudged = new Set(settled.sealed);
-  for (const path of writtenIn(changes)) {
-    if (whyNot(join(brought.project, path), changed.has(path), brought.uid) === undefined) continue;
-    const place = join(brought.project, path);
-    if (!unjudged.has(place) && (await brought.isSealed(place))) continue;
-    if (takeIfCode(path, changed.has(path), brought)) taken.add(path);
+  const takeListed = (paths: readonly string[]): readonly string[] =>
+    paths.filter((path) => takeIfCode(path, changed.has(path), brought));
+  const [first, suspects] = await turns.look(() => [
+    takeSettled(settled, brought),
+    writtenIn(changes).filter((path) => whyNot(join(project, path), changed.has(path), uid) !== undefined),
+  ]);
+  const open: string[] = [];
+  for (const path of suspects) {
+    const place = join(project, path);
+    if (unjudged.has(place) || !(await brought.isSealed(place))) open.push(path);
   }
+  const taken = new Set([...first, ...(open.length === 0 ? [] : await turns.look(() => takeListed(open)))]);
   // What the listing lacks is looked for: a command may have ended its world, or closed a folder.
   if (changes.truncated) {
     const sealed = brought.stoodAtFirst ? ".git" : undefined;
-    await searchChanged(brought.project, brought.since, sealed, (path) => {
+    await searchChanged({ project, since: brought.since, sealed, turns }, (path) => {
       if (takeIfCode(path, changed.has(path), brought)) taken.add(path);
     });
   }

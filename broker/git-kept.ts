@@ -30,7 +30,8 @@ export async function withoutBroughtCodeBesideOthers(
   changes: FsDiff,
   brought: Brought,
 ): Promise<FsDiff> {
-  const settled = await world.settle(gitFoldersOf(changes, brought.project));
+  const folders = gitFoldersOf(changes, brought.project);
+  const settled = await brought.turns.settle(() => world.settle(folders));
   return await withoutBroughtCode(changes, brought, settled);
 }
 
@@ -43,28 +44,33 @@ export function whenBrought(world: World, brought: BroughtBy): (folder: string) 
     setTimeout(() => {
       const folders = [...waiting];
       waiting.clear();
-      void world.settle(folders).then(({ unsealed }) => {
-        // As it is now: a process that has ended needs no seal against it, and neither does a world.
-        const found = folders.map((path) => ({
-          folder: path,
-          names: isFolder(path) ? namesThatRun(path) : [],
-        }));
-        const closed = found.filter(({ names }) => names === undefined).map(({ folder: path }) => path);
-        const led = folders.filter((path) => !isFolder(path) && leadsAstray(path, brought));
-        takeSettled(
-          {
-            sealed: found.flatMap(({ names }) => names ?? []),
-            unsealed: [
-              ...unsealed,
-              ...closed.map((path) => ({ folder: path, why: "it cannot be looked through" })),
-              ...led.map((path) => ({ folder: path, why: "it leads there" })),
-            ],
-          },
-          brought,
-        );
-      });
+      void settleAndJudge(world, folders, brought);
     }, SOON_MS);
   };
+}
+
+async function settleAndJudge(world: World, folders: readonly string[], brought: BroughtBy): Promise<void> {
+  const { unsealed } = await brought.turns.settle(() => world.settle(folders));
+  await brought.turns.look(() => {
+    // As it is now: a process that has ended needs no seal against it, and neither does a world.
+    const found = folders.map((path) => ({
+      folder: path,
+      names: isFolder(path) ? namesThatRun(path) : [],
+    }));
+    const closed = found.filter(({ names }) => names === undefined).map(({ folder: path }) => path);
+    const led = folders.filter((path) => !isFolder(path) && leadsAstray(path, brought));
+    takeSettled(
+      {
+        sealed: found.flatMap(({ names }) => names ?? []),
+        unsealed: [
+          ...unsealed,
+          ...closed.map((path) => ({ folder: path, why: "it cannot be looked through" })),
+          ...led.map((path) => ({ folder: path, why: "it leads there" })),
+        ],
+      },
+      brought,
+    );
+  });
 }
 
 /**

@@ -35,6 +35,7 @@ import { ScopeTokens } from "../../broker/scopes/tokens.ts";
 import { OutputRooms } from "../../broker/output-room.ts";
 import { OutputSamples } from "../../broker/replay/output-samples.ts";
 import { Sessions } from "../../broker/sessions.ts";
+import { SettleTurns } from "../../broker/settle-turns.ts";
 import { agentSockets } from "../../broker/shared-sockets.ts";
 import { Shims } from "../../broker/shims/shims.ts";
 import { reloadSpan } from "../../broker/spans/policy-spans.ts";
@@ -164,6 +165,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     gitFolders: new GitFolders(),
     gitNamed: new GitNamed(),
     judgedSettings: new JudgedSettings(),
+    settleTurns: new SettleTurns(),
     marks,
     madeRepositories: new MadeRepositories(trace.database, onFault),
     listed,
