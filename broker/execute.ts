@@ -185,6 +185,7 @@ async function runAndRecord(
     // Until it is known that nothing changed, what may be in the overlay is kept.
     held = holdsChanges(job);
     const all = await changesOf(job, world, ran);
+    if (!isIsolated(job)) broker.madeRepositories.made(all, job.place.project, since);
     // Who lets commands write git's own settings says the same of those below.
     const listed = judgesGit(job, world)
       ? await withoutBroughtCodeBesideOthers(world, all, {
@@ -193,7 +194,6 @@ async function runAndRecord(
           stoodAtFirst: isPersons && (await stood),
         })
       : all;
-    if (!isIsolated(job)) broker.madeRepositories.made(listed, job.place.project, since);
     violations.finish();
     const auto = listed.held ? await autoApply(broker, job, world, started, ran) : undefined;
     const changes = auto === undefined ? listed : { ...listed, held: auto.held };
@@ -231,6 +231,7 @@ function broughtBy(broker: Broker, job: Job, world: World, tell: BroughtBy["tell
     uid: broker.projectRules().uid,
     judgedSettings: broker.judgedSettings,
     turns: broker.settleTurns,
+    made: broker.madeRepositories,
     isSealed: (path) => world.isSealed(path),
     takeOut: (path) => world.takeOut(path),
     tell,

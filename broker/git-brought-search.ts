@@ -36,6 +36,8 @@ const NAMES: ReadonlySet<string> = new Set(["config", "config.worktree"]);
  * gone, and they may stay.
  */
 const LAST: ReadonlySet<string> = new Set(["commondir", "HEAD"]);
+/** Folders that make one of those to which a `commondir` leads. */
+const PARTS: ReadonlySet<string> = new Set(["objects", "refs"]);
 /** Folders whose files git runs, or takes addresses from. */
 const READ = /(?:^|\/)(?:hooks|remotes|branches)$/;
 
@@ -54,11 +56,12 @@ export async function searchChanged(
   visit: (path: string) => void,
 ): Promise<void> {
   const search = new Search(project, since - TICK_MS, visit);
-  const folders = [""];
-  for (let at = 0; at < folders.length && at < MOST_FOLDERS; at += FOLDERS_A_TURN) {
+  let left = [""];
+  for (let seen = 0; left.length > 0 && seen < MOST_FOLDERS; seen += FOLDERS_A_TURN) {
     await new Promise((resolve) => setImmediate(resolve));
-    const turn = folders.slice(at, at + FOLDERS_A_TURN).filter((folder) => folder !== sealed);
-    folders.push(...(await turns.look(() => turn.flatMap((folder) => search.look(folder)))));
+    const turn = left.slice(0, FOLDERS_A_TURN).filter((folder) => folder !== sealed);
+    const below = await turns.look(() => turn.flatMap((folder) => search.look(folder)));
+    left = [...left.slice(FOLDERS_A_TURN), ...below];
   }
   await turns.look(() => search.visitLast());
 }
@@ -117,11 +120,18 @@ class Search {
     const folders: string[] = [];
     for (const entry of readdirSync(join(this.#project, folder), { withFileTypes: true })) {
       const path = join(folder, entry.name);
-      if (entry.isDirectory()) folders.push(path);
-      else if (isMoved || ((isRead || NAMES.has(entry.name)) && this.#isChanged(path))) this.#visit(path);
+      if (entry.isDirectory()) {
+        folders.push(path);
+        if (PARTS.has(entry.name) && this.#isNew(path)) this.#last.push(path);
+      } else if (isMoved || ((isRead || NAMES.has(entry.name)) && this.#isChanged(path))) this.#visit(path);
       else if (LAST.has(entry.name) && this.#isChanged(path)) this.#last.push(path);
     }
     return folders;
+  }
+
+  /** Each commit changes the time of such a folder of a person's. */
+  #isNew(path: string): boolean {
+    return (lstatSync(join(this.#project, path), { throwIfNoEntry: false })?.birthtimeMs ?? 0) >= this.#since;
   }
 
   #isChanged(path: string): boolean {

@@ -10,8 +10,10 @@ import type { Settled, WorldViolation } from "../world/backend.ts";
 import { runsCode } from "./git-commands.ts";
 import { gitSettings } from "./git-config.ts";
 import { isPlainAddress } from "./git-safe-settings.ts";
+import { leadsAstray } from "./git-links.ts";
 import type { JudgedSettings } from "./git-settings.ts";
 import { searchChanged } from "./git-brought-search.ts";
+import type { MadeRepositories } from "./made-repositories.ts";
 import type { SettleTurns } from "./settle-turns.ts";
 import { readSmallFile } from "./small-file.ts";
 
@@ -32,6 +34,7 @@ export type BroughtBy = {
   readonly takeOut: (path: string) => string;
   readonly tell: (violation: WorldViolation) => void;
   readonly turns: SettleTurns;
+  readonly made: Pick<MadeRepositories, "isMade" | "unsealedIn">;
 };
 
 export type Brought = BroughtBy & {
@@ -50,16 +53,16 @@ export async function withoutBroughtCode(
   brought: Brought,
   settled: Settled = { sealed: [], unsealed: [] },
 ): Promise<FsDiff> {
-  const { project, uid, turns } = brought;
+  const { project, turns } = brought;
   const changed = new Set(changes.mods);
   const unjudged = new Set(settled.sealed);
   const takeListed = (paths: readonly string[]): readonly string[] =>
     paths.filter((path) => takeIfCode(path, changed.has(path), brought));
   const [first, suspects] = await turns.look(() => [
     takeSettled(settled, brought),
-    writtenIn(changes).filter((path) => whyNot(join(project, path), changed.has(path), uid) !== undefined),
+    writtenIn(changes).filter((path) => whyNot(path, changed.has(path), brought) !== undefined),
   ]);
-  const open: string[] = [];
+  const open = await turns.look(() => codeInUnsealed(brought));
   for (const path of suspects) {
     const place = join(project, path);
     if (unjudged.has(place) || !(await brought.isSealed(place))) open.push(path);
@@ -87,6 +90,20 @@ export async function withoutBroughtCode(
   };
 }
 
+/** In git folders that earlier commands made: a later one may write there by a name that no listing has, and nobody seals them. */
+function codeInUnsealed({ project, uid, made }: BroughtBy): string[] {
+  const names = (folder: string): readonly string[] => [
+    join(folder, "config"),
+    join(folder, "config.worktree"),
+    ...namesIn(join(folder, "hooks")).map((name) => join(folder, "hooks", name)),
+  ];
+  return made
+    .unsealedIn(project)
+    .flatMap(names)
+    .map((place) => relative(project, place))
+    .filter((path) => whyNot(path, false, { project, uid, made }) !== undefined);
+}
+
 /**
  * Takes out what runs code of what was sealed, whatever a listing says of it, and each git folder that could not be sealed. Returns
  * paths from the project.
@@ -111,16 +128,18 @@ export function takeSettled({ sealed, unsealed }: Settled, brought: BroughtBy): 
  * Names that git reads in a git folder; `autorun` has those too that a long listing leaves out. What leads git to settings comes
  * last: by then settings that run code are gone.
  */
-function writtenIn({ writes, mods, autorun, deletes }: FsDiff): readonly string[] {
+function writtenIn({ writes, mods, autorun, deletes, dirs }: FsDiff): readonly string[] {
   const gone = new Set(deletes);
   const all = new Set([...writes, ...mods, ...autorun]);
   const paths = [...all].filter((path) => !gone.has(path));
   return [
     ...paths.filter((path) =>
-      /(?:^|\/)(?:config|config\.worktree|(?:hooks|remotes|branches)(?:\/[^/]+)?)$/.test(path),
+      /(?:^|\/)(?:config|config\.worktree|(?:hooks|remotes|branches)(?:\/[^/]+)?|[^/]*\.git)$/.test(path),
     ),
     ...paths.filter((path) => /(?:^|\/)commondir$/.test(path)),
     ...paths.filter((path) => /(?:^|\/)HEAD$/.test(path)),
+    // Where a `commondir` leads they make a git folder without a HEAD.
+    ...dirs.filter((path) => /(?:^|\/)(?:objects|refs)$/.test(path)),
   ];
 }
 
@@ -129,7 +148,7 @@ function takeIfCode(path: string, stood: boolean, brought: BroughtBy): boolean {
   const place = join(brought.project, path);
   // What of it runs code is the person's.
   if (brought.judgedSettings.has(place)) return false;
-  const why = whyNot(place, stood, brought.uid);
+  const why = whyNot(path, stood, brought);
   return why !== undefined && take(path, why, brought);
 }
 
@@ -155,8 +174,15 @@ function take(path: string, why: string, { project, takeOut, tell }: BroughtBy):
   }
 }
 
-function whyNot(place: string, stood: boolean, uid: number): string | undefined {
+function whyNot(
+  path: string,
+  stood: boolean,
+  brought: Pick<BroughtBy, "project" | "uid" | "made">,
+): string | undefined {
+  const { project, uid } = brought;
+  const place = join(project, path);
   const folder = dirname(place);
+  if (basename(place).endsWith(".git")) return linkWhy(place, brought);
   if (basename(folder) === "hooks") return hookWhy(place);
   if (ADDRESS_FOLDERS.has(basename(folder)) && isGitFolder(dirname(folder))) return addressWhy(place, uid);
   if (basename(place) === "hooks" || ADDRESS_FOLDERS.has(basename(place)))
@@ -166,11 +192,22 @@ function whyNot(place: string, stood: boolean, uid: number): string | undefined 
   switch (basename(place)) {
     case "HEAD":
       return stood ? undefined : headWhy(folder, uid);
+    case "objects":
+    case "refs":
+      return stood || !isGitFolder(folder) ? undefined : headWhy(folder, uid);
     case "commondir":
       return isGitFolder(folder) ? commonWhy(place, uid) : undefined;
     default:
       return settingsWhy(place, uid, isGitFolder(folder));
   }
+}
+
+/** A plain file of another name is nothing to git. */
+function linkWhy(place: string, brought: Pick<BroughtBy, "project" | "uid" | "made">): string | undefined {
+  const isFollowed = basename(place) === ".git" || lookAt(place)?.isSymbolicLink() === true;
+  return isFollowed && leadsAstray(place, brought, (folder) => brought.made.isMade(folder))
+    ? "it leads git to a folder where any command could change what git runs"
+    : undefined;
 }
 
 /** A HEAD makes a git folder of one whose settings were not looked at as such, when they were written. */
@@ -239,6 +276,8 @@ function commonWhy(place: string, uid: number): string | undefined {
   const worktrees = dirname(dirname(place));
   const common = dirname(worktrees);
   const isOwn =
+    // By another name it is written later.
+    stat.nlink === 1 &&
     readSmallFile(place, 4096, uid)?.trim() === "../.." &&
     basename(worktrees) === "worktrees" &&
     realOf(dirname(place)) === dirname(place);
@@ -268,8 +307,14 @@ function settingsWhy(place: string, uid: number, inGitFolder: boolean): string |
   const settings = text === undefined ? undefined : gitSettings(text);
   if (settings === undefined) return inGitFolder ? NOBODY_KNOWS : undefined;
   const found = settings.find(runsCode);
-  return found === undefined ? undefined : `git would run what its '${found.name}' names`;
+  if (found !== undefined) return `git would run what its '${found.name}' names`;
+  // Git sets it for a submodule alone. Elsewhere the person's next `git reset` writes the command's files into that folder.
+  const leads =
+    inGitFolder && !OF_SUBMODULE.test(place) && settings.some(({ name }) => name === "core.worktree");
+  return leads ? "git would work on the files of another folder, which its 'core.worktree' names" : undefined;
 }
+
+const OF_SUBMODULE = /\.git\/(?:[^/]+\/)*modules\//;
 
 /**
  * Git itself wants HEAD, objects and refs, and no HEAD where a `commondir` leads to. A command may bring the others later; then

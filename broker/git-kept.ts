@@ -2,22 +2,18 @@
  * Git folders beside processes that outlive their commands (`background: keep`, or other commands of the same world). What a command
  * made is sealed before its reply, and judged as it is then; what such a process makes after the reply, soon after.
  */
-import { lstatSync, readdirSync, realpathSync } from "node:fs";
-import { basename, dirname, join, relative, resolve } from "node:path";
+import { lstatSync, readdirSync } from "node:fs";
+import { basename, join } from "node:path";
 import type { FsDiff } from "../schemas/generated/types.ts";
 import type { World } from "../world/backend.ts";
-import { isWithin } from "./folders.ts";
 import { type Brought, type BroughtBy, takeSettled, withoutBroughtCode } from "./git-brought.ts";
-import { readSmallFile } from "./small-file.ts";
+import { leadsAstray } from "./git-links.ts";
 
 /** So that a `git init` or `git clone` that has begun comes as far as its own settings and samples of hooks. */
 const SOON_MS = 150;
 
 /** Of one repository: each submodule has one. What has more is taken out whole. */
 const MOST_FOLDERS = 1000;
-
-/** A line with a path. */
-const MAX_LINK = 8192;
 
 /** In every git folder, with most of its files; git runs nothing that stands there. */
 const NOT_ENTERED: ReadonlySet<string> = new Set(["objects", "refs", "logs", "info", "lfs", "hooks"]);
@@ -31,7 +27,8 @@ export async function withoutBroughtCodeBesideOthers(
   brought: Brought,
 ): Promise<FsDiff> {
   const folders = gitFoldersOf(changes, brought.project);
-  const settled = await brought.turns.settle(() => world.settle(folders));
+  // Also where nobody lives on: a later command would give the settings a second name and write them by that.
+  const settled = await brought.turns.settle(() => world.settle(folders, changes.truncated));
   return await withoutBroughtCode(changes, brought, settled);
 }
 
@@ -50,7 +47,7 @@ export function whenBrought(world: World, brought: BroughtBy): (folder: string) 
 }
 
 async function settleAndJudge(world: World, folders: readonly string[], brought: BroughtBy): Promise<void> {
-  const { unsealed } = await brought.turns.settle(() => world.settle(folders));
+  const { unsealed } = await brought.turns.settle(() => world.settle(folders, false));
   await brought.turns.look(() => {
     // As it is now: a process that has ended needs no seal against it, and neither does a world.
     const found = folders.map((path) => ({
@@ -71,27 +68,6 @@ async function settleAndJudge(world: World, folders: readonly string[], brought:
       brought,
     );
   });
-}
-
-/**
- * Whether a `.git` that is a file or a link leads git to a folder of the project that is called otherwise: nothing is sealed there,
- * so a process may change it at any time.
- */
-function leadsAstray(link: string, { project, uid }: BroughtBy): boolean {
-  if (!isThere(link)) return false;
-  try {
-    const text = readSmallFile(link, MAX_LINK, uid);
-    const to = text === undefined ? link : resolve(dirname(link), text.replace(/^gitdir:\s*/, "").trimEnd());
-    const real = realpathSync(to);
-    return (
-      isWithin(real, project) &&
-      !relative(project, real)
-        .split("/")
-        .some((name) => name.endsWith(".git"))
-    );
-  } catch {
-    return true;
-  }
 }
 
 function isFolder(path: string): boolean {
@@ -134,9 +110,9 @@ function isThere(path: string): boolean {
 /** Git folders in which the command wrote what git runs or reads as settings, and those of worktrees and submodules in them. */
 function gitFoldersOf({ writes, mods, autorun, dirs }: FsDiff, project: string): readonly string[] {
   const folders = [...writes, ...mods, ...autorun, ...dirs].flatMap((path) => {
-    const outer = /^(?:.*?\/)?[^/]*\.git(?=\/|$)/.exec(path)?.[0];
+    const outer = /^(?:.*?\/)?[^/]*\.git(?=\/|$)/s.exec(path)?.[0];
     if (outer === undefined) return [];
-    const inner = /^(.*)\/(?:config|config\.worktree|commondir|hooks(?:\/.*)?)$/.exec(path)?.[1];
+    const inner = /^(.*)\/(?:config|config\.worktree|commondir|hooks(?:\/.*)?)$/s.exec(path)?.[1];
     return inner === undefined ? [outer] : [outer, inner];
   });
   return [...new Set(folders)].map((path) => join(project, path));

@@ -8,11 +8,15 @@ import { basename, dirname, join } from "node:path";
 import type { Database, RootDatabase } from "lmdb";
 import type { FsDiff } from "../schemas/generated/types.ts";
 import type { RemovalJudge } from "../world/backend.ts";
+import { isWithin } from "./folders.ts";
 import { PROFILE_FILE } from "./profiles.ts";
 import type { OnFault } from "./spans/span-index.ts";
 
 /** The oldest are forgotten: a person removes what is left of them. */
 const MOST_KNOWN = 10_000;
+
+/** Each is looked at again when a command of its project ends. */
+const MOST_UNSEALED = 100;
 
 /** A folder that is moved is looked through, at 0.01 to 0.03 ms for each folder in it; one with more stays where it is. */
 const MOST_FOLDERS = 4000;
@@ -28,6 +32,8 @@ export class MadeRepositories implements RemovalJudge {
   readonly #onFault: OnFault;
   /** By identity, in which order they were made. */
   readonly #made = new Map<string, number>();
+  /** Paths of those that no seal covers, since they are not called as git folders are. Forgotten with the broker. */
+  readonly #unsealed = new Set<string>();
 
   constructor(database: RootDatabase, onFault: OnFault) {
     this.#onFault = onFault;
@@ -37,23 +43,34 @@ export class MadeRepositories implements RemovalJudge {
   }
 
   /**
-   * Takes the git folders that a command made in a project: those whose HEAD is new, and that are no older than the command. A HEAD
-   * alone makes no folder a command's: it takes a person's away, and puts it back with the next command.
+   * Takes the git folders that a command made in a project: those of which all that makes them one is new, and that are no older than
+   * the command. A HEAD alone makes no folder a command's: it takes a person's away, and puts it back, while the person clones.
    *
    * @param since when the command began, in milliseconds since 1970.
    */
-  made({ writes }: Pick<FsDiff, "writes">, project: string, since: number): void {
+  made({ writes, dirs }: Pick<FsDiff, "writes" | "dirs">, project: string, since: number): void {
+    const brought = new Set([...writes, ...dirs]);
     for (const path of writes) {
       if (!/(?:^|\/)HEAD$/.test(path)) continue;
       const folder = join(project, dirname(path));
       if (!isBornSince(folder, since - TICK_MS)) continue;
-      const identity = PARTS.some((names) =>
-        names.every((name) => identityOf(join(folder, name)) !== undefined),
-      )
+      const within = dirname(path);
+      const identity = PARTS.some((names) => names.every((name) => brought.has(join(within, name))))
         ? identityOf(folder)
         : undefined;
-      if (identity !== undefined) this.#keep(identity);
+      if (identity === undefined) continue;
+      this.#keep(identity);
+      if (folder.split("/").some((name) => name.endsWith(".git"))) continue;
+      this.#unsealed.add(folder);
+      const [oldest] = this.#unsealed;
+      if (this.#unsealed.size > MOST_UNSEALED && oldest !== undefined) this.#unsealed.delete(oldest);
     }
+  }
+
+  /** Git folders at or below a project that commands made and that no seal covers: later commands change them by any name. */
+  unsealedIn(project: string): readonly string[] {
+    for (const folder of this.#unsealed) if (!this.isMade(folder)) this.#unsealed.delete(folder);
+    return [...this.#unsealed].filter((folder) => isWithin(folder, project));
   }
 
   /** The innermost git folder around it counts: what a command makes around a person's repository says nothing of that. */

@@ -28,8 +28,9 @@ export function writeRules({ around }: Broker, { effective, place }: Job, { spec
 
 /** The same violation with the list that is the reason, and the command that lifts it. Others come back as they are. */
 export function explainWrite(violation: WorldViolation, rules: WriteRules): WorldViolation {
-  if (violation.kind !== "write") return violation;
   const path = violation.subject;
+  // One that says how many more there were is about no path.
+  if (violation.kind !== "write" || !path.startsWith("/")) return violation;
   return { ...violation, message: `'${path}' was not written: ${reasonOf(path, rules)}` };
 }
 
@@ -65,7 +66,7 @@ export function reasonOf(path: string, rules: WriteRules): string {
  */
 function worthOpening(path: string, home: string): string | undefined {
   const folders: string[] = [];
-  for (let at = dirname(path); at !== "/"; at = dirname(at)) if (isFolder(at)) folders.push(at);
+  for (let at = dirname(path); at !== dirname(at); at = dirname(at)) if (isFolder(at)) folders.push(at);
   const repository = folders.find((folder) => GIT_PARTS.every((name) => existsSync(join(folder, name))));
   const [nearest = "/"] = folders;
   const place = repository ?? nearest;

@@ -278,10 +278,10 @@ export interface World {
   /** Whether no command can write what stands at an absolute path, because it is sealed. False of a world that is gone. */
   isSealed(path: string): Promise<boolean>;
   /**
-   * Seals git folders that commands made, where processes of this world live on: those with an absolute path in `folders`, and all
-   * when no command runs. Nobody has judged yet what is sealed. Never rejects.
+   * Seals git folders that commands made: those with an absolute path in `folders`, and all when no command runs. `mayBeMore`: a
+   * listing lacks some. Nobody has judged yet what is sealed. Never rejects.
    */
-  settle(folders: readonly string[]): Promise<Settled>;
+  settle(folders: readonly string[], mayBeMore: boolean): Promise<Settled>;
   /** Writes that stayed in the world, each told once. */
   strays(): Promise<Strayed>;
   /** Ends every process inside and settles when the world is gone. */

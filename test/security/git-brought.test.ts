@@ -68,7 +68,26 @@ describe.each(actors())("repositories that commands make, as $kind", (actor) => 
       "git init -q rn && git -C rn config 'remote.--upload-pack=touch RAN;git-upload-pack.promisor' true",
       "rn/.git/config",
     ],
-    ["settings with a second name", "git init -q hl && ln hl/.git/config second", "hl/.git/config"],
+    [
+      "settings with a second name",
+      "git init -q --bare hl && ln hl/config second && mkdir hw && echo 'gitdir: ../hl' > hw/.git",
+      "hl/config",
+    ],
+    [
+      "a .git file that leads to no git folder yet",
+      "mkdir lw && echo 'gitdir: ../lstuff' > lw/.git",
+      "lw/.git",
+    ],
+    [
+      "a link that is called as a git folder",
+      "mkdir ls && cd ls && mkdir stuff && ln -s stuff x.git",
+      "ls/x.git",
+    ],
+    [
+      "settings that lead to the files of another folder",
+      'git init -q wk && git -C wk config core.worktree "$HOME"',
+      "wk/.git/config",
+    ],
     [
       "a HEAD beside settings of which nobody knows what they say",
       "mkdir hd && echo '[core]' > hd/cc && ln -s cc hd/config && echo 'ref: refs/heads/a' > hd/HEAD",
@@ -167,6 +186,45 @@ describe.each(actors())("repositories that commands make, as $kind", (actor) => 
     );
     expect(ran).toMatchObject({ exit: 0, notices: [] });
     expect(hostGit(actor, at("part"), "log", "-p")).toContain("+hi");
+  });
+
+  const CODE = (project: string): string => `printf '[core]\\n\\tfsmonitor = touch %s; :\\n' ${project}/RAN`;
+
+  test("nothing runs that a later command wrote by a second name of the settings", async () => {
+    await broker.run("git init -q tn && : > tn/f");
+    const linked = await broker.run("ln tn/.git/config tn-second");
+    await broker.run(`${CODE(broker.project)} >> tn-second; rm -f tn-second`);
+    hostGit(actor, at("tn"), "status");
+    expect(existsSync(at("RAN"))).toBe(false);
+    expect(linked.exit).not.toBe(0);
+    expect(existsSync(at("tn/.git/config"))).toBe(true);
+  });
+
+  test("nor in a git folder that is called otherwise, behind a submodule", async () => {
+    hostGit(actor, broker.project, "commit", "-q", "--allow-empty", "-m", "x");
+    const made = await broker.run(
+      `git init -q --bare tb && git -C tb config core.bare false && mkdir tbw && echo 'gitdir: ../tb' > tbw/.git && : > tbw/f && git -C tbw add f && git -C tbw ${IDENTITY} commit -qm x && git update-index --add --cacheinfo 160000,$(git -C tbw rev-parse HEAD),tbw`,
+    );
+    expect(made).toMatchObject({ exit: 0, stderr: "" });
+    await broker.run("ln tb/config tb-second");
+    await broker.run(`${CODE(broker.project)} >> tb-second; rm -f tb-second`);
+    hostGit(actor, broker.project, "status");
+    expect(existsSync(at("RAN"))).toBe(false);
+    await broker.run("git update-index --force-remove tbw");
+  });
+
+  test("nor in a folder of settings that becomes one after them, where a worktree leads to it", async () => {
+    const made = await broker.run(
+      `git init -q cn && git -C cn ${IDENTITY} commit -q --allow-empty -m x && git -C cn worktree add -q ../cnw`,
+    );
+    expect(made).toMatchObject({ exit: 0 });
+    await broker.run("ln cn/.git/worktrees/cnw/commondir cny");
+    await broker.run(
+      `mkdir stuff; { echo '[core]'; echo repositoryformatversion=0; ${CODE(broker.project)}; } > conf.txt; ln -s ../conf.txt stuff/config`,
+    );
+    await broker.run("mkdir stuff/objects stuff/refs; echo ../../../../stuff > cny");
+    hostGit(actor, at("cnw"), "status");
+    expect(existsSync(at("RAN"))).toBe(false);
   });
 
   const MONITORED = "init -q NAME && git config -f NAME/.git/config core.fsmonitor 'id;'";

@@ -30,6 +30,11 @@ describe.each(actors())("repositories that commands make beside kept processes, 
     expect(existsSync(at(path))).toBe(true);
   }
 
+  async function untilGone(path: string): Promise<void> {
+    for (let tried = 0; tried < 400 && existsSync(at(path)); tried += 1) await sleep(25);
+    expect(existsSync(at(path))).toBe(false);
+  }
+
   /** `later` runs after the reply of the command that `first` belongs to, in a process that it leaves behind. */
   async function runKept(name: string, first: string, early: string, later: string): Promise<void> {
     const script = `#!/bin/sh\n${early}\ntouch "$P/${name}.ready"\nwhile [ ! -e "$P/${name}.go" ]; do sleep 0.02; done\n${later}\ntouch "$P/${name}.done"\n`;
@@ -104,8 +109,8 @@ describe.each(actors())("repositories that commands make beside kept processes, 
       ":",
       `git init -q late; printf '${MONITOR}' "$P/RAN" >> late/.git/config; ${HOOK("late/.git/hooks")}`,
     );
-    expect(existsSync(at("late/.git/hooks/post-index-change"))).toBe(false);
-    expect(existsSync(at("late/.git/config"))).toBe(false);
+    await untilGone("late/.git/hooks/post-index-change");
+    await untilGone("late/.git/config");
     const kept = readdirSync(join(broker.home, "quarantine"), { recursive: true }).map(String);
     expect(kept.some((name) => name.endsWith("/config"))).toBe(true);
     expect(existsSync(at("RAN"))).toBe(false);
@@ -121,7 +126,24 @@ describe.each(actors())("repositories that commands make beside kept processes, 
   ])("a kept process leads git to no folder of its own by %s", async (_claim, name, later) => {
     await runKept(name, "true", ":", later);
     expect(existsSync(at(`${name}-odd/config`))).toBe(true);
-    expect(existsSync(at(`${name}/.git`))).toBe(false);
+    await untilGone(`${name}/.git`);
+  });
+
+  test("a folder with a line end in its name hides no repository from what is sealed", async () => {
+    const long = broker.run("while [ ! -e nl.end ]; do sleep 0.02; done");
+    const place = "nl\nx/n";
+    const done = await broker.run({
+      cmd: `mkdir "$(printf 'nl\\nx')" && cd "$(printf 'nl\\nx')" && git init -q n && (P=$OLDPWD; while [ ! -e $P/nl.go ]; do sleep 0.02; done; printf '${MONITOR}' "$P/RAN" >> n/.git/config; touch $P/nl.done) >/dev/null 2>&1 &
+        while [ ! -e n/.git/HEAD ] && [ ! -e "$(printf 'nl\\nx')/n/.git/HEAD" ]; do sleep 0.02; done; sleep 0.1`,
+      background: "keep",
+    });
+    expect(done.exit).toBe(0);
+    broker.write(at("nl.go"), "");
+    await until("nl.done");
+    if (existsSync(at(`${place}/.git/config`))) PERSON(place);
+    expect(existsSync(at("RAN"))).toBe(false);
+    broker.write(at("nl.end"), "");
+    await long;
   });
 
   test.each([

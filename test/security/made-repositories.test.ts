@@ -31,6 +31,14 @@ describe.each(actors())("removing and moving repositories, as $kind", (actor) =>
     expect(await broker.run(cmd)).toMatchObject({ exit: 0, stderr: "" });
   }
 
+  test("a thousand refusals leave the broker answering", async () => {
+    hostGit(actor, broker.project, "init", "-q", "mine");
+    const ran = await broker.run("for i in $(seq 1005); do rm -f mine/.git/config; done 2>/dev/null");
+    expect(ran.exit).not.toBe(0);
+    expect(existsSync(at("mine/.git/config"))).toBe(true);
+    await expectRun("true");
+  });
+
   const MADE = `git init -q n && cd n && ${GIT} commit -q --allow-empty -m one && cd ..`;
 
   describe.each([

@@ -159,10 +159,12 @@ export class LinuxWorld implements World {
     return this.#seals.isSealed(path);
   }
 
-  settle(folders: readonly string[]): Promise<Settled> {
-    // Who has nobody left inside has nothing to seal it against.
-    const isEmpty = this.#commands.size === 0 || this.spec.access.kind !== "direct";
-    return isEmpty ? Promise.resolve({ sealed: [], unsealed: [] }) : this.#settling.ask(folders);
+  settle(folders: readonly string[], mayBeMore: boolean): Promise<Settled> {
+    const isNothing = folders.length === 0 && !mayBeMore && this.#commands.size === 0;
+    // Over an overlay nothing of it stands on the host.
+    return isNothing || this.spec.access.kind !== "direct"
+      ? Promise.resolve({ sealed: [], unsealed: [] })
+      : this.#settling.ask(folders);
   }
 
   strays(): Promise<Strayed> {
