@@ -10,7 +10,8 @@
  * - `core.sharedRepository`, `core.protectNTFS`, `core.protectHFS`, `http.sslVerify`: they open what is closed.
  * - `remote.*.promisor`, `remote.*.partialCloneFilter`: a git that only looks fetches what is missing from there, by itself.
  * - `remote.*.mirror`, `remote.*.push`, `remote.pushDefault`, `fetch.all`: they send or fetch more than a person types.
- * - `extensions.*`: they change which settings and objects count.
+ * - `extensions.*`: they change which settings and objects count. `extensions.worktreeConfig` is judged by the settings that it
+ *   lets count (git-settings.ts).
  * - `help.autoCorrect`: it runs what was not typed. `log.showSignature`: it runs `gpg.program`.
  */
 import type { GitSetting } from "./git-config.ts";

@@ -3,8 +3,8 @@
  * nothing are the command's to write, and those that run code stay exactly as the host has them.
  */
 import { createHash } from "node:crypto";
-import { lstatSync } from "node:fs";
-import { join } from "node:path";
+import { lstatSync, readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { FileIdentity, Replacement, ReplacementJudge, World, WorldViolation } from "../world/backend.ts";
 import { type GitSetting, gitSettings } from "./git-config.ts";
 import { isSafe } from "./git-safe-settings.ts";
@@ -15,6 +15,12 @@ const MAX_JUDGED = 1000;
 
 /** More is not taken from a command. */
 const MAX_BYTES = 1024 * 1024;
+
+/** Worktrees whose settings are looked at; a repository with more is a person's to change. */
+const MAX_WORKTREES = 200;
+
+/** Git reads it after `config`, where `extensions.worktreeConfig` says so. */
+const WORKTREE_SETTINGS = "config.worktree";
 
 /** What says that a text is UTF-8, as bytes. */
 const MARK = "\xEF\xBB\xBF";
@@ -71,12 +77,17 @@ function whyNot(path: string, before: Uint8Array, after: Uint8Array): string | u
   const settings = gitSettings(lettersOf(after));
   if (settings === undefined)
     return `'${path}' was not changed: what would be in it is not written as git writes settings, so nobody can say what it runs`;
-  const kept = host.filter((setting) => !isSafe(setting));
-  const wanted = settings.filter((setting) => !isSafe(setting));
+  // With the setting for it git reads a second file, where there may be settings of a person's that do not count yet.
+  const isOpen = [...host, ...settings].some(isWorktreeConfig) && areWorktreesSafe(dirname(path));
+  const isKept = (setting: GitSetting): boolean => !isSafe(setting) && !(isOpen && isWorktreeConfig(setting));
+  const kept = host.filter(isKept);
+  const wanted = settings.filter(isKept);
   const changed = difference(wanted, kept) ?? difference(kept, wanted);
   if (changed !== undefined)
     return `'${path}' was not changed: '${nameOf(changed)}' may make git run a program, read other settings or hooks. A person sets it on the host: git config ${optionOf(path)}${nameOf(changed)} VALUE`;
-  const led = ledElsewhere(host, settings);
+  const led = isOfWorktree(path)
+    ? difference(settings.filter(isAddress), host)
+    : ledElsewhere(host, settings);
   if (led !== undefined)
     return `'${path}' was not changed: '${nameOf(led)}' would lead a remote that stands there to another place, and a person's next push with it. A person sets it on the host: git config ${optionOf(path)}${nameOf(led)} VALUE`;
   if (!isSameOrder(wanted, kept))
@@ -129,6 +140,45 @@ function ledElsewhere(host: readonly GitSetting[], settings: readonly GitSetting
   const known = new Set(addresses.map(keyOf));
   const remotes = new Set(addresses.map(({ subsection }) => subsection));
   return settings.filter(isAddress).find((one) => remotes.has(one.subsection) && !known.has(keyOf(one)));
+}
+
+/** A remote in the second file gets its addresses beside those of the first. */
+function isOfWorktree(path: string): boolean {
+  return path.endsWith(`/${WORKTREE_SETTINGS}`);
+}
+
+function isWorktreeConfig({ name, subsection }: GitSetting): boolean {
+  return name === "extensions.worktreeconfig" && subsection === undefined;
+}
+
+/** Whether git would run nothing and ask no other server, whichever settings of worktrees it reads besides. */
+function areWorktreesSafe(gitFolder: string): boolean {
+  const worktrees = namesIn(join(gitFolder, "worktrees"));
+  if (worktrees === undefined || worktrees.length > MAX_WORKTREES) return false;
+  const folders = [gitFolder, ...worktrees.map((name) => join(gitFolder, "worktrees", name))];
+  return folders.map((folder) => join(folder, WORKTREE_SETTINGS)).every(isMissingOrSafe);
+}
+
+function isMissingOrSafe(path: string): boolean {
+  try {
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    if (stat === undefined) return true;
+    const text = readSmallFile(path, MAX_BYTES, stat.uid);
+    const settings = text === undefined ? undefined : gitSettings(text);
+    return settings?.every((setting) => isSafe(setting) && !isAddress(setting)) ?? false;
+  } catch {
+    // Closed to the broker: nobody can say what it holds.
+    return false;
+  }
+}
+
+/** Undefined: they cannot be read. */
+function namesIn(folder: string): readonly string[] | undefined {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOENT" ? [] : undefined;
+  }
 }
 
 function isAddress({ name }: GitSetting): boolean {

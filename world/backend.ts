@@ -141,10 +141,11 @@ export type WorldViolation = {
   readonly message: string;
 };
 
-/** What a command would put in the place of a sealed file, by a rename. */
+/** What a command would put in the place of a sealed file, or where it is missing, by a rename. */
 export type Replacement = {
   /** Absolute real path. */
   readonly path: string;
+  /** Empty also where no file stands. */
   readonly before: Uint8Array;
   readonly after: Uint8Array;
 };

@@ -1,7 +1,8 @@
 /** Programs that replace a repository's settings and cheat meanwhile. */
 
 /**
- * `replace WAY ROUNDS FOLDER`: renames config.lock with harmless content onto config, so often, while it tries to have evil content there.
+ * `replace WAY ROUNDS FOLDER [NAME]`: renames config.lock with harmless content onto config, so often, while it tries to have evil content
+ * there. NAME is another name than config.
  *
  * ROUNDS of 0: only cheats, for four seconds.
  *
@@ -27,7 +28,7 @@ export const REPLACE = `
 #include <unistd.h>
 static const char GOOD[] = "[core]\\n\\tbare = false\\n[user]\\n\\tname = good\\n#####################\\n";
 static const char EVIL[] = "[core]\\n\\tbare = false\\n\\tpager = touch evil; :\\n";
-static const char *folder;
+static const char *folder, *leaf = "config";
 static int *wrote;
 static void put(const char *path, const char *text) {
   int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
@@ -58,8 +59,8 @@ static void cheat(const char *way) {
   int kept[512], count = 0;
   for (unsigned round = 0;; round++) {
     char config[512], lock[512];
-    snprintf(config, sizeof config, "%s/config", folder);
-    snprintf(lock, sizeof lock, "%s/config.lock", folder);
+    snprintf(config, sizeof config, "%s/%s", folder, leaf);
+    snprintf(lock, sizeof lock, "%s/%s.lock", folder, leaf);
     if (strcmp(way, "content") == 0) {
       int fd = open(lock, O_WRONLY);
       if (fd < 0) continue;
@@ -88,12 +89,13 @@ static void cheat(const char *way) {
 }
 int main(int words, char **word) {
   char config[512], lock[512];
-  if (words != 4) return 2;
+  if (words < 4) return 2;
   folder = word[3];
+  if (words > 4) leaf = word[4];
   const char *way = word[1];
   wrote = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  snprintf(config, sizeof config, "%s/config", folder);
-  snprintf(lock, sizeof lock, "%s/config.lock", folder);
+  snprintf(config, sizeof config, "%s/%s", folder, leaf);
+  snprintf(lock, sizeof lock, "%s/%s.lock", folder, leaf);
   int done = 0;
   pid_t child = strcmp(way, "writer") == 0 ? 0 : fork();
   if (child == 0 && strcmp(way, "writer") != 0) {

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { gitSettings } from "../../broker/git-config.ts";
@@ -14,9 +14,9 @@ const PERSONS = `${CORE}\tpager = less -R\n[alias]\n\tst = "!git status"\n[inclu
 const base = mkdtempSync(join(tmpdir(), "substrate-settings-"));
 afterAll(() => rmSync(base, { recursive: true }));
 
-function judged(before: string, after: string): string | undefined {
+function judged(before: string, after: string, path = PATH): string | undefined {
   const bytes = (text: string): Buffer => Buffer.from(text, "latin1");
-  return new JudgedSettings().judge({ path: PATH, before: bytes(before), after: bytes(after) })?.message;
+  return new JudgedSettings().judge({ path, before: bytes(before), after: bytes(after) })?.message;
 }
 
 /** As git reads the file: each `key\nvalue`; undefined when it refuses it. */
@@ -144,7 +144,7 @@ describe("a command may not write", () => {
     ["another working tree", "[core]\n\tworktree = /home/ann\n"],
     ["another folder of hooks", "[core]\n\thooksPath = evil\n"],
     ["another file of attributes", "[core]\n\tattributesFile = evil\n"],
-    ["extensions", "[extensions]\n\tworktreeConfig = true\n"],
+    ["extensions", "[extensions]\n\tpartialClone = origin\n"],
     ["a tool whose name is a path", "[merge]\n\ttool = ../../evil\n"],
     ["a strategy that is a program", "[pull]\n\ttwohead = evil\n"],
     ["a template of hooks", "[init]\n\ttemplateDir = evil\n"],
@@ -222,4 +222,50 @@ test("whatever the letters, settings are read as git reads them, or not at all",
     }),
     { numRuns: 300 },
   );
+});
+
+describe("the settings of worktrees", () => {
+  const ON = `${CORE}[extensions]\n\tworktreeConfig = true\n`;
+  const OFF = `${CORE}[extensions]\n\tworktreeConfig = false\n`;
+  const SPARSE = "[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = true\n";
+  let made = 0;
+
+  function repository(files: Readonly<Record<string, string>>): string {
+    made += 1;
+    const git = join(base, `w${made}.git`);
+    mkdirSync(git);
+    for (const [name, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(git, name)), { recursive: true });
+      writeFileSync(join(git, name), text);
+    }
+    return join(git, "config");
+  }
+
+  test.each([
+    ["where there are none", {}],
+    ["where they run nothing", { "config.worktree": SPARSE, "worktrees/a/config.worktree": SPARSE }],
+  ])("a command lets them count, or not, %s", (_what, files) => {
+    const path = repository(files);
+    expect(judged(CORE, ON, path)).toBeUndefined();
+    expect(judged(ON, CORE, path)).toBeUndefined();
+    expect(judged(ON, OFF, path)).toBeUndefined();
+  });
+
+  test.each([
+    ["run a program", { "config.worktree": "[core]\n\tfsmonitor = evil\n" }],
+    ["run one in another worktree", { "worktrees/a/config.worktree": "[core]\n\tpager = evil\n" }],
+    ["say where a push goes", { "config.worktree": '[remote "origin"]\n\turl = /elsewhere\n' }],
+    ["cannot be read", { "config.worktree": "[core\n" }],
+  ])("it does neither where they %s", (_what, files) => {
+    const path = repository(files);
+    expect(judged(CORE, ON, path)).toContain("extensions.worktreeconfig");
+    expect(judged(ON, CORE, path)).toContain("extensions.worktreeconfig");
+  });
+
+  test("a command makes them, and not with a program or another address of a remote", () => {
+    const path = join(dirname(repository({})), "config.worktree");
+    expect(judged("", SPARSE, path)).toBeUndefined();
+    expect(judged("", "[core]\n\tpager = evil\n", path)).toContain("core.pager");
+    expect(judged("", '[remote "origin"]\n\turl = /elsewhere\n', path)).toContain("remote.origin.url");
+  });
 });

@@ -25,20 +25,18 @@
 #define UNDER_MAX 256
 /* And no more than this part of the descriptors that PID 1 may have. */
 #define UNDER_PART 8
-/* Different last names of files that the broker is asked about: `config` and `config.worktree`. */
-#define LEAVES_MAX 8
 
 struct known {
   struct known *next;
   int under; /* -1: not kept */
   bool asks;
+  bool expected; /* somewhere else: denial_expect */
   char path[];
 };
 
 static int root, mask_file, mask_folder;
 static struct known *names[BUCKETS];
-static size_t count, kept, leaf_count;
-static char leaves[LEAVES_MAX][NAME_MAX + 1];
+static size_t count, kept;
 static size_t room;
 
 static int open_or_fail(const char *path, int flags) {
@@ -112,20 +110,12 @@ void denial_keep_under(const char *path, int under) {
 }
 
 bool denials_ask_of(const char *leaf) {
-  for (size_t i = 0; i < leaf_count; i++) {
-    if (strcmp(leaves[i], leaf) == 0) return true;
-  }
-  return false;
+  return rules_may_end(DENY_ASKS, leaf);
 }
 
 static void mark_asking(const char *path) {
   struct known *known = *slot(path);
-  const char *leaf = strrchr(path, '/') + 1;
-  bool fits = denials_ask_of(leaf) || leaf_count < LEAVES_MAX;
-  /* No room: nobody is asked, and what is renamed onto it is refused. */
-  if (!fits) return;
   known->asks = true;
-  if (!denials_ask_of(leaf)) snprintf(leaves[leaf_count++], sizeof leaves[0], "%s", leaf);
 }
 
 bool denial_asks(const char *path) {
@@ -236,6 +226,25 @@ static struct known *find_under(const struct stat *wanted) {
   return NULL;
 }
 
+/* Those that came to stand nowhere: whoever made them took them away again. */
+static void forget_expected(void) {
+  struct stat status;
+  for (size_t i = 0; i < BUCKETS; i++) {
+    for (struct known *known = names[i], *next; known != NULL; known = next) {
+      next = known->next;
+      if (known->expected && (known->under < 0 || fstat(known->under, &status) < 0 || status.st_nlink == 0)) denial_forget(known->path);
+    }
+  }
+}
+
+void denial_expect(const char *path, int place) {
+  forget_expected();
+  denial_remember(path);
+  struct known *known = *slot(path);
+  known->asks = known->expected = true;
+  denial_keep_under(path, place);
+}
+
 /* A git folder is known without a descriptor: with a name in it. */
 static void adopt_folder(char *from, const char *to) {
   char folder[PATH_MAX];
@@ -255,7 +264,7 @@ bool denial_adopt(const char *path) {
   close(place);
   if (known == NULL) return false;
   int under = known->under;
-  bool asks = known->asks;
+  bool asks = known->asks, expected = known->expected;
   snprintf(from, sizeof from, "%s", known->path);
   known->under = -1;
   kept--;
@@ -263,7 +272,8 @@ bool denial_adopt(const char *path) {
   denial_remember(path);
   if (asks) mark_asking(path);
   denial_keep_under(path, under);
-  adopt_folder(from, path);
+  /* Such a file came alone. */
+  if (!expected) adopt_folder(from, path);
   return true;
 }
 

@@ -36,6 +36,9 @@ bool denials_ask_of(const char *leaf);
 int denial_seal(int place);
 /* Opens what is below the world's root, following no link (open_below). -1 with errno. */
 int denial_open(const char *path, int flags);
+/* A new sealed file, `place`, which is known by the name that it was made with until it stands where the broker is to be asked about it
+   (denial_adopt). Takes the descriptor. */
+void denial_expect(const char *path, int place);
 /* Whether `holds` is true of each known name below a folder. */
 bool denials_below(const char *folder, bool (*holds)(const char *path));
 /* The root of the world, O_PATH. */

@@ -108,6 +108,13 @@ bool names_refuse(const char *path) {
   return false;
 }
 
+bool names_ask_about_missing(const char *path) {
+  unsigned denied;
+  if (!names_guarded() || strlen(path) >= PATH_MAX || !rules_may_end(DENY_ASKS, strrchr(path, '/') + 1)) return false;
+  (void)places_at(path, DENY_IN_ZONES, &denied);
+  return (denied & DENY_ASKS) != 0 && (denied & ~DENY_OF_SEALS) == 0 && in_known_repository(path);
+}
+
 /* A worktree's or a submodule's, in the git folder of a repository that is known or not. Other seals are no business of git's. */
 static void add_folder_of(const char *path) {
   char folder[PATH_MAX];

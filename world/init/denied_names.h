@@ -39,6 +39,8 @@ int64_t names_next_look_us(void);
 /* Whether a call that would make the name at this absolute path, where nothing stands, is to be refused before it is carried out: a
    sealed name that a git folder of a person's lacks. */
 bool names_refuse(const char *path);
+/* Whether such a name is one that the broker makes for a command when it has judged what the command would put there. */
+bool names_ask_about_missing(const char *path);
 
 /* Gives the notifications of an idle world back. Milliseconds until it wants to be asked again, -1: not by itself. */
 int names_check_idle(void);

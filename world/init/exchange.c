@@ -6,17 +6,23 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* RENAME_EXCHANGE of linux/fs.h. */
+/* RENAME_NOREPLACE and RENAME_EXCHANGE of linux/fs.h. */
+#define NO_REPLACE 1U
 #define EXCHANGE 2U
 
 enum { TARGET_FOLDER = 3, STAGE_FOLDER = 4 };
 
 static int exchange(const char *staged, const char *target) {
   return (int)syscall(SYS_renameat2, STAGE_FOLDER, staged, TARGET_FOLDER, target, EXCHANGE);
+}
+
+static int give_name(const char *staged, const char *target) {
+  return (int)syscall(SYS_renameat2, STAGE_FOLDER, staged, TARGET_FOLDER, target, NO_REPLACE);
 }
 
 static int failed(void) {
@@ -34,6 +40,8 @@ static bool is_same(int folder, const char *name, char **words) {
 }
 
 static int run(const char *staged, const char *target, char **words) {
+  if (strcmp(words[0], "0") == 0)
+    return give_name(staged, target) == 0 ? EXCHANGED : errno == EEXIST ? EXCHANGE_CHANGED : failed();
   if (!is_same(TARGET_FOLDER, target, words)) return EXCHANGE_CHANGED;
   if (exchange(staged, target) < 0) return failed();
   /* What another program put there in the last moment gets its name back. */

@@ -2,7 +2,8 @@
 
    Puts STAGED, in the folder on descriptor 4, in the place of TARGET, in the folder on descriptor 3, and removes what stood there.
    The two change names: a plain rename would first take off the seal that a world has on TARGET, and only then take the name away
-   from it, and in between a command could open the old file for writing while somebody on the host reads it. */
+   from it, and in between a command could open the old file for writing while somebody on the host reads it. With INODE 0 nothing stands
+   there, and STAGED is given that name. */
 #ifndef SUBSTRATE_EXCHANGE_H
 #define SUBSTRATE_EXCHANGE_H
 

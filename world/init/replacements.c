@@ -17,6 +17,7 @@
 #include "commands.h"
 #include "credentials.h"
 #include "denials.h"
+#include "denied_names.h"
 #include "failure.h"
 #include "fields.h"
 #include "file_calls.h"
@@ -104,6 +105,13 @@ static bool find(pid_t caller, const struct file_name *name, bool (*ends)(const 
 /* Whether the broker is asked about it, and it is sealed now. */
 static bool is_asked_about(const struct named *named) {
   return denial_asks(named->path) && denial_holds(named->path);
+}
+
+/* Whether nothing stands there, and only the broker may put something there. */
+static bool is_missing(const struct named *named) {
+  struct stat status;
+  return fstatat(named->folder, named->leaf, &status, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT &&
+         names_ask_about_missing(named->path);
 }
 
 static bool ends_as_lock(const char *leaf) {
@@ -205,7 +213,7 @@ static bool serve_rename(int listener, const struct seccomp_notif *notice, struc
   pid_t caller = (pid_t)notice->pid;
   if (!find(caller, &names[1], denials_ask_of, &target)) return false;
   bool served = false;
-  if (is_asked_about(&target) && find(caller, &names[0], ends_as_lock, &lock)) {
+  if ((is_asked_about(&target) || is_missing(&target)) && find(caller, &names[0], ends_as_lock, &lock)) {
     note(command, caller, names);
     served = replace(listener, notice, command, &lock, &target);
     if (lock.folder >= 0) close(lock.folder);
@@ -278,8 +286,9 @@ static int seal(const char *staged, const char *target, uint64_t inode) {
   int failed = fstat(place, &status) < 0 ? errno : 0;
   if (failed == 0 && (!S_ISREG(status.st_mode) || status.st_ino != inode || status.st_nlink != 1)) failed = EINVAL;
   if (failed == 0 && denial_seal(place) < 0) failed = errno;
-  if (failed == 0) denial_keep_under(target, place);
-  else close(place);
+  if (failed != 0) close(place);
+  else if (denial_known(target)) denial_keep_under(target, place);
+  else denial_expect(staged, place);
   return failed;
 }
 
@@ -302,7 +311,7 @@ void replacement_seal(const struct frame *frame) {
   int failed = ENOENT;
   if (denial_known(target) && staged == NULL) {
     failed = denial_holds(target) ? 0 : ENOENT;
-  } else if (denial_known(target)) {
+  } else if (denial_known(target) || (staged != NULL && names_ask_about_missing(target))) {
     credentials_raise();
     failed = seal(staged, target, inode);
     credentials_lower();

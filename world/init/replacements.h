@@ -1,4 +1,4 @@
-/* Renames onto a sealed file that the broker may write (DENY_ASKS). PID 1 never lets such a call go on: it reads the new content
+/* Renames onto a sealed file that the broker may write, or to where such a file is missing (DENY_ASKS). PID 1 never lets such a call go on: it reads the new content
    once, asks the broker, which writes the host's file from what it was sent, and answers the call.
 
    The new file is sealed before any command can reach it. The broker makes it in a sealed folder beside the sealed file: there

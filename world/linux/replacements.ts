@@ -38,6 +38,9 @@ const STAGE = "hooks";
 /** What the new file is called there: git runs nothing of that name, and whoever finds one that a killed broker left sees whose it is. */
 const STAGED = "substrate-settings-";
 
+/** A second file of settings that is made gets the mode of the first. */
+const SETTINGS = "config";
+
 /** How often a file that somebody else changes meanwhile is judged anew. */
 const MAX_TRIES = 3;
 
@@ -172,7 +175,7 @@ export class Replacements {
       const { dev, ino } = fstatSync(folder, { bigint: true });
       if (dev !== asked.device || ino !== asked.inode)
         throw new CannotReplace("its folder on the host is another one");
-      const stage = openStage(folder);
+      const stage = openStage(folder, dirname(asked.path));
       const { mtimeNs } = fstatSync(stage, { bigint: true });
       const staged = { folder, stage, times: secondsAndRest(mtimeNs) };
       try {
@@ -197,7 +200,7 @@ export class Replacements {
     tell: ExecRequest["onViolation"],
   ): Promise<boolean | undefined> {
     const target = below(folder, basename(asked.path));
-    const old = readTarget(target);
+    const old = readTarget(target) ?? nothingBeside(below(folder, SETTINGS));
     const violation = judge.judge({ path: asked.path, before: old.content, after: asked.content });
     if (violation !== undefined) {
       tell(violation);
@@ -213,7 +216,7 @@ export class Replacements {
       const names = [name, basename(asked.path), ...old.identity, ...times];
       const ended = await exchange(this.#init, names, { folder, stage });
       // However the process ended: what stands there says whether it is done.
-      if (lstatSync(target, { bigint: true }).ino === made.ino) return true;
+      if (lstatSync(target, { bigint: true, throwIfNoEntry: false })?.ino === made.ino) return true;
       if (ended !== "changed") throw new CannotReplace(ended);
       return undefined;
     } finally {
@@ -276,22 +279,33 @@ export async function answerReplacement(
   }
 }
 
-function openStage(folder: number): number {
+function openStage(folder: number, path: string): number {
   try {
     return openSync(below(folder, STAGE), FOLDER);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
+    const made = code === "ENOENT" ? `. A person makes one on the host: mkdir '${join(path, STAGE)}'` : "";
     throw new CannotReplace(
-      `there is no folder '${STAGE}' beside it (${code}), in which the new file is made`,
+      `there is no folder '${STAGE}' beside it (${code}), in which the new file is made${made}`,
     );
   }
 }
 
-function readTarget(target: string): {
+type Target = {
   readonly content: Buffer;
   readonly mode: number;
   readonly identity: readonly string[];
-} {
+};
+
+function nothingBeside(settings: string): Target {
+  const stat = lstatSync(settings, { throwIfNoEntry: false });
+  const mode = stat?.isFile() === true ? stat.mode & 0o666 : 0o600;
+  return { content: Buffer.alloc(0), mode, identity: NOTHING };
+}
+
+/** Undefined: nothing stands there. */
+function readTarget(target: string): Target | undefined {
+  if (lstatSync(target, { throwIfNoEntry: false }) === undefined) return undefined;
   const file = openSync(target, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const stat = fstatSync(file);
@@ -322,7 +336,10 @@ function writeStaged(path: string, content: Uint8Array, mode: number): BigIntSta
   }
 }
 
-/** Words for `substrate-init exchange`. */
+/** Words for `substrate-init exchange` where nothing is replaced. */
+const NOTHING = ["0", "0", "0", "0"] as const;
+
+/** The same for a file. */
 function identityOf({ ino, size, mtimeNs }: BigIntStats): readonly string[] {
   return [`${ino}`, ...secondsAndRest(mtimeNs), `${size}`];
 }

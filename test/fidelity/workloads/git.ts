@@ -195,8 +195,6 @@ export const GIT: readonly Workload[] = [
   }),
   row({
     name: "git sparse-checkout",
-    // It turns a second file of settings on, which git would read and no command may make.
-    refused: { default: /extensions\.worktreeconfig/, strict: /extensions\.worktreeconfig/ },
     prepare: `${REPOSITORY}\nmkdir -p web api; echo w > web/w; echo a > api/a; git add .; git commit -qm folders`,
     command:
       "git sparse-checkout set web && ls && git sparse-checkout list && git sparse-checkout disable && ls",
