@@ -182,6 +182,7 @@ async function runAndRecord(
     if (cut !== undefined) onViolation(cut);
     if (over?.kind === "own") notices.takeTimeOver(over.message);
     notices.takeFailure(whyFailed(job, ran, { lacks, writes, explained: notices.any }));
+    notices.takeObserved(network?.observed ?? []);
     // Until it is known that nothing changed, what may be in the overlay is kept.
     held = holdsChanges(job);
     const all = await changesOf(job, world, ran);

@@ -69,6 +69,12 @@ export class Notices {
       this.#add({ kind: "denied", message, rule: null, program, count: 1, span_id: this.#span });
   }
 
+  /** Takes what of its network an enforcing policy would have refused. */
+  takeObserved(sentences: readonly string[]): void {
+    for (const message of sentences)
+      this.#add({ kind: "observed", message, rule: null, program: null, count: 1, span_id: this.#span });
+  }
+
   /** Takes a sentence about a policy or settings that do not load. */
   takeStale(message: string): void {
     this.#add({ kind: "policy", message, rule: null, program: null, count: 1, span_id: this.#span });

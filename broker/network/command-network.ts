@@ -19,6 +19,8 @@ export class CommandNetwork {
   readonly #refused = new Map<string, string>();
   /** By where to, why nothing was reached that is allowed. */
   readonly #failed = new Map<string, string>();
+  /** By host, what an enforcing policy would have refused. */
+  readonly #observed = new Map<string, string>();
   /** Connections of which it is being asked whose they are. */
   readonly #asking = new Set<Promise<unknown>>();
 
@@ -48,6 +50,11 @@ export class CommandNetwork {
     if (this.#failed.size < MAX_SUBJECTS) this.#failed.set(subject, why);
   }
 
+  /** Nothing was refused, because the policy only observes; once for each host, whose lookup comes first. */
+  observe(host: string, message: string): void {
+    if (!this.#observed.has(host) && this.#observed.size < MAX_SUBJECTS) this.#observed.set(host, message);
+  }
+
   /** A connection may turn out to be this command's. */
   expect(answer: Promise<unknown>): void {
     this.#asking.add(answer);
@@ -72,6 +79,11 @@ export class CommandNetwork {
   /** What was allowed and not reached, each with its sentence. */
   get failed(): readonly string[] {
     return [...this.#failed].map(([subject, why]) => `The connection to ${subject} failed: ${why}`);
+  }
+
+  /** What an enforcing policy would have refused, each with its sentence. */
+  get observed(): readonly string[] {
+    return [...this.#observed.values()];
   }
 
   /** What was refused, each with its sentence. */

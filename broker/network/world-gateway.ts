@@ -34,6 +34,9 @@ const MAX_HELD_BYTES = 8 * 1024 * 1024;
 /** Of one world that are being resolved at once: a quarter of what the resolver asks for all worlds. */
 const MAX_NAMES = 32;
 
+/** Reverses of addresses and names of services: programs ask for them by themselves, and nothing is reached by them. */
+const NOBODYS = /\.arpa$|^_/;
+
 type Open = { readonly connection: Connection; readonly id: string };
 
 /** The names and connections of one world. It ends with the world. */
@@ -96,8 +99,11 @@ export class WorldGateway {
 
   #isKnown(name: string): boolean {
     const reach = this.#parts.reach();
-    const { blocked, denied } = judgeBy(reach, (rules) => rules.name(name));
-    return name === HOST_INTERNAL ? !denied : !blocked;
+    const { blocked, denied, verdict } = judgeBy(reach, (rules) => rules.name(name));
+    if (name === HOST_INTERNAL) return !denied;
+    if (denied && !blocked && !NOBODYS.test(name))
+      this.#sole()?.observe(name, observedWords(reach, `not look up the name '${name}'`, verdict.source));
+    return !blocked;
   }
 
   #take(captured: Captured): void {
@@ -112,6 +118,11 @@ export class WorldGateway {
         this.#tell(command, { kind: "connection", subject: wordOf(target), message }),
       );
       return refuseNow(captured);
+    }
+    if (denied) {
+      const would = `refuse a connection to ${wordOf(target)}`;
+      const message = observedWords(reach, would, verdict.source);
+      void owner.then(({ command }) => command?.observe(target.host, message));
     }
     if (!this.#parts.outside.connections.take(1)) return refuseNow(captured);
     void this.#serve(
@@ -223,6 +234,11 @@ type Owned = {
   readonly pid: number | null;
   readonly program: string | null;
 };
+
+/** In the words of what is told of a program that would not have started (broker/notices.ts). */
+function observedWords({ effective }: Reach, would: string, source: string): string {
+  return `Policy '${effective.id}' only observes; with 'mode: enforce' it would ${would}: net.allowed (${source}) does not allow it`;
+}
 
 function wordOf({ host, port }: Target): string {
   return `${host}:${port}`;

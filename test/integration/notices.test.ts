@@ -73,3 +73,26 @@ describe.each(actors())("what a reply tells of what happened inside, as $kind", 
     expect(lines[1]).toContain(join(broker.home, "quarantine"));
   });
 });
+
+describe.each(actors())("what a reply tells of names while a policy only observes, as $kind", (actor) => {
+  let broker: TestBroker;
+  beforeAll(async () => {
+    const policy = POLICY.replace("mode: enforce", "mode: observe");
+    broker = await TestBroker.start(actor, { policies: { default: policy } });
+  });
+  afterAll(() => broker.stop());
+
+  test("one that no entry allows is looked up, and told once with what enforce would do", async () => {
+    const cmd = "getent hosts refused.example; getent ahosts refused.example; getent hosts allowed.example";
+    const { stdout, notices } = await broker.run(cmd);
+    expect(stdout).toContain("refused.example");
+    expect(notices).toMatchObject([{ kind: "observed", program: null, rule: null, count: 1 }]);
+    expect(notices[0]?.message).toMatch(
+      /^Policy 'default' only observes; with 'mode: enforce' it would not look up the name 'refused\.example': net\.allowed \(default\.yaml:4\) does not allow it$/,
+    );
+  });
+
+  test("the reverse of an address is nobody's name, and not told", async () => {
+    expect((await broker.run("getent hosts 192.0.2.1; true")).notices).toEqual([]);
+  });
+});
