@@ -13,15 +13,25 @@ export function heldHint(
 ): string | undefined {
   const applied = auto === undefined ? [] : [`${auto.words}.`];
   if (!changes.held) return applied.length === 0 ? undefined : applied.join(" ");
+  const { writes, mods, deletes } = changes;
+  const counts = `${writes.length} written, ${mods.length} modified, ${deletes.length} deleted`;
   if (!canChange)
-    return "Changes are held: they are not in the project, no later command sees them, and this backend can neither show nor apply them. Run the command without isolation if they are wanted";
+    return `Changes are held and not in the project: ${counts}. No later command sees them, and this backend can neither show nor apply them. Run the command without isolation if they are wanted`;
+  // The counts are of all changes, those that were applied included.
+  const what =
+    auto !== undefined && auto.applied > 0
+      ? "The other changes are held and not in the project"
+      : `Changes are held and not in the project: ${counts}`;
   const byAgents = policies.every(({ document }) => document.changes?.apply === "agent");
+  const [apply, discard] = ["apply", "discard"].map(
+    (verb) => `'substrate ${verb} ${span}'${byAgents ? ` (POST /v1/${verb}/${span})` : ""}`,
+  );
   const who = byAgents
-    ? `POST /v1/apply/${span} puts them into the project, /v1/discard/${span} drops them`
-    : `the operator puts them into the project with 'substrate apply ${span}', or drops them with 'substrate discard ${span}'`;
+    ? `${apply} puts them into the project, ${discard} drops them`
+    : `the operator puts them into the project with ${apply}, or drops them with ${discard}`;
   return [
     ...applied,
-    `${auto !== undefined && auto.applied > 0 ? "The other changes" : "Changes"} are held: they are not in the project, and no later command sees them.`,
+    `${what}; no later command sees them.`,
     `'substrate diff ${span}' (GET /v1/diff/${span}) shows them; ${who}.`,
   ].join(" ");
 }

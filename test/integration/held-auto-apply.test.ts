@@ -58,7 +58,7 @@ describe.each(actors())("changes that apply by themselves, as $kind", (actor) =>
     expect(diff?.held).toBe(true);
     expect(hint).toContain("1 change was applied by changes.auto_apply");
     expect(hint).toContain("The other changes are held");
-    expect(hint).toContain(`POST /v1/apply/${span}`);
+    expect(hint).toContain(`'substrate apply ${span}' (POST /v1/apply/${span})`);
     expect([
       existsSync(join(broker.project, "node_modules/z")),
       existsSync(join(broker.project, "notes.txt")),

@@ -117,10 +117,13 @@ describe.each(actors())("substrate diff, apply, discard and undo, as $kind", (ac
     expect((await broker.cli(["diff", span, "--stat"])).stdout).toContain("e\\x1b[2Jx");
   });
 
-  test("exec says what is held and which words decide; the trace lists what was done", async () => {
+  test("exec says in one line what is held, how much, and which words decide; the trace lists what was done", async () => {
     const { stderr } = await broker.cli(["exec", "--", "true iso; echo x > late"]);
-    expect(stderr).toContain("substrate: changes are held and not in the project: 1 written");
     const span = /substrate apply (spn_[0-9a-f-]+)/.exec(stderr)?.[1] ?? "none";
+    const [line = "", ...others] = stderr.split("\n").filter((text) => /held/i.test(text));
+    expect(others).toEqual([]);
+    expect(line).toContain("Changes are held and not in the project: 1 written, 0 modified, 0 deleted");
+    for (const verb of ["diff", "apply", "discard"]) expect(line).toContain(`'substrate ${verb} ${span}'`);
     expect((await broker.cli(["apply", span])).code).toBe(0);
     const shown = await broker.cli(["trace", span]);
     expect(shown.stdout).toMatch(/child .* apply {2}ended {2}human {2}1 done, 0 left/);

@@ -87,12 +87,6 @@ function show(terminal: Terminal, reply: ExecuteReply, ownLimit: string | undefi
     sayNotices(terminal, { ...reply, notices: reply.notices.filter(({ kind }) => kind !== "budget") });
     terminal.err.write(`substrate: the command was ended when its time was over: ${ownLimit}\n`);
   }
-  if (reply.fs_diff?.held === true) {
-    const { writes, mods, deletes } = reply.fs_diff;
-    terminal.err.write(
-      `substrate: changes are held and not in the project: ${writes.length} written, ${mods.length} modified, ${deletes.length} deleted (${reply.span_id})\n`,
-    );
-  }
   if (reply.hint !== undefined) terminal.err.write(`substrate: ${harmlessLine(reply.hint)}\n`);
 }
 
@@ -117,7 +111,7 @@ async function keptIn(terminal: Terminal, id: string): Promise<number | undefine
   }
 }
 
-/** What the reply's own stderr, or the lines about held changes, do not say already. */
+/** What the reply's own stderr, or its hint about held changes, does not say already. */
 function sayNotices(terminal: Terminal, { notices, stderr_b64 }: ExecuteReply): void {
   if (notices.length === 0) return;
   const said = Buffer.from(stderr_b64, "base64").toString();
