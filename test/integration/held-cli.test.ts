@@ -117,6 +117,16 @@ describe.each(actors())("substrate diff, apply, discard and undo, as $kind", (ac
     expect((await broker.cli(["diff", span, "--stat"])).stdout).toContain("e\\x1b[2Jx");
   });
 
+  test("a program and its words are listed as one types them, and as JSON in --json", async () => {
+    const argv = ["sh", "-c", "true iso; echo x > 'a b'"];
+    const { span_id: span } = await broker.run({ argv });
+    const typed = String.raw`sh -c 'true iso; echo x > '\''a b'\'''`;
+    expect((await broker.cli(["held"])).stdout).toContain(`  test  ${typed}\n`);
+    const json = JSON.parse((await broker.cli(["held", "--json"])).stdout) as HeldReply;
+    expect(json.held.find(({ span_id: id }) => id === span)?.cmd).toBe(JSON.stringify(argv));
+    expect((await broker.cli(["diff", "last"])).stderr).toContain(`${span}  ${typed}\n`);
+  });
+
   test("exec says in one line what is held, how much, and which words decide; the trace lists what was done", async () => {
     const { stderr } = await broker.cli(["exec", "--", "true iso; echo x > late"]);
     const span = /substrate apply (spn_[0-9a-f-]+)/.exec(stderr)?.[1] ?? "none";

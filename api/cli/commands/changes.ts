@@ -9,6 +9,7 @@ import type {
 import { type Answer, call } from "../../client.ts";
 import { coloursFor } from "../colours.ts";
 import { paintPatch, statLines } from "../patch-words.ts";
+import { commandWords } from "../program-words.ts";
 import { ask, errorOf, exitOfRefusal, wordsOf } from "../replies.ts";
 import { saying } from "../saying.ts";
 import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
@@ -134,7 +135,7 @@ async function lastOf(terminal: Terminal): Promise<Span> {
     throw new Complaint(
       `None of the last ${LOOKED_THROUGH} spans held changes of a project around '${terminal.cwd}'. Name the span: 'substrate trace list' shows them`,
     );
-  terminal.err.write(`substrate: ${found.span_id}  ${harmlessLine(found.cmd ?? "")}\n`);
+  terminal.err.write(`substrate: ${found.span_id}  ${harmlessLine(commandWords(found.cmd ?? ""))}\n`);
   return found;
 }
 

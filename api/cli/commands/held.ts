@@ -1,6 +1,7 @@
 import type { HeldReply, HeldSpan } from "../../../schemas/generated/types.ts";
 import { ageWords, sizeWords } from "../amounts.ts";
 import { type Colours, coloursFor } from "../colours.ts";
+import { commandWords } from "../program-words.ts";
 import { ask } from "../replies.ts";
 import { saying } from "../saying.ts";
 import { harmlessExcerpt, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
@@ -46,7 +47,7 @@ function linesOf(colours: Colours, entry: HeldSpan): readonly string[] {
       : `${paths === 1 ? "1 path" : `${paths} paths`}, ${sizeWords(bytes)}`;
   const rest = count > autorun.length ? ` and ${count - autorun.length} more` : "";
   return [
-    `${id}  ${amount}  ${ageWords(entry.ended_at, Date.now())}  ${harmlessLine(entry.agent_id)}  ${harmlessExcerpt(entry.cmd ?? "", MOST)}`,
+    `${id}  ${amount}  ${ageWords(entry.ended_at, Date.now())}  ${harmlessLine(entry.agent_id)}  ${harmlessExcerpt(commandWords(entry.cmd ?? ""), MOST)}`,
     ...(count === 0
       ? []
       : [colours.yellow(`  tools run by themselves: ${harmlessExcerpt(autorun.join(", "), MOST)}${rest}`)]),
