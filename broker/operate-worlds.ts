@@ -65,7 +65,7 @@ export async function restartWorld(
   if ("code" in ended) return ended;
   if (givesFreshWorlds(spot.ground.effective)) return { ended: ended.ended, world: null };
   const world = await warm(broker, spot);
-  return "code" in world ? world : { ended: ended.ended, world };
+  return "code" in world ? world : { ended: ended.ended.map((one) => withoutOpen(broker, one)), world };
 }
 
 export function spotOf(
@@ -123,13 +123,41 @@ async function endWorlds(
   session: string | undefined,
   force: boolean,
 ): Promise<{ readonly ended: readonly EndedWorld[] } | Refusal> {
+  const sessions =
+    session === undefined ? (await broker.worlds.all()).map((warm) => warm.session) : [session];
   const running = broker.worlds.running(session);
   if (running > 0 && !force) return isBusy(running, session === undefined);
+  const ports = new Map(sessions.map((id) => [id, openPorts(broker, id)]));
   const ended = await broker.worlds.restart(session, CAUSE);
-  return { ended: ended.map((one) => endedWorld(broker, one)) };
+  // A session's ports led to its newest world, which is listed first.
+  const takePorts = (id: string): ClosedPorts => {
+    const closed = ports.get(id) ?? [];
+    ports.delete(id);
+    return closed;
+  };
+  return { ended: ended.map((one) => endedWorld(broker, one, takePorts(one.session ?? ""))) };
 }
 
-function endedWorld(broker: Broker, { session, world, commands, processes }: EndedWarm): EndedWorld {
+type ClosedPorts = EndedWorld["closed_ports"];
+
+function openPorts(broker: Broker, session: string): ClosedPorts {
+  return broker.publisher
+    .of(session)
+    .filter(({ problem }) => problem === null)
+    .map(({ port, hostPort, by }) => ({ port, host_port: hostPort, by }));
+}
+
+/** What a policy publishes leads to the new world by now. */
+function withoutOpen(broker: Broker, ended: EndedWorld): EndedWorld {
+  const open = openPorts(broker, ended.session_id ?? "").map(({ host_port: port }) => port);
+  return { ...ended, closed_ports: ended.closed_ports.filter(({ host_port: port }) => !open.includes(port)) };
+}
+
+function endedWorld(
+  broker: Broker,
+  { session, world, commands, processes }: EndedWarm,
+  ports: ClosedPorts,
+): EndedWorld {
   const owner = session === null ? undefined : broker.sessions.find(session);
   return {
     world_id: world.id,
@@ -138,6 +166,7 @@ function endedWorld(broker: Broker, { session, world, commands, processes }: End
     project: world.spec.project,
     commands,
     processes: [...processes],
+    closed_ports: ports,
   };
 }
 

@@ -2136,6 +2136,24 @@ export interface EndedWorld {
    * The processes that were in it, kept ones included.
    */
   readonly processes: readonly ProcessStatus[];
+  /**
+   * Ports of the host's loopback that led there, and lead nowhere now. What a policy publishes opens again with the next world.
+   */
+  readonly closed_ports: readonly ClosedPort[];
+}
+export interface ClosedPort {
+  /**
+   * The port of the world's loopback.
+   */
+  readonly port: number;
+  /**
+   * The port of the host's loopback.
+   */
+  readonly host_port: number;
+  /**
+   * Who published it.
+   */
+  readonly by: "policy" | "operator";
 }
 /**
  * One line of trace/trace.jsonl: something that happened. What does not apply to an event is null.

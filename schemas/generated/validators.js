@@ -42380,7 +42380,7 @@ return validate10;
 export const validateWorldRestartReply = /* @__PURE__ */ (() => {
 
 const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"world-restart-reply.schema.json","title":"WorldRestartReply","type":"object","additionalProperties":false,"required":["ended","world"],"properties":{"ended":{"type":"array","items":{"$ref":"shared.schema.json#/definitions/ended_world"}},"world":{"anyOf":[{"$ref":"shared.schema.json#/definitions/warmed_world"},{"type":"null"}]}}};
-const schema13 = {"title":"EndedWorld","type":"object","additionalProperties":false,"required":["world_id","session_id","agent_id","project","commands","processes"],"properties":{"world_id":{"type":"string","pattern":"^wld_"},"session_id":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"project":{"type":"string","pattern":"^/"},"commands":{"type":"integer","minimum":0},"processes":{"type":"array","items":{"$ref":"#/definitions/process_status"}}}};
+const schema13 = {"title":"EndedWorld","type":"object","additionalProperties":false,"required":["world_id","session_id","agent_id","project","commands","processes","closed_ports"],"properties":{"world_id":{"type":"string","pattern":"^wld_"},"session_id":{"type":["string","null"]},"agent_id":{"type":["string","null"]},"project":{"type":"string","pattern":"^/"},"commands":{"type":"integer","minimum":0},"processes":{"type":"array","items":{"$ref":"#/definitions/process_status"}},"closed_ports":{"type":"array","items":{"title":"ClosedPort","type":"object","additionalProperties":false,"required":["port","host_port","by"],"properties":{"port":{"type":"integer","minimum":1,"maximum":65535},"host_port":{"type":"integer","minimum":1,"maximum":65535},"by":{"type":"string","enum":["policy","operator"]}}}}}};
 const schema14 = {"title":"ProcessStatus","type":"object","additionalProperties":false,"required":["pid","parent","argv"],"properties":{"pid":{"type":"integer","minimum":0},"parent":{"type":"integer","minimum":0},"argv":{"type":"string"}}};
 const pattern0 = new RegExp("^wld_", "u");
 const pattern1 = new RegExp("^/", "u");
@@ -42391,14 +42391,14 @@ let errors = 0;
 if(errors === 0){
 if(data && typeof data == "object" && !Array.isArray(data)){
 let missing0;
-if(((((((data.world_id === undefined) && (missing0 = "world_id")) || ((data.session_id === undefined) && (missing0 = "session_id"))) || ((data.agent_id === undefined) && (missing0 = "agent_id"))) || ((data.project === undefined) && (missing0 = "project"))) || ((data.commands === undefined) && (missing0 = "commands"))) || ((data.processes === undefined) && (missing0 = "processes"))){
+if((((((((data.world_id === undefined) && (missing0 = "world_id")) || ((data.session_id === undefined) && (missing0 = "session_id"))) || ((data.agent_id === undefined) && (missing0 = "agent_id"))) || ((data.project === undefined) && (missing0 = "project"))) || ((data.commands === undefined) && (missing0 = "commands"))) || ((data.processes === undefined) && (missing0 = "processes"))) || ((data.closed_ports === undefined) && (missing0 = "closed_ports"))){
 validate12.errors = [{instancePath,schemaPath:"#/required",keyword:"required",params:{missingProperty: missing0},message:"must have required property '"+missing0+"'",schema:schema13.required,parentSchema:schema13,data}];
 return false;
 }
 else {
 const _errs1 = errors;
 for(const key0 in data){
-if(!((((((key0 === "world_id") || (key0 === "session_id")) || (key0 === "agent_id")) || (key0 === "project")) || (key0 === "commands")) || (key0 === "processes"))){
+if(!(((((((key0 === "world_id") || (key0 === "session_id")) || (key0 === "agent_id")) || (key0 === "project")) || (key0 === "commands")) || (key0 === "processes")) || (key0 === "closed_ports"))){
 validate12.errors = [{instancePath,schemaPath:"#/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema13,data}];
 return false;
 break;
@@ -42601,6 +42601,131 @@ var valid0 = _errs12 === errors;
 }
 else {
 var valid0 = true;
+}
+if(valid0){
+if(data.closed_ports !== undefined){
+let data10 = data.closed_ports;
+const _errs24 = errors;
+if(errors === _errs24){
+if(Array.isArray(data10)){
+var valid4 = true;
+const len1 = data10.length;
+for(let i1=0; i1<len1; i1++){
+let data11 = data10[i1];
+const _errs26 = errors;
+if(errors === _errs26){
+if(data11 && typeof data11 == "object" && !Array.isArray(data11)){
+let missing2;
+if((((data11.port === undefined) && (missing2 = "port")) || ((data11.host_port === undefined) && (missing2 = "host_port"))) || ((data11.by === undefined) && (missing2 = "by"))){
+validate12.errors = [{instancePath:instancePath+"/closed_ports/" + i1,schemaPath:"#/properties/closed_ports/items/required",keyword:"required",params:{missingProperty: missing2},message:"must have required property '"+missing2+"'",schema:schema13.properties.closed_ports.items.required,parentSchema:schema13.properties.closed_ports.items,data:data11}];
+return false;
+}
+else {
+const _errs28 = errors;
+for(const key2 in data11){
+if(!(((key2 === "port") || (key2 === "host_port")) || (key2 === "by"))){
+validate12.errors = [{instancePath:instancePath+"/closed_ports/" + i1,schemaPath:"#/properties/closed_ports/items/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema13.properties.closed_ports.items,data:data11}];
+return false;
+break;
+}
+}
+if(_errs28 === errors){
+if(data11.port !== undefined){
+let data12 = data11.port;
+const _errs29 = errors;
+if(!(((typeof data12 == "number") && (!(data12 % 1) && !isNaN(data12))) && (isFinite(data12)))){
+validate12.errors = [{instancePath:instancePath+"/closed_ports/" + i1+"/port",schemaPath:"#/properties/closed_ports/items/properties/port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema13.properties.closed_ports.items.properties.port.type,parentSchema:schema13.properties.closed_ports.items.properties.port,data:data12}];
+return false;
+}
+if(errors === _errs29){
+if((typeof data12 == "number") && (isFinite(data12))){
+if(data12 > 65535 || isNaN(data12)){
+validate12.errors = [{instancePath:instancePath+"/closed_ports/" + i1+"/port",schemaPath:"#/properties/closed_ports/items/properties/port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema13.properties.closed_ports.items.properties.port,data:data12}];
+return false;
+}
+else {
+if(data12 < 1 || isNaN(data12)){
+validate12.errors = [{instancePath:instancePath+"/closed_ports/" + i1+"/port",schemaPath:"#/properties/closed_ports/items/properties/port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema13.properties.closed_ports.items.properties.port,data:data12}];
+return false;
+}
+}
+}
+}
+var valid5 = _errs29 === errors;
+}
+else {
+var valid5 = true;
+}
+if(valid5){
+if(data11.host_port !== undefined){
+let data13 = data11.host_port;
+const _errs31 = errors;
+if(!(((typeof data13 == "number") && (!(data13 % 1) && !isNaN(data13))) && (isFinite(data13)))){
+validate12.errors = [{instancePath:instancePath+"/closed_ports/" + i1+"/host_port",schemaPath:"#/properties/closed_ports/items/properties/host_port/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema13.properties.closed_ports.items.properties.host_port.type,parentSchema:schema13.properties.closed_ports.items.properties.host_port,data:data13}];
+return false;
+}
+if(errors === _errs31){
+if((typeof data13 == "number") && (isFinite(data13))){
+if(data13 > 65535 || isNaN(data13)){
+validate12.errors = [{instancePath:instancePath+"/closed_ports/" + i1+"/host_port",schemaPath:"#/properties/closed_ports/items/properties/host_port/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema13.properties.closed_ports.items.properties.host_port,data:data13}];
+return false;
+}
+else {
+if(data13 < 1 || isNaN(data13)){
+validate12.errors = [{instancePath:instancePath+"/closed_ports/" + i1+"/host_port",schemaPath:"#/properties/closed_ports/items/properties/host_port/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema13.properties.closed_ports.items.properties.host_port,data:data13}];
+return false;
+}
+}
+}
+}
+var valid5 = _errs31 === errors;
+}
+else {
+var valid5 = true;
+}
+if(valid5){
+if(data11.by !== undefined){
+let data14 = data11.by;
+const _errs33 = errors;
+if(typeof data14 !== "string"){
+validate12.errors = [{instancePath:instancePath+"/closed_ports/" + i1+"/by",schemaPath:"#/properties/closed_ports/items/properties/by/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.properties.closed_ports.items.properties.by.type,parentSchema:schema13.properties.closed_ports.items.properties.by,data:data14}];
+return false;
+}
+if(!((data14 === "policy") || (data14 === "operator"))){
+validate12.errors = [{instancePath:instancePath+"/closed_ports/" + i1+"/by",schemaPath:"#/properties/closed_ports/items/properties/by/enum",keyword:"enum",params:{allowedValues: schema13.properties.closed_ports.items.properties.by.enum},message:"must be equal to one of the allowed values",schema:schema13.properties.closed_ports.items.properties.by.enum,parentSchema:schema13.properties.closed_ports.items.properties.by,data:data14}];
+return false;
+}
+var valid5 = _errs33 === errors;
+}
+else {
+var valid5 = true;
+}
+}
+}
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/closed_ports/" + i1,schemaPath:"#/properties/closed_ports/items/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema13.properties.closed_ports.items.type,parentSchema:schema13.properties.closed_ports.items,data:data11}];
+return false;
+}
+}
+var valid4 = _errs26 === errors;
+if(!valid4){
+break;
+}
+}
+}
+else {
+validate12.errors = [{instancePath:instancePath+"/closed_ports",schemaPath:"#/properties/closed_ports/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema13.properties.closed_ports.type,parentSchema:schema13.properties.closed_ports,data:data10}];
+return false;
+}
+}
+var valid0 = _errs24 === errors;
+}
+else {
+var valid0 = true;
+}
 }
 }
 }

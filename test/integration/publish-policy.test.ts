@@ -88,6 +88,20 @@ describe.each(actors())("ports that a policy publishes, as $kind", (actor) => {
     expect(await talk(port)).toBe("new 5");
   });
 
+  test("a restart says which ports closed with the world, and how each opens again", async () => {
+    await broker.run("true");
+    expect(await publish({ port, host_port: other })).toBe(200);
+    const { stdout } = await broker.cli(["world", "restart", "--agent", "test"]);
+    expect(stdout.split("\n").filter((line) => line.includes("closed port"))).toEqual([
+      `  closed port 127.0.0.1:${other}, which led to port ${port} there: 'substrate world publish ${port} --host-port ${other} --agent test' opens it again`,
+    ]);
+    expect((await ports("test")).map(({ host_port: open }) => open)).toEqual([port]);
+    const all = await broker.cli(["world", "restart", "--all"]);
+    expect(all.stdout).toContain(
+      `  closed port 127.0.0.1:${port}, which led to port ${port} there: its policy opens it again with the next command\n`,
+    );
+  });
+
   test("follow an edit with the next command, and only what changed is touched", async () => {
     await keepServer(broker, "test", port, "kept");
     edit(policy([port, other]));

@@ -71,7 +71,7 @@ function isSocket(path: string): boolean {
 }
 
 /** Who calls, when nobody says otherwise. */
-const PERSON = "human";
+export const PERSON = "human";
 
 /** As in config.yaml: no name leads to another folder. */
 const AGENT_NAME = /^[A-Za-z0-9._:@-]{1,128}$/;

@@ -1,9 +1,14 @@
-import type { WarmedWorld, WorldRestartReply, WorldWarmReply } from "../../../schemas/generated/types.ts";
+import type {
+  EndedWorld,
+  WarmedWorld,
+  WorldRestartReply,
+  WorldWarmReply,
+} from "../../../schemas/generated/types.ts";
 import { coloursFor } from "../colours.ts";
 import { tell } from "../replies.ts";
 import { saying } from "../saying.ts";
 import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
-import { spotOf } from "./command-body.ts";
+import { PERSON, spotOf } from "./command-body.ts";
 import { isolationLines } from "./world.ts";
 
 export type WarmOptions = { readonly agent?: string; readonly profile?: string; readonly json?: boolean };
@@ -57,6 +62,23 @@ function printRestart(terminal: Terminal, { ended, world }: WorldRestartReply): 
     printLine(terminal, `${one.world_id}${whose} in ${harmlessLine(one.project)} is ended${commands}`);
     for (const { pid, argv } of one.processes)
       printLine(terminal, `  ended process ${pid}  ${harmlessLine(argv)}`);
+    for (const port of one.closed_ports) printLine(terminal, `  ${closedWords(port, one.agent_id)}`);
   }
   if (world !== null) printWarm(terminal, world);
+}
+
+function closedWords(
+  { port, host_port: hostPort, by }: EndedWorld["closed_ports"][number],
+  agent: string | null,
+): string {
+  const words = [
+    `substrate world publish ${port}`,
+    ...(hostPort === port ? [] : [`--host-port ${hostPort}`]),
+    ...(agent === null || agent === PERSON ? [] : [`--agent ${harmlessLine(agent)}`]),
+  ];
+  const again =
+    by === "policy"
+      ? "its policy opens it again with the next command"
+      : `'${words.join(" ")}' opens it again`;
+  return `closed port 127.0.0.1:${hostPort}, which led to port ${port} there: ${again}`;
 }
