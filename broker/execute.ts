@@ -201,7 +201,7 @@ async function runAndRecord(
     // What was applied by itself can be taken back from its layers.
     held = listed.held;
     const hint = heldHint(job.span, job.effective, changes, auto, broker.backend.held !== null);
-    notices.takeChanges(changes);
+    notices.takeChanges(changes, ran.stderr.bytes().toString());
     const result = { ran, changes, notices: notices.list(), hint, cutShort: cut?.message, network };
     const outcome = replyOf(job, world, result);
     if (outcome.kind === "refused") room.release();

@@ -13,6 +13,11 @@ const MAX_NOTICES = 20;
 /** Notices beyond this many different messages are counted together. */
 const MAX_KNOWN = 1000;
 
+/**
+ * Each npm writes one, also one that a command before left running, and nobody misses it on the host but who is told by npm to read it.
+ */
+const NPM_LOG = /\/_logs\/[^/]+\.log$/;
+
 /** The notices of one command. Its violation spans become notices as they are written. */
 export class Notices {
   readonly #span: string;
@@ -80,17 +85,18 @@ export class Notices {
     this.#add({ kind: "policy", message, rule: null, program: null, count: 1, span_id: this.#span });
   }
 
-  /** Takes what became of the changes. */
-  takeChanges({ held, world_only, writes, mods, deletes, dirs }: FsDiff): void {
+  /** Takes what became of the changes; `said` is what the command wrote to its standard error. */
+  takeChanges({ held, world_only, writes, mods, deletes, dirs }: FsDiff, said = ""): void {
     const own = { rule: null, program: null, span_id: this.#span };
     if (held) {
       const count = writes.length + mods.length + deletes.length + dirs.length;
       const message = `Changes are held and not in the project: ${writes.length} written, ${mods.length} modified, ${deletes.length} deleted`;
       this.#add({ ...own, kind: "held", message, count: Math.max(count, 1) });
     }
-    if (world_only.length === 0) return;
-    const message = `Writes stayed in the world and are not on the host: ${placesWords(world_only)}`;
-    this.#add({ ...own, kind: "world_only", message, count: world_only.length });
+    const stayed = world_only.filter((path) => !NPM_LOG.test(path) || said.includes(path));
+    if (stayed.length === 0) return;
+    const message = `Writes stayed in the world and are not on the host: ${placesWords(stayed)}`;
+    this.#add({ ...own, kind: "world_only", message, count: stayed.length });
   }
 
   /** At most {@link MAX_NOTICES}, then one that says how many more there are. */

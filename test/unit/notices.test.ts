@@ -93,6 +93,19 @@ describe("the notices of a reply", () => {
     expect(notices.list()[0]?.message).toBe(`Writes stayed in the world and are not on the host: ${words}`);
   });
 
+  test("leave out npm's logs, unless npm said that one of them is to be read", () => {
+    const logs = ["/h/.npm/_logs/1-debug-0.log", "/h/.npm/_logs/2-debug-0.log"];
+    const quiet = new Notices("spn_own");
+    quiet.takeChanges({ ...UNCHANGED, world_only: logs }, "npm error something\n");
+    expect(quiet.list()).toEqual([]);
+    const told = new Notices("spn_own");
+    const said = `npm error A complete log of this run can be found in: ${logs[1]}\n`;
+    told.takeChanges({ ...UNCHANGED, world_only: [...logs, "/h/.npm/x"] }, said);
+    expect(told.list()).toMatchObject([
+      { kind: "world_only", count: 2, message: expect.stringContaining("2 paths below '/h/.npm'") },
+    ]);
+  });
+
   test.each([
     [20, 20, 0],
     [21, 21, 1],
