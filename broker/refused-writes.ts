@@ -1,11 +1,12 @@
 /** Why a mount of the world refused a write, in the words of the policies, and what a person or an agent can do about it. */
 import { existsSync, lstatSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import type { World, WorldViolation, WritePlace } from "../world/backend.ts";
 import type { Broker } from "./broker.ts";
 import { fileLists } from "./file-lists.ts";
 import type { Job } from "./job.ts";
-import { deniedBy, type Folders, isCovered, isWithin } from "./learn/path-denials.ts";
+import { DENIED_READS } from "./default-denials.ts";
+import { absolutePath, deniedBy, type Folders, isCovered, isWithin } from "./learn/path-denials.ts";
 import type { CompiledPolicy } from "./policy/index.ts";
 import { sealedInstallation } from "./world-spec.ts";
 
@@ -16,14 +17,21 @@ export type WriteRules = Folders & {
   readonly installation: readonly string[];
   /** The folders of `fs.write` as the world has them. */
   readonly places: readonly WritePlace[];
+  /** The command's PATH. */
+  readonly searched: string;
 };
 
 /** What is asked about the writes of one command in a world. */
-export function writeRules({ around }: Broker, { effective, place }: Job, { spec }: World): WriteRules {
+export function writeRules(
+  { around }: Broker,
+  { effective, place, environment }: Job,
+  { spec }: World,
+): WriteRules {
   const { project } = place;
   const installation = sealedInstallation(project, around);
   const { places = [] } = spec;
-  return { policies: effective.policies, project, home: around.home, installation, places };
+  const searched = environment.variables["PATH"] ?? "";
+  return { policies: effective.policies, project, home: around.home, installation, places, searched };
 }
 
 /** The same violation with the list that is the reason, and the command that lifts it. Others come back as they are. */
@@ -49,7 +57,7 @@ export function reasonOf(path: string, rules: WriteRules): string {
       return `git runs what stands there by itself, and policy '${id}' lets no command change it (fs.deny_write); a person can, outside of Substrate`;
     if (!isCovered(path, write, rules)) {
       const outside = `it is outside fs.write of policy '${id}' (${set.sources.write})`;
-      const place = worthOpening(path, rules.home);
+      const place = worthOpening(path, rules);
       if (place === undefined)
         return `${outside}, and no folder around it can be opened alone; a person can do this outside of Substrate`;
       const word = /^[\w@%+=:,./-]+$/.test(place) ? place : `'${place.replaceAll("'", "'\\''")}'`;
@@ -61,17 +69,39 @@ export function reasonOf(path: string, rules: WriteRules): string {
 
 /**
  * What a person would open for it: the bare repository that it lies in, else the folder that is there, else the path itself where
- * that folder is nobody's to open (the home, what contains it, or what lies directly in `/`) and the path is there. One that is not is
- * often a lock or a temporary name: a folder that was made there would keep the person's own programs from working.
+ * that folder is nobody's to open (the home, what contains it, what lies directly in `/`, or what holds credentials or programs) and
+ * the path is there. One that is not is often a lock or a temporary name: a folder that was made there would keep the person's own
+ * programs from working.
  */
-function worthOpening(path: string, home: string): string | undefined {
+function worthOpening(path: string, rules: WriteRules): string | undefined {
   const folders: string[] = [];
   for (let at = dirname(path); at !== dirname(at); at = dirname(at)) if (isFolder(at)) folders.push(at);
   const repository = folders.find((folder) => GIT_PARTS.every((name) => existsSync(join(folder, name))));
   const [nearest = "/"] = folders;
   const place = repository ?? nearest;
-  if (!isWithin(home, place) && dirname(place) !== "/") return place;
-  return existsSync(path) ? path : undefined;
+  if (!isWithin(rules.home, place) && dirname(place) !== "/" && !holdsWorth(place, rules)) return place;
+  return existsSync(path) && !holdsWorth(path, rules) ? path : undefined;
+}
+
+/**
+ * Whether whoever may write there could replace credentials, or programs that a person starts by their names: the place holds
+ * some or may hold them later, or is one of them.
+ */
+function holdsWorth(place: string, rules: WriteRules): boolean {
+  const credentials = DENIED_READS.map((row) => absolutePath(row.path, rules));
+  const programs = rules.searched.split(":").filter((folder) => folder.startsWith("/"));
+  return (
+    [...credentials, ...programs].some((one) => isWithin(one, place) || isWithin(place, one)) ||
+    isOfTools(place, rules.home)
+  );
+}
+
+/** A person's own shell may search more folders than this command. Those of a working tree that are called so are none of them. */
+function isOfTools(place: string, home: string): boolean {
+  const isIn = /(?:^|\/)s?bin(?:\/|$)/.test(place);
+  if (!isWithin(place, home)) return isIn;
+  const below = relative(home, place);
+  return (isIn || isFolder(join(place, "bin"))) && /^(?:\.|s?bin(?:\/|$))/.test(below);
 }
 
 /** What every git folder holds. */

@@ -4,7 +4,14 @@ import { policyOf } from "./started.ts";
 
 const POLICY = policyOf({}, { fs: { write: ["$PROJECT/**"], deny_read: ["$HOME/.ssh", "**/.env"] } });
 const RULES = {
-  ...{ policies: [POLICY], project: "/projects/app", home: "/home/ann", installation: [], places: [] },
+  ...{
+    policies: [POLICY],
+    project: "/projects/app",
+    home: "/home/ann",
+    installation: [],
+    places: [],
+    searched: "",
+  },
 };
 
 function explained(stderr: string, isolated = true): readonly string[] {
