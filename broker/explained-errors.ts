@@ -1,7 +1,8 @@
 /**
- * What a failed command says of a path, explained by the lists of its policies. No call that opens a file is told: reads would cost a
- * notification each, and an isolated command writes to its overlay alone. So a hidden name, and a write that an isolated command may
- * not make, are told where its own standard error names the path. These are the command's words: they become a notice for
+ * What a command says of a path, explained by the lists of its policies. No call that opens a file is told: reads would cost a
+ * notification each, and so would every write of an isolated command, which would take twice as long over many files. So a hidden name,
+ * and a write that an isolated command may not make, are told where its own standard error names the path: the name if the command
+ * failed, since programs look for much that is not there; the write in any case. These are the command's words: they become a notice for
  * whoever reads them, and no line of the trace.
  */
 import { resolve } from "node:path";
@@ -27,20 +28,25 @@ const READ: readonly RegExp[] = [
   /\b(?:No such file or directory|Permission denied): '([^'\n]+)'/,
 ];
 
-export type FailedWords = {
+export type SaidWords = {
   readonly stderr: Buffer;
   readonly cwd: string;
+  readonly failed: boolean;
   /** Writes that were refused are not told in another way. */
   readonly isolated: boolean;
 };
 
 /** A sentence for each path, at most {@link MAX_PATHS}. */
-export function explainErrors({ stderr, cwd, isolated }: FailedWords, rules: WriteRules): readonly string[] {
+export function explainErrors(
+  { stderr, cwd, failed, isolated }: SaidWords,
+  rules: WriteRules,
+): readonly string[] {
+  if (!failed && !isolated) return [];
   const told = new Map<string, string | undefined>();
   for (const line of stderr.subarray(0, MAX_BYTES).toString("utf8").split("\n")) {
     if (told.size >= MAX_PATHS) break;
     const written = isolated ? pathIn(line, WRITTEN, cwd) : undefined;
-    const path = written ?? pathIn(line, READ, cwd);
+    const path = written ?? (failed ? pathIn(line, READ, cwd) : undefined);
     if (path === undefined || told.has(path)) continue;
     told.set(path, written === undefined ? hiddenBy(path, rules) : notWritten(path, rules));
   }

@@ -11,12 +11,12 @@ type Known = {
   readonly explained: boolean;
 };
 
-/** What is told of a command that failed, or one of its programs, beside what was refused with a line of its own. */
+/** What is told of a command, or a program, that failed or could not write, beside what was refused with a line of its own. */
 export function whyFailed(job: Job, ran: Ran, { lacks, writes, explained }: Known): readonly FailureTold[] {
   const { ending, stderr } = ran;
   const failed = ending.kind === "signalled" || (ending.kind === "exited" && ending.code !== 0);
-  const words = { stderr: stderr.bytes(), cwd: job.place.cwd, isolated: isIsolated(job) };
-  const paths = failed ? explainErrors(words, writes) : [];
+  const words = { stderr: stderr.bytes(), cwd: job.place.cwd, failed, isolated: isIsolated(job) };
+  const paths = explainErrors(words, writes);
   const lacking = lacks.told({
     argv: job.argv,
     failed,

@@ -166,6 +166,13 @@ commands: { isolated: ["sh alone *"] }
     );
   });
 
+  test("so is one in a command that goes on and succeeds", async () => {
+    broker.write(join(broker.project, "alone"), `touch ${beside}/new; true\n`);
+    const { exit, notices } = await broker.run("sh alone here");
+    expect(exit).toBe(0);
+    expect(notices.map(({ message }) => message).join("\n")).toContain(`'${beside}/new' was not written`);
+  });
+
   test("a hidden name that a failed command names is a notice, whether it exists or not", async () => {
     for (const path of ["secret", `${beside}/hidden`, `${beside}/hidden/none`]) {
       const { stdout, notices } = await broker.run(`cat ${path}`);

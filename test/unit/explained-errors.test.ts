@@ -14,8 +14,8 @@ const RULES = {
   },
 };
 
-function explained(stderr: string, isolated = true): readonly string[] {
-  return explainErrors({ stderr: Buffer.from(stderr), cwd: "/projects/app/src", isolated }, RULES);
+function explained(stderr: string, isolated = true, failed = true): readonly string[] {
+  return explainErrors({ stderr: Buffer.from(stderr), cwd: "/projects/app/src", failed, isolated }, RULES);
 }
 
 describe("a write that an isolated command may not make is told by what it says", () => {
@@ -36,6 +36,11 @@ describe("a write that an isolated command may not make is told by what it says"
     const line = "touch: cannot touch '/opt/new': Read-only file system\n";
     expect(explained(line.repeat(3))).toHaveLength(1);
     expect(explained(line, false)).toEqual([]);
+  });
+
+  test("also where the command went on and succeeded, and no hidden name then", () => {
+    expect(explained("touch: cannot touch '/opt/new': Read-only file system\n", true, false)).toHaveLength(1);
+    expect(explained("cat: /home/ann/.ssh/id: No such file or directory\n", true, false)).toEqual([]);
   });
 
   test("of 32 paths at most", () => {
