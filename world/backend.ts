@@ -28,6 +28,8 @@ export { MountsNow, type MountTable } from "./linux/mounts-now.ts";
 /** For whoever shows a diff: what stands on both sides of a change. */
 export { beyondBounds, MAX_FILES, MAX_FOLDERS, NO_CHANGES } from "./fs-diff.ts";
 export { type HeldSide, HeldSides } from "./overlay/sides.ts";
+/** For whoever reads a deny list: which of its rows are about files that tools run later. */
+export { RUN_LATER_FOR_AGENTS, spelledOut } from "./overlay/run-later.ts";
 
 /** For whoever reads a policy: what its deny lists may say is decided here, where it is carried out. */
 export { patternComplaint } from "./plan/globs.ts";
@@ -48,6 +50,11 @@ export type FileScope = {
   readonly denyRead: readonly string[];
   readonly write: readonly string[];
   readonly denyWrite: readonly string[];
+  /**
+   * Patterns that `denyWrite` would hold, were the changes not held for somebody to look at. They are open as they are spelled;
+   * where a link leads from there stays denied, because a change of that has another name. Absent: none.
+   */
+  readonly held?: readonly string[];
   /** As `denyWrite`, for what stands there: a name that a command makes is the command's. */
   readonly seal: readonly string[];
   /**

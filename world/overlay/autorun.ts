@@ -1,5 +1,5 @@
 /** Which changes are listed as `autorun`: those of files that some tool runs or loads by itself. */
-import { RUN_LATER } from "./run-later.ts";
+import { nameOf, RUN_LATER, spelledOut } from "./run-later.ts";
 
 /** Whether some tool would run or load the file at this path (relative to the project) by itself. */
 export function isAutorun(path: string): boolean {
@@ -24,7 +24,7 @@ type Word = { readonly text: string; readonly below: boolean };
 
 const WORDS: readonly Word[] = RUN_LATER.flatMap(({ paths }) => paths)
   .flatMap(spelledOut)
-  .map((word) => ({ text: word.slice("**/".length).replace(/\/\*\*$/, ""), below: word.endsWith("/**") }));
+  .map((word) => ({ text: nameOf(word), below: word.endsWith("/**") }));
 
 /*
  * A listing has many paths, and each is held against every row. Most rows are one name, which is looked up: one expression
@@ -53,15 +53,6 @@ function hasSuffix(name: string): boolean {
   for (let at = name.indexOf("."); at >= 0; at = name.indexOf(".", at + 1))
     if (SUFFIXES.has(name.slice(at))) return true;
   return false;
-}
-
-/** Each of the words that a pattern's braces stand for. */
-function spelledOut(pattern: string): readonly string[] {
-  const group = /\{([^{}]*)\}/.exec(pattern);
-  if (group === null) return [pattern];
-  return String(group[1])
-    .split(",")
-    .flatMap((word) => spelledOut(pattern.replace(group[0], word)));
 }
 
 function byFolder(words: readonly Word[]): ReadonlyMap<string, RegExp> {

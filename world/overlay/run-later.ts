@@ -18,10 +18,30 @@ export type RunLater = {
   readonly reason: string;
   /**
    * `repositories`: sealed in every repository of a project (`broker/default-denials.ts`).
-   * `agents`: what starts unasked or widens an agent's rights; the shipped policies for agents deny it in the project's folder.
+   * `agents`: what starts unasked or widens an agent's rights; the shipped policies for agents deny it in the project's folder, to plain
+   * commands; isolated ones have it held (`broker/held-names.ts`).
    * Absent: what starts with a tool that a person starts by name, and what branches and installers change all the time.
    */
   readonly denied?: "repositories" | "agents";
 };
 
 export const RUN_LATER: readonly RunLater[] = [...REPOSITORIES, ...OPENED, ...STARTED];
+
+/** The names in a project's folder for which the rows marked `agents` stand, one for each word of their braces. */
+export const RUN_LATER_FOR_AGENTS: readonly string[] = RUN_LATER.filter(({ denied }) => denied === "agents")
+  .flatMap(({ paths }) => paths.flatMap(spelledOut))
+  .map(nameOf);
+
+/** A pattern of the table without `**` at its ends. */
+export function nameOf(pattern: string): string {
+  return pattern.slice("**/".length).replace(/\/\*\*$/, "");
+}
+
+/** Each of the words that a pattern's braces stand for. */
+export function spelledOut(pattern: string): readonly string[] {
+  const group = /\{([^{}]*)\}/.exec(pattern);
+  if (group === null) return [pattern];
+  return String(group[1])
+    .split(",")
+    .flatMap((word) => spelledOut(pattern.replace(group[0], () => word)));
+}

@@ -60,11 +60,26 @@ export function denials(spec: WorldSpec, zones: readonly string[], facts: HostFa
     searched: searched.map(literalPrefix),
     names: [
       ...guarded(reads, zones).map((segments) => ({ kind: "r", segments }) as const),
-      ...guarded(from(spec.files.denyWrite), zones).map((segments) => ({ kind: "w", segments }) as const),
+      ...guarded([...from(spec.files.denyWrite), ...ledElsewhere(spec, facts)], zones).map(
+        (segments) => ({ kind: "w", segments }) as const,
+      ),
       ...seals(guarded(from(spec.files.seal), zones), guarded(from(spec.files.judged ?? []), zones), spec),
       ...searched.map((segments) => ({ kind: "h", segments }) as const),
     ],
   };
+}
+
+/** Where links lead from the names whose changes are held: under the name of what they lead to nobody would know them again. */
+function ledElsewhere(
+  { files: { held = [] } }: WorldSpec,
+  facts: HostFacts,
+): readonly (readonly Segment[])[] {
+  return held.flatMap(parsePattern).flatMap((spelled) => {
+    const own = JSON.stringify(spelled);
+    return placed(spelled, facts)
+      .flatMap((each) => atEveryName(each, facts))
+      .filter((each) => JSON.stringify(each) !== own);
+  });
 }
 
 /**
