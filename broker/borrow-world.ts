@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { WorldUnavailable } from "../world/backend.ts";
 import type { Broker } from "./broker.ts";
-import { isIsolated, type Job, scopesOfJob } from "./job.ts";
+import { heldByPolicies, isIsolated, type Job, scopesOfJob } from "./job.ts";
 import { followPolicies } from "./judge.ts";
 import type { Effective } from "./policies.ts";
 import { leaseWorld } from "./lease-world.ts";
@@ -97,9 +97,10 @@ function specFor(broker: Broker, job: Job): SpecOfFiles {
   const { policies, hash } = scopes?.effective ?? job.effective;
   if (isIsolated(job)) {
     const layers = join(broker.home.overlay, job.span);
+    const heldBy = heldByPolicies(job);
     return scopes === undefined
-      ? broker.warmSpecs.isolated(hash, policies, job.site, layers)
-      : worldSpec(policies, job.site, { kind: "overlay", layers }, broker.around);
+      ? broker.warmSpecs.isolated(hash, policies, job.site, layers, heldBy)
+      : worldSpec(policies, job.site, { kind: "overlay", layers }, broker.around, heldBy);
   }
   return broker.warmSpecs.placed(
     scopes === undefined

@@ -24,7 +24,7 @@ const OTHERS = ["worktrees/*/", "modules/**/"] as const;
 /** Every repository's git folder at or below the project, bare ones that are called so included. */
 const EACH_GIT_FOLDER = "$PROJECT/**/*.git";
 
-/** Git's ways to run code. What else runs by itself in a project is listed as `autorun` when it changes. */
+/** Git's ways to run code; an isolated command's are held (held-names.ts). What else runs by itself in a project is listed as `autorun` when it changes. */
 export const DENIED_WRITES: readonly Denial[] = gitRows("$PROJECT/.git", [""]);
 
 /**

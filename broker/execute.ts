@@ -3,8 +3,8 @@
  * refusal that ends the journey. Nothing throws on the way but a bug.
  */
 import { join } from "node:path";
-import type { ExecuteRequest } from "../schemas/generated/types.ts";
-import type { CommandRun, World, WorldViolation } from "../world/backend.ts";
+import type { ExecuteRequest, FsDiff } from "../schemas/generated/types.ts";
+import { type CommandRun, coverOf, type World, type WorldViolation } from "../world/backend.ts";
 import { approved, mustAsk } from "./approve.ts";
 import { borrowWorld } from "./borrow-world.ts";
 import type { Broker } from "./broker.ts";
@@ -200,7 +200,14 @@ async function runAndRecord(
     const changes = auto === undefined ? listed : { ...listed, held: auto.held };
     // What was applied by itself can be taken back from its layers.
     held = listed.held;
-    const hint = heldHint(job.span, job.effective, changes, auto, broker.backend.held !== null);
+    const hint = heldHint(
+      job.span,
+      job.effective,
+      changes,
+      auto,
+      broker.backend.held !== null,
+      forOperator(world, changes),
+    );
     notices.takeChanges(changes, ran.stderr.bytes().toString());
     const result = { ran, changes, notices: notices.list(), hint, cutShort: cut?.message, network };
     const outcome = replyOf(job, world, result);
@@ -219,6 +226,12 @@ async function runAndRecord(
     if (!isIsolated(job)) broker.dirtyFiles.ended(job.place.project);
     lease.release(held);
   }
+}
+
+/** What of the held changes tools run later, and a list of the policy denies to plain commands. */
+function forOperator({ spec: { project, files } }: World, { held, autorun }: FsDiff): readonly string[] {
+  const covers = held ? (files.held ?? []).map(coverOf) : [];
+  return autorun.filter((path) => covers.some((cover) => cover.covers(join(project, path))));
 }
 
 /** Held changes are somebody's to look at, and no git reads them before. */

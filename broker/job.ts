@@ -59,6 +59,14 @@ export function isIsolated(job: Job): boolean {
   return job.decision.verdict === "isolate" || job.replays !== undefined;
 }
 
+/**
+ * The policies whose rows about files that tools run later say nothing of it, because its changes are held. The replay of a plain
+ * command, and a look at what one would do, run on an overlay too and must find what the command finds.
+ */
+export function heldByPolicies({ decision: { verdict, approved, isolatedBy } }: Job): readonly string[] {
+  return verdict === "isolate" || (verdict === "ask" && approved === "isolate") ? isolatedBy : [];
+}
+
 /** Whether what it changes there is kept for somebody to look at. */
 export function holdsChanges(job: Job): boolean {
   return isIsolated(job) && job.replays === undefined;

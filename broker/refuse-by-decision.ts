@@ -1,3 +1,5 @@
+import { pathPatterns } from "./file-scope.ts";
+import { HELD_WHERE_ISOLATED, isHeldRow } from "./held-names.ts";
 import type { Job } from "./job.ts";
 import { type Refusal, refusal } from "./refusal.ts";
 
@@ -16,7 +18,8 @@ export function refuseByDecision(job: Job): Refusal | undefined {
   if (verdict === "deny") {
     const how = LIFTED_BY.get(rule?.list ?? "");
     const change = how === undefined ? "" : ` ('substrate policy allow ${how}' does)`;
-    const hint = `Do the task another way, or ask the operator to change the policy${change}; trying other spellings of the same command gives the same answer`;
+    const held = isHeldElsewhere(job) ? `. Or let the operator isolate it: ${HELD_WHERE_ISOLATED}` : "";
+    const hint = `Do the task another way, or ask the operator to change the policy${change}; trying other spellings of the same command gives the same answer${held}`;
     return refusal("policy_denied", `Policy '${policyId}' denies this command${because(job)}`, hint, facts);
   }
   if (verdict === "ask" && job.replays !== undefined) {
@@ -39,6 +42,12 @@ export function refuseByDecision(job: Job): Refusal | undefined {
 
 function silentPolicy({ effective }: Job): string | undefined {
   return effective.policies.find(({ document }) => document.approval?.interactive === false)?.id;
+}
+
+/** Whether the row that denies says nothing of isolated commands. */
+function isHeldElsewhere({ decision: { rule }, place: { project } }: Job): boolean {
+  if (rule?.list !== "fs.deny_write") return false;
+  return pathPatterns([rule.pattern], project, "/").every((row) => isHeldRow(row, project));
 }
 
 function because({ decision: { rule } }: Job): string {

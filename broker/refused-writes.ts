@@ -4,6 +4,8 @@ import { dirname, join, relative } from "node:path";
 import type { World, WorldViolation, WritePlace } from "../world/backend.ts";
 import type { Broker } from "./broker.ts";
 import { fileLists } from "./file-lists.ts";
+import { fileScope } from "./file-scope.ts";
+import { HELD_WHERE_ISOLATED, isHeldName } from "./held-names.ts";
 import type { Job } from "./job.ts";
 import { DENIED_READS } from "./default-denials.ts";
 import { absolutePath, deniedBy, type Folders, isCovered, isWithin } from "./learn/path-denials.ts";
@@ -19,6 +21,8 @@ export type WriteRules = Folders & {
   readonly places: readonly WritePlace[];
   /** The command's PATH. */
   readonly searched: string;
+  /** The command writes straight to the project; an isolated one could write more of it. */
+  readonly plain: boolean;
 };
 
 /** What is asked about the writes of one command in a world. */
@@ -29,21 +33,38 @@ export function writeRules(
 ): WriteRules {
   const { project } = place;
   const installation = sealedInstallation(project, around);
-  const { places = [] } = spec;
+  const { places = [], access } = spec;
   const searched = environment.variables["PATH"] ?? "";
-  return { policies: effective.policies, project, home: around.home, installation, places, searched };
+  const own = { project, home: around.home, installation, places, searched };
+  return { policies: effective.policies, ...own, plain: access.kind === "direct" };
 }
 
-/** The same violation with the list that is the reason, and the command that lifts it. Others come back as they are. */
+/**
+ * The same violation with the list that is the reason, and the command that lifts it; of a name that an isolated command may write,
+ * that it may. Others come back as they are.
+ */
 export function explainWrite(violation: WorldViolation, rules: WriteRules): WorldViolation {
-  const path = violation.subject;
+  const { kind, subject: path, message } = violation;
   // One that says how many more there were is about no path.
-  if (violation.kind !== "write" || !path.startsWith("/")) return violation;
-  return { ...violation, message: `'${path}' was not written: ${reasonOf(path, rules)}` };
+  if (!path.startsWith("/")) return violation;
+  if (kind === "write")
+    return { ...violation, message: `'${path}' was not written: ${reasonOf(path, rules)}` };
+  const isName = kind === "setting" || kind === "denied_name";
+  return isName ? { ...violation, message: `${message}${otherWay(path, rules)}` } : violation;
 }
 
-/** Why a path is not written. */
+/** To stand behind a reason. */
+function otherWay(path: string, { policies, project, home, plain }: WriteRules): string {
+  const denied = policies.flatMap(({ document }) => fileScope(document, project, home).denyWrite);
+  return plain && isHeldName(path, denied, project) ? `; ${HELD_WHERE_ISOLATED}` : "";
+}
+
+/** Why a path is not written, and which command would be let write it. */
 export function reasonOf(path: string, rules: WriteRules): string {
+  return `${listedReason(path, rules)}${otherWay(path, rules)}`;
+}
+
+function listedReason(path: string, rules: WriteRules): string {
   if (rules.installation.some((own) => isWithin(path, own)))
     return "it belongs to the running installation of Substrate, which no command may change";
   const unopened = rules.places.find((place) => place.why !== null && isWithin(path, place.path));

@@ -1,6 +1,6 @@
 /** From policies to what a world is told: paths with their variables replaced, and of two policies what both allow. */
 import { isDeepStrictEqual } from "node:util";
-import type { FileScope, ProjectAccess, WorldSpec } from "../world/backend.ts";
+import { type FileScope, patternCovers, type ProjectAccess, type WorldSpec } from "../world/backend.ts";
 import {
   deniedInGitFolder,
   isOwnGitRow,
@@ -10,6 +10,7 @@ import {
 } from "./default-denials.ts";
 import { fileScope, literalPattern } from "./file-scope.ts";
 import type { GitFolder, GitLink } from "./git-folder.ts";
+import { isHeldRow } from "./held-names.ts";
 import { PROFILE_FILE } from "./profiles.ts";
 import type { CompiledPolicy } from "./policy/index.ts";
 import { isWithin } from "./projects.ts";
@@ -60,9 +61,15 @@ export class WarmSpecs {
     this.#uid = uid;
   }
 
-  /** As `of`, on an overlay with these layers. */
-  isolated(hash: string, policies: readonly CompiledPolicy[], site: Site, layers: string): SpecOfFiles {
-    const made = this.#get(hash, policies, site, "overlay");
+  /** As `of`, on an overlay with these layers; `heldBy` as {@link worldSpec} takes it. */
+  isolated(
+    hash: string,
+    policies: readonly CompiledPolicy[],
+    site: Site,
+    layers: string,
+    heldBy: readonly string[],
+  ): SpecOfFiles {
+    const made = this.#get(hash, policies, site, "overlay", heldBy);
     return { ...made, access: { kind: "overlay", layers } };
   }
 
@@ -78,7 +85,7 @@ export class WarmSpecs {
 
   /** `hash` is that of the policies together. */
   of(hash: string, policies: readonly CompiledPolicy[], site: Site): SpecOfFiles {
-    return this.#get(hash, policies, site, "direct");
+    return this.#get(hash, policies, site, "direct", []);
   }
 
   #get(
@@ -86,35 +93,45 @@ export class WarmSpecs {
     policies: readonly CompiledPolicy[],
     site: Site,
     kind: ProjectAccess["kind"],
+    heldBy: readonly string[],
   ): SpecOfFiles {
     const git = [site.git?.file, site.git?.folder?.path];
     const sockets = sharedSockets(policies, site.project, this.#around).map(({ identity }) => identity);
     const places = [...git, ...site.profiles, "", ...(site.gitNamed ?? []), "", ...sockets];
-    const key = [hash, kind, identityOf(site), site.project, ...places].join("\0");
+    const key = [hash, kind, ...heldBy, "", identityOf(site), site.project, ...places].join("\0");
     const known = this.#made.get(key);
     if (known !== undefined) return known;
     if (this.#made.size >= MAX_MADE) this.#made.clear();
     const access: ProjectAccess = kind === "direct" ? { kind } : { kind, layers: "" };
-    const made = worldSpec(policies, site, access, this.#around);
+    const made = worldSpec(policies, site, access, this.#around, heldBy);
     this.#made.set(key, made);
     return made;
   }
 }
 
+/** `heldBy`: policies, by id, whose rows about files that tools run later deny nothing here: such changes are held (held-names.ts). */
 export function worldSpec(
   policies: readonly CompiledPolicy[],
   site: Site,
   access: ProjectAccess,
   around: Surroundings,
+  heldBy: readonly string[] = [],
 ): SpecOfFiles {
   const { project, profiles, git } = site;
-  const own = policies.map((policy) => fileScope(policy.document, project, around.home)).reduce(narrower);
+  const scopes = policies.map(({ id, document }) => ({
+    id,
+    files: fileScope(document, project, around.home),
+  }));
+  const own = scopes.map(({ files }) => files).reduce(narrower);
   const files = withGitFolder(own, project, git?.folder);
   const sockets = sharedSockets(policies, project, around);
   // Git on the host follows a `.git` file wherever it leads, and runs what it finds there.
   const links = git === undefined ? [] : [git.file];
+  const strict = new Set(scopes.flatMap((one) => (heldBy.includes(one.id) ? [] : one.files.denyWrite)));
+  const held = files.denyWrite.filter((row) => isHeldRow(row, project) && !strict.has(row));
+  const isHeld = (path: string): boolean => held.some((pattern) => patternCovers(pattern, path));
   // A policy that leaves git's own folder open says the same of what its settings name.
-  const named = files.seal.length === 0 ? [] : (site.gitNamed ?? []);
+  const named = files.seal.length === 0 ? [] : (site.gitNamed ?? []).filter((path) => !isHeld(path));
   const direct = access.kind === "direct";
   const ownRow = (pattern: string): boolean => direct && isOwnGitRow(pattern, literalPattern(project));
   return {
@@ -124,11 +141,12 @@ export function worldSpec(
     files: {
       ...files,
       denyWrite: [
-        ...files.denyWrite.filter((pattern) => !ownRow(pattern)),
+        ...files.denyWrite.filter((pattern) => !ownRow(pattern) && !held.includes(pattern)),
         ...[...profiles, ...links, ...named].map(literalPattern),
       ],
       seal: [...files.seal, `${literalPattern(project)}/**/${PROFILE_FILE}`],
       ...(direct ? { judged: settingsAmong(files.seal) } : {}),
+      ...(held.length === 0 ? {} : { held }),
     },
     ...(git?.folder === undefined ? {} : { gitFolder: git.folder.path }),
     hidden: around.hidden,

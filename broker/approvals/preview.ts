@@ -10,7 +10,7 @@ import { asRequired } from "../borrow-world.ts";
 import type { Broker } from "../broker.ts";
 import { commandEnvironment } from "../environment.ts";
 import { previewGate } from "../exec-gate/preview-gate.ts";
-import type { Job } from "../job.ts";
+import { type Job, heldByPolicies } from "../job.ts";
 import { OutputRoom } from "../output-room.ts";
 import { NO_PROJECT } from "../projects.ts";
 import { type Ran, runInWorld } from "../run.ts";
@@ -68,9 +68,10 @@ function emptied(lease: Lease): Lease | string {
  * As an isolated command's, which writes nothing outside of its overlay; also where stray writes would be kept. Nobody serves
  * its network, and the rules of it are none.
  */
-function previewed(broker: Broker, { effective, site }: Job, layers: string): Wanted {
+function previewed(broker: Broker, job: Job, layers: string): Wanted {
+  const { effective, site } = job;
   const access = { kind: "overlay", layers: join(broker.home.overlay, layers) } as const;
-  const spec = worldSpec(effective.policies, site, access, broker.around);
+  const spec = worldSpec(effective.policies, site, access, broker.around, heldByPolicies(job));
   return {
     spec,
     network: { ports: [], ranges: [] },

@@ -29,8 +29,8 @@ export async function autoApply(
   started: SpanRecord,
   ran: Ran,
 ): Promise<AutoApplied | undefined> {
-  const isInside = insideOf(broker, job);
-  const { access } = world.spec;
+  const { access, files } = world.spec;
+  const isInside = insideOf(broker, job, files.held ?? []);
   const store = broker.backend.held;
   if (isInside === undefined || store === null || access.kind !== "overlay" || world.mountedAt === null)
     return undefined;
@@ -66,15 +66,24 @@ function counted(count: number): string {
   return count === 1 ? "1 change was" : `${count} changes were`;
 }
 
-/** Whether a change lies where every policy that holds lets changes apply by themselves. */
-function insideOf(broker: Broker, { effective, place }: Job): ((change: HeldChange) => boolean) | undefined {
+/**
+ * Whether a change lies where every policy that holds lets changes apply by themselves. What tools run later and a list denies
+ * (`held`) never does: the operator applies it.
+ */
+function insideOf(
+  broker: Broker,
+  { effective, place }: Job,
+  held: readonly string[],
+): ((change: HeldChange) => boolean) | undefined {
   const { project } = place;
   const places = effective.policies.map(({ document }) =>
     pathPatterns(document.changes?.auto_apply ?? [], project, broker.around.home).map(placeOf),
   );
   if (places.some((list) => list.length === 0)) return undefined;
+  const forOperator = held.map(coverOf);
   return ({ path, kind }) => {
     const whole = join(project, Buffer.from(path, "latin1").toString("utf8"));
+    if (forOperator.some((cover) => cover.covers(whole))) return false;
     return places.every((list) => list.some((holds) => holds(whole, kind)));
   };
 }

@@ -3,6 +3,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import type { ChangesReply } from "../../schemas/generated/types.ts";
 import type { ApplyEnding, HeldChange } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
+import type { Ground } from "../judge.ts";
 import { quoted, type Refusal, refusal } from "../refusal.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import { changePath } from "./change-path.ts";
@@ -140,7 +141,7 @@ function nothingToDo(
 /** What the policy denies is found before anything begins, so that its rule can be named. */
 async function denialsOf(
   broker: Broker,
-  { paths }: ChangeOrder,
+  { by, paths, span }: ChangeOrder,
   found: FoundChanges,
   all: readonly HeldChange[],
 ): Promise<{ readonly denials: Denials } | Refusal> {
@@ -148,16 +149,37 @@ async function denialsOf(
   if ("code" in ground) return ground;
   const chosen = chosenOf(all, paths);
   if ("code" in chosen) return chosen;
-  const denials = await denialsFor(specOfChanges(broker, ground), chosen.changes);
+  const denials = await denialsFor(specOfChanges(broker, ground, by), chosen.changes, by);
   const denied = await deniedAmong(chosen.changes, denials);
   if (denied.length === 0) return { denials };
   const { id } = ground.effective;
+  const facts = { exit: 126, policy_id: id, rule: null, conflicts: listed(denied) };
+  if (by !== "operator" && (await isForOperator(broker, ground, chosen.changes, denied)))
+    return refusal(
+      "policy_denied",
+      `Nothing was applied: the operator alone applies what tools run later: ${reasonWords(denied)}`,
+      `Apply the other changes by path; ask the operator to look at 'substrate diff ${span.span_id}' and to run 'substrate apply ${span.span_id}'`,
+      facts,
+    );
   return refusal(
     "policy_denied",
     `Nothing was applied: policy '${id}' lets nobody write ${reasonWords(denied)}`,
     "Apply the other changes by path, or let the operator take the name off the policy's list first",
-    { exit: 126, policy_id: id, rule: null, conflicts: listed(denied) },
+    facts,
   );
+}
+
+/** Whether nothing but the asker speaks against applying them. */
+async function isForOperator(
+  broker: Broker,
+  ground: Ground,
+  changes: readonly HeldChange[],
+  denied: readonly Reason[],
+): Promise<boolean> {
+  const paths = new Set(denied.map(({ path }) => path));
+  const theirs = changes.filter(({ path }) => paths.has(path));
+  const denials = await denialsFor(specOfChanges(broker, ground, "operator"), theirs, "operator");
+  return (await deniedAmong(theirs, denials)).length === 0;
 }
 
 /** Between other calls: 30,000 paths and a long deny list are half a second. */

@@ -3,13 +3,17 @@ import type { FsDiff } from "../../schemas/generated/types.ts";
 import type { Effective } from "../policies.ts";
 import type { AutoApplied } from "./auto-apply.ts";
 
-/** Undefined: nothing is held and nothing was applied. `canChange`: the backend can show and apply what is held. */
+/**
+ * Undefined: nothing is held and nothing was applied. `canChange`: the backend can show and apply
+ * what is held. `forOperator`: what of it no agent applies.
+ */
 export function heldHint(
   span: string,
   { policies }: Effective,
   changes: FsDiff,
   auto: AutoApplied | undefined,
   canChange: boolean,
+  forOperator: readonly string[] = [],
 ): string | undefined {
   const applied = auto === undefined ? [] : [`${auto.words}.`];
   if (!changes.held) return applied.length === 0 ? undefined : applied.join(" ");
@@ -33,5 +37,16 @@ export function heldHint(
     ...applied,
     `${what}; no later command sees them.`,
     `'substrate diff ${span}' (GET /v1/diff/${span}) shows them; ${who}.`,
+    ...(forOperator.length === 0
+      ? []
+      : [
+          `${someOf(forOperator)}: tools run such files later ('autorun'), and the operator alone applies them.`,
+        ]),
   ].join(" ");
+}
+
+function someOf(paths: readonly string[]): string {
+  const more = paths.length - 3;
+  const some = paths.slice(0, 3).map((path) => `'${path}'`);
+  return `${some.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }

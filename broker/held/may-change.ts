@@ -3,6 +3,7 @@ import type { Broker } from "../broker.ts";
 import { groundOf, type Ground } from "../judge.ts";
 import { type Refusal, refusal } from "../refusal.ts";
 import { type SpecOfFiles, worldSpec } from "../world-spec.ts";
+import type { Asker } from "./change-spans.ts";
 import type { FoundChanges } from "./find-held.ts";
 import { wasAppliedByOperator } from "./past.ts";
 
@@ -34,6 +35,12 @@ export function notUndoneByAgents(broker: Broker, span: string): Refusal | undef
   );
 }
 
-export function specOfChanges(broker: Broker, { effective, site }: Ground): SpecOfFiles {
-  return worldSpec(effective.policies, site, { kind: "direct" }, broker.around);
+/**
+ * The lists that an apply is held to. As an isolated command's, not as a plain one's: there git's own files in the project are denied
+ * whether they stand or not. Names that tools run later the operator alone applies.
+ */
+export function specOfChanges(broker: Broker, { effective, site }: Ground, by: Asker): SpecOfFiles {
+  const { policies } = effective;
+  const heldBy = by === "operator" ? policies.map(({ id }) => id) : [];
+  return worldSpec(policies, site, { kind: "overlay", layers: "" }, broker.around, heldBy);
 }

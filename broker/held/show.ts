@@ -26,7 +26,7 @@ export async function showHeld(
   if ("code" in chosen) return chosen;
   const ground = groundOfChanges(broker, found);
   if ("code" in ground) return ground;
-  const isHidden = unreadable(specOfChanges(broker, ground));
+  const isHidden = unreadable(specOfChanges(broker, ground, "operator"));
   const sides = await HeldSides.open(found.held);
   try {
     // What is open now stays what it is, whatever takes its name.

@@ -21,7 +21,7 @@ const OBSERVED: Readonly<Record<PlainVerdict, Verdict>> = {
 
 /** What the policy says about a command that was read. Pure; throws nothing. */
 export function decide(policy: CompiledPolicy, read: ReadCommand, where: Where): Decision {
-  return asDecision(judge(policy, read, where), policy.mode, read);
+  return asDecision(judge(policy, read, where, policy.mode), policy.mode, read);
 }
 
 /** {@link decideAll} for two policies, or one, in one place. */
@@ -45,17 +45,22 @@ export function decideAll(
 ): Decision {
   const [base] = policies;
   const [usual] = wheres;
+  const mode = policies.some((policy) => policy.mode === "enforce") ? "enforce" : "observe";
   const judgements = policies.flatMap((policy) =>
-    wheres.map((where) => ({ where, judged: judge(policy, read, where) })),
+    wheres.map((where) => ({ where, judged: judge(policy, read, where, mode) })),
   );
   const strictest = judgements
     .map(({ judged }) => judged)
     .reduce((best, one) => (STRICTNESS[one.verdict] > STRICTNESS[best.verdict] ? one : best));
-  const mode = policies.some((policy) => policy.mode === "enforce") ? "enforce" : "observe";
   const warnings = judgements.filter(({ where }) => where === usual).flatMap(({ judged }) => judged.warnings);
   const isIsolated = judgements.some(({ judged }) => judged.approved === "isolate");
   const silent = policies.find((policy) => policy.document.approval?.interactive === false) ?? base;
-  const judgement = answered({ ...strictest, warnings, approved: isIsolated ? "isolate" : "allow" }, silent);
+  const plainly = judgements.filter(({ judged }) => judged.isolatedBy.length === 0);
+  const isolatedBy = policies
+    .map(({ id }) => id)
+    .filter((id) => plainly.every(({ judged }) => judged.policyId !== id));
+  const approved = isIsolated ? "isolate" : "allow";
+  const judgement = answered({ ...strictest, warnings, approved, isolatedBy }, silent);
   return asDecision(judgement, mode, read);
 }
 
@@ -64,18 +69,26 @@ interface Judgement {
   readonly rule: DecisionRule | null;
   readonly warnings: readonly DecisionRule[];
   readonly approved: Decision["approved"];
+  readonly isolatedBy: readonly string[];
   readonly policyId: string;
 }
 
-function judge(policy: CompiledPolicy, read: ReadCommand, where: Where): Judgement {
-  const { found, warnings, allowedBy } = findings(policy, read, where);
+/**
+ * What a policy says for itself. Its own rule must isolate the command, and not that of a policy that narrows it: a caller chooses that
+ * one, and it lifts nothing. Observing (`mode` is that of all policies together) runs everything plainly.
+ */
+function judge(policy: CompiledPolicy, read: ReadCommand, where: Where, mode: PolicyMode): Judgement {
+  const { found: all, warnings, allowedBy } = findings(policy, read, where);
+  const isIsolated = mode === "enforce" && all.some(({ verdict }) => verdict === "isolate");
+  const found = all.filter(({ unlessIsolated }) => !(isIsolated && unlessIsolated === true));
   const strictest = found.reduce<Finding | null>(
     (best, one) => (best === null || STRICTNESS[one.verdict] > STRICTNESS[best.verdict] ? one : best),
     null,
   );
   const { verdict, rule } = strictest ?? { verdict: "allow" as const, rule: allowedBy };
   const approved = found.some((one) => one.verdict === "isolate") ? "isolate" : "allow";
-  return answered({ verdict, rule, warnings, approved, policyId: policy.id }, policy);
+  const isolatedBy = isIsolated ? [policy.id] : [];
+  return answered({ verdict, rule, warnings, approved, isolatedBy, policyId: policy.id }, policy);
 }
 
 /** Where nobody may be asked, what asks is refused. */

@@ -18,6 +18,8 @@ export interface Decision {
   readonly warnings: readonly DecisionRule[];
   /** How the command runs once a person has approved it: the strictest that no answer lifts. */
   readonly approved: "allow" | "isolate";
+  /** The policies (by id) that isolate it each by a rule of its own: what they deny to plain commands alone is held. */
+  readonly isolatedBy: readonly string[];
   /** The policy whose rule decided: of two (`decideBoth`), the one with the stricter verdict. */
   readonly policyId: string;
   /** Each leaves a span below the command's own. */

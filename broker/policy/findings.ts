@@ -15,6 +15,8 @@ import { matchingPipes, matchingRules, readingOf, type Rule, type RuleList } fro
 export interface Finding {
   readonly verdict: Exclude<PlainVerdict, "allow">;
   readonly rule: DecisionRule;
+  /** It does not speak against a command that is isolated: what it writes is held. */
+  readonly unlessIsolated?: true;
 }
 
 export interface Findings {
@@ -131,9 +133,10 @@ function byWrite(policy: CompiledPolicy, read: ReadCommand, where: Where): Findi
   return decisiveCommands(read).flatMap((command) => {
     const wrong = wrongWrite(policy, command, where, homeMoves);
     if (wrong === null) return [];
-    const { list, pattern, reason } = wrong;
+    const { list, pattern, reason, held } = wrong;
     const key = list === "fs.write" ? "write" : "denyWrite";
-    return [{ verdict: "deny" as const, rule: keyRule(policy, key, pattern, command.fragment, reason) }];
+    const rule = keyRule(policy, key, pattern, command.fragment, reason);
+    return [{ verdict: "deny" as const, rule, ...(held ? { unlessIsolated: true as const } : {}) }];
   });
 }
 

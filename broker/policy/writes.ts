@@ -2,6 +2,7 @@
 import { isPrivate, patternCovers } from "../../world/backend.ts";
 import { fileLists } from "../file-lists.ts";
 import { fileScope } from "../file-scope.ts";
+import { isHeldRow } from "../held-names.ts";
 import { type Arguments, sortArguments } from "./arguments.ts";
 import { type CommandWord, HOME_MARK, type SimpleCommand } from "./command.ts";
 import type { CompiledPolicy, Where } from "./decision.ts";
@@ -15,13 +16,16 @@ export interface WrongWrite {
   readonly list: "fs.write" | "fs.deny_write";
   readonly pattern: string;
   readonly reason: string;
+  /** An isolated command may write it: the change is held. */
+  readonly held: boolean;
 }
 
 /** Of one command; what more it writes is left to the world. 20,000 redirects took a second. */
 const MAX_WRITES = 64;
 
 /**
- * The first write of a command that its policy does not allow, or null. What is not surely known is the world's affair:
+ * The first write of a command that its policy does not allow, or null; one that is refused to isolated commands too comes before
+ * others. What is not surely known is the world's affair:
  * it refuses all the same, without a reason.
  *
  * @param homeMoves something on the command line sets HOME: `~` is not known then.
@@ -37,11 +41,14 @@ export function wrongWrite(
   if (written.length === 0) return null;
   const lists = fileLists(policy.document);
   const scope = fileScope(policy.document, where.project, where.home);
+  let held: WrongWrite | null = null;
   for (const target of written) {
-    const wrong = wrongTarget(target, lists, scope);
-    if (wrong !== null && where.leaves?.(target.path) !== true) return wrong;
+    const wrong = wrongTarget(target, lists, scope, where.project);
+    if (wrong === null || where.leaves?.(target.path) === true) continue;
+    if (!wrong.held) return wrong;
+    held ??= wrong;
   }
-  return null;
+  return held;
 }
 
 interface Target {
@@ -54,15 +61,24 @@ interface Target {
 type Lists = ReturnType<typeof fileLists>;
 type Scope = ReturnType<typeof fileScope>;
 
-function wrongTarget({ path, folder, reason }: Target, lists: Lists, scope: Scope): WrongWrite | null {
-  const denied = scope.denyWrite.findIndex((pattern) => patternCovers(pattern, path));
-  const pattern = lists.deny_write[denied];
-  if (pattern !== undefined)
-    return { list: "fs.deny_write", pattern, reason: `${reason}, and '${path}' may not be written` };
+function wrongTarget(
+  { path, folder, reason }: Target,
+  lists: Lists,
+  scope: Scope,
+  project: string,
+): WrongWrite | null {
+  const covers = (pattern: string): boolean => patternCovers(pattern, path);
+  const strict = scope.denyWrite.findIndex((row) => covers(row) && !isHeldRow(row, project));
+  const denied = strict >= 0 ? strict : scope.denyWrite.findIndex(covers);
   const isOpen = [...scope.write, ...(scope.scratch ?? [])].some((one) => {
     const root = one.endsWith("/**") ? one.slice(0, -3) || "/" : one;
     return isWithin(path, root) || (folder && isWithin(root, path));
   });
+  const pattern = lists.deny_write[denied];
+  if (pattern !== undefined) {
+    const said = `${reason}, and '${path}' may not be written`;
+    return { list: "fs.deny_write", pattern, reason: said, held: strict < 0 && isOpen };
+  }
   if (isOpen) return null;
   const places = lists.write.map((one) => `'${one}'`).join(", ");
   const only = places === "" ? "nothing" : `only ${places}`;
@@ -70,6 +86,7 @@ function wrongTarget({ path, folder, reason }: Target, lists: Lists, scope: Scop
     list: "fs.write",
     pattern: only,
     reason: `${reason}, and '${path}' is not among what may be written`,
+    held: false,
   };
 }
 

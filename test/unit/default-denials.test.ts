@@ -71,9 +71,32 @@ describe("a world is told", () => {
     const files = filesOf("", SITE);
     expect(files.denyWrite).toEqual([]);
     expect(filesOf('fs: { deny_write: ["$PROJECT/.git"] }').denyWrite).toEqual(["/home/ann/work/.git"]);
-    const held = new WarmSpecs(AROUND, 0).isolated("hash", [compiled("")], SITE, "/layers");
-    expect(held.files.denyWrite).toContain("/home/ann/work/.git/hooks");
-    expect(held.files.judged).toBeUndefined();
+    const warm = new WarmSpecs(AROUND, 0);
+    const tried = warm.isolated("hash", [compiled("")], SITE, "/layers", []);
+    expect(tried.files.denyWrite).toContain("/home/ann/work/.git/hooks");
+    expect(tried.files.judged).toBeUndefined();
+    expect(tried.files.held).toBeUndefined();
+  });
+
+  test("to leave open what tools run later where changes are held, and no row that is written otherwise", () => {
+    const rows = ["$PROJECT/.git/config", "$PROJECT/.envrc", "$PROJECT/{.zed,.fleet,.nova}"];
+    const others = ["**/.envrc", "$PROJECT/.vscode/tasks.json", "$PROJECT/{.zed,secret}", "$PROJECT/.git"];
+    const policy = compiled(`fs: { deny_write: ${JSON.stringify([...rows, ...others])} }`);
+    const site = { ...SITE, gitNamed: ["/home/ann/work/.envrc", "/home/ann/work/tools/run"] };
+    const warm = new WarmSpecs(AROUND, 0);
+    const { files } = warm.isolated("hash", [policy], site, "/layers", ["a"]);
+    const absolute = (list: readonly string[]) =>
+      list.map((row) => row.replace("$PROJECT", "/home/ann/work").replace(/^\*\*/, "/**"));
+    expect(files.held).toEqual(absolute(rows));
+    expect(files.denyWrite).toEqual([...absolute(others), "/home/ann/work/tools/run"]);
+    expect(files.seal).toContain("/home/ann/work/**/*.git/config");
+    const other = { ...compiled('fs: { deny_write: ["$PROJECT/.envrc"] }'), id: "b" };
+    const both = warm.isolated("hash-of-both", [policy, other], site, "/layers", ["a"]).files;
+    expect(both.held).not.toContain("/home/ann/work/.envrc");
+    expect(both.denyWrite).toContain("/home/ann/work/.envrc");
+    const plain = warm.of("hash", [policy], site).files;
+    expect(plain.denyWrite).toContain("/home/ann/work/.envrc");
+    expect(plain.held).toBeUndefined();
   });
 
   test("to judge what a command makes of settings of git, and of nothing else", () => {

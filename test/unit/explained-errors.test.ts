@@ -12,6 +12,7 @@ const RULES = {
     places: [],
     searched: "",
   },
+  plain: false,
 };
 
 function explained(stderr: string, isolated = true, failed = true): readonly string[] {

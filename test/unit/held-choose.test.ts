@@ -47,13 +47,17 @@ describe("the paths of a call", () => {
 
 describe("what nobody's apply writes", () => {
   test("is what a deny list holds, with its list and pattern; its neighbours are free", async () => {
-    const denials = await denialsFor(spec({ denyWrite: [`${project}/.git/hooks`] }), []);
+    const denials = await denialsFor(spec({ denyWrite: [`${project}/.git/hooks`] }), [], "operator");
     expect(denials(".git/hooks/pre-commit")).toContain(`fs.deny_write holds '${project}/.git/hooks'`);
     expect(denials(".git/hooksmith")).toBeUndefined();
   });
 
   test("is what a denied read could show there, and what lies outside of fs.write", async () => {
-    const denials = await denialsFor(spec({ denyRead: ["/**/.env"], write: [`${project}/src/**`] }), []);
+    const denials = await denialsFor(
+      spec({ denyRead: ["/**/.env"], write: [`${project}/src/**`] }),
+      [],
+      "operator",
+    );
     expect(denials("src/deep/.env")).toContain("fs.deny_read");
     expect(denials("README.md")).toContain("fs.write");
     expect(denials("src/a.ts")).toBeUndefined();
@@ -64,7 +68,7 @@ describe("what nobody's apply writes", () => {
     writeFileSync(join(project, "guarded/deep/.env"), "");
     writeFileSync(join(project, "free/deep/env"), "");
     const changes = [change("guarded", "delete"), change("free", "delete")];
-    const denials = await denialsFor(spec({ denyRead: ["/**/.env"] }), changes);
+    const denials = await denialsFor(spec({ denyRead: ["/**/.env"] }), changes, "operator");
     expect(denials("guarded")).toContain("guarded/deep/.env");
     expect(denials("free")).toBeUndefined();
   });
@@ -81,7 +85,7 @@ describe("what nobody's apply writes", () => {
     );
     expect(deep.status).toBe(0);
     const changes = [change("closed", "delete"), change("open", "delete")];
-    const denials = await denialsFor(spec({ denyRead: ["/**/.env"] }), changes);
+    const denials = await denialsFor(spec({ denyRead: ["/**/.env"] }), changes, "operator");
     expect(denials("closed")).toContain("cannot be looked through (ENAMETOOLONG)");
     expect(denials("open")).toBeUndefined();
     spawnSync("rm", ["-rf", join(project, "closed")]);
@@ -89,7 +93,7 @@ describe("what nobody's apply writes", () => {
 
   test("is what is sealed where it stands, and not where it does not", async () => {
     mkdirSync(join(project, ".git/modules/one/hooks"), { recursive: true });
-    const denials = await denialsFor(spec({ seal: [`${project}/.git/modules/**/hooks`] }), []);
+    const denials = await denialsFor(spec({ seal: [`${project}/.git/modules/**/hooks`] }), [], "operator");
     expect(denials(".git/modules/one/hooks")).toContain("fs.deny_write");
     expect(denials(".git/modules/one/hooks/post-checkout")).toContain("fs.deny_write");
     expect(denials(".git/modules/two/hooks")).toBeUndefined();
@@ -97,7 +101,7 @@ describe("what nobody's apply writes", () => {
   });
 
   test("is in doubt more than a pattern with brackets says", async () => {
-    const denials = await denialsFor(spec({ denyWrite: [`${project}/secret[12]`] }), []);
+    const denials = await denialsFor(spec({ denyWrite: [`${project}/secret[12]`] }), [], "operator");
     expect(denials("secret1")).toBeDefined();
   });
 });
@@ -129,8 +133,8 @@ test("what is done in one project waits for what came before, however that ended
   expect(told).toEqual(["other", "second"]);
 });
 
-function change(path: string, kind: HeldKind = "write"): HeldChange {
-  return { path, kind, autorun: false, size: 0, mode: 0o100644 };
+function change(path: string, kind: HeldKind = "write", more: Partial<HeldChange> = {}): HeldChange {
+  return { path, kind, autorun: false, size: 0, mode: 0o100644, links: 1, ...more };
 }
 
 function spec(files: Partial<SpecOfFiles["files"]>): SpecOfFiles {

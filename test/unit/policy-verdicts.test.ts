@@ -83,6 +83,7 @@ test("the answer names list, pattern, fragment and line", () => {
     mode: "enforce",
     policyId: "table",
     approved: "allow",
+    isolatedBy: [],
     warnings: [],
     builtins: [],
     rule: { list: "commands.denied", pattern: "sudo *", fragment: "sudo -u bob id", source: "table.yaml:7" },

@@ -33,6 +33,8 @@ export type HeldChange = {
   readonly size: number;
   /** `st_mode` of what is there afterwards, type included; 0 for a deletion. */
   readonly mode: number;
+  /** How many names the file has in the layer; 1 for what is no file. Those of one apply become names of one file in the project too. */
+  readonly links: number;
 };
 
 /** Why one path stands in the way, in a sentence for people. */
