@@ -66,7 +66,10 @@ export async function changeHeld(
     if (options.json !== true) sayRefusal(terminal, answer);
     return exitOfRefusal(answer);
   }
-  if (options.json !== true) show(terminal, verb, id, answer.document as ChangesReply);
+  if (options.json === true) return 0;
+  const reply = answer.document as ChangesReply;
+  show(terminal, verb, id, reply);
+  if (verb === "apply") await sayAutorun(terminal, reply);
   return 0;
 }
 
@@ -98,6 +101,13 @@ function show(terminal: Terminal, verb: Verb, id: string, { done, left }: Change
   }
   if (verb === "apply")
     printLine(terminal, `substrate undo ${id} takes them back, as long as nothing touches them`);
+}
+
+/** What of the applied files is run by the person's own tools from now on. */
+async function sayAutorun(terminal: Terminal, { change_span_id: id }: ChangesReply): Promise<void> {
+  const { span } = await ask<TraceReply>(terminal, `/v1/trace/${encodeURIComponent(id)}`);
+  const autorun = span.fs_diff?.autorun ?? [];
+  if (autorun.length > 0) printLine(terminal, `tools run by themselves: ${harmlessLine(some(autorun))}`);
 }
 
 function some(paths: readonly string[]): string {
