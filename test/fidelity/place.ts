@@ -29,7 +29,7 @@ const GIT_SETTINGS = `[user]
 `;
 
 /** Each policy has an agent of its name; what no agent is named for has `default`. Projects may lie anywhere. */
-const CONFIG = `projects: ["/"]\nagents:\n${["enforced", ...STRICTNESS].map((name) => `  ${name}: { policy: ${name} }\n`).join("")}`;
+const CONFIG = `projects: ["/"]\nagents:\n${["enforced", "isolated", ...STRICTNESS].map((name) => `  ${name}: { policy: ${name} }\n`).join("")}`;
 
 /** What a place has beside a home and a broker. */
 export type Around = {
@@ -218,12 +218,15 @@ function shortName({ name }: Workload): string {
   return words.slice(0, 24).replace(/^-|-$/g, "");
 }
 
-/** `enforced`, which is the shipped default once its operator has set its mode; copies of the others where something is added. */
+/** What operators have made of shipped policies (`PolicyName`); copies of the others where something is added. */
 function policiesWith(moreNet: readonly string[]): Readonly<Record<string, string>> {
   const names = moreNet.length === 0 ? [] : ["default", ...STRICTNESS];
   const enforced = policyWith("default", moreNet).replace(/^id: default$/m, "id: enforced");
   return {
     enforced: enforced.replace(/^mode: observe$/m, "mode: enforce"),
+    isolated: policyWith("strict", moreNet)
+      .replace(/^id: strict$/m, "id: isolated")
+      .replace(/^  isolated:$/m, '  isolated:\n    - "*"'),
     ...Object.fromEntries(names.map((name) => [name, policyWith(name, moreNet)])),
   };
 }

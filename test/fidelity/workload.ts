@@ -5,8 +5,11 @@ import type { Actor } from "../actors.ts";
 /** The shipped policies that a row can run under, the strictest first. */
 export const STRICTNESS = ["readonly", "strict", "claude-code", "ci"] as const;
 export type Strictest = (typeof STRICTNESS)[number];
-/** `enforced` is the shipped `default` as an operator has it who has set `mode: enforce`. */
-export type PolicyName = "default" | "enforced" | Strictest;
+/**
+ * `enforced` is the shipped `default` as an operator has it who has set `mode: enforce`, `isolated` the shipped `strict` of one who
+ * isolates every command.
+ */
+export type PolicyName = "default" | "enforced" | "isolated" | Strictest;
 
 export type Workload = {
   /** What somebody does, in their words. Its folder is named after it. */

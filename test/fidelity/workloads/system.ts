@@ -1,7 +1,12 @@
-import type { Workload } from "../workload.ts";
+import type { PolicyName, Workload } from "../workload.ts";
 
-const SETTINGS = "git's settings and hooks cannot be written (item 2)";
-const AUTORUN = "a file that runs by itself later is denied, or taken to quarantine, and not held (item 2)";
+const SETTINGS = "git's settings and hooks cannot be written by plain commands (item 2)";
+const QUARANTINED =
+  "a plain command may make a folder that is denied, which is taken out when it ends (item 2)";
+
+/** What a plain command is told that may not write what runs by itself later; where it is isolated its changes are held. */
+const PLAIN = /commands\.isolated names may write it/;
+const PLAIN_AND_ISOLATED: readonly PolicyName[] = ["default", "strict", "isolated"];
 
 /** Keys and certificates, other systems of versions, and what belongs to no other kind. */
 export const SYSTEM: readonly Workload[] = [
@@ -60,38 +65,43 @@ export const SYSTEM: readonly Workload[] = [
   },
   {
     name: "husky, as a project sets it up",
-    known: { default: SETTINGS, strict: SETTINGS },
+    policies: PLAIN_AND_ISOLATED,
+    refused: { default: PLAIN, strict: PLAIN },
     needs: ["git", "node"],
     prepare: "git init -q .",
     files: { "package.json": '{"name":"h","version":"1.0.0"}\n' },
     command:
-      "mkdir -p .husky/_; printf '#!/bin/sh\\necho hook ran\\n' > .husky/pre-commit; chmod +x .husky/pre-commit; git config core.hooksPath .husky; git add .; git commit -m first",
+      "mkdir -p .husky/_ && printf '#!/bin/sh\\necho hook ran\\n' > .husky/pre-commit && chmod +x .husky/pre-commit && git config core.hooksPath .husky && git add . && git commit -m first",
     env: { GIT_AUTHOR_DATE: "2024-05-06T07:08:09+00:00", GIT_COMMITTER_DATE: "2024-05-06T07:08:09+00:00" },
     varies: { content: [/\/index$/] },
   },
   {
     name: "a new git hook",
-    known: { default: SETTINGS, strict: SETTINGS },
+    policies: PLAIN_AND_ISOLATED,
+    refused: { default: PLAIN, strict: PLAIN },
     needs: ["git"],
     prepare: "git init -q .",
     command:
-      "printf '#!/bin/sh\\necho hook ran\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; git commit --allow-empty -m first",
+      "printf '#!/bin/sh\\necho hook ran\\n' > .git/hooks/pre-commit && chmod +x .git/hooks/pre-commit && git commit --allow-empty -m first",
     env: { GIT_AUTHOR_DATE: "2024-05-06T07:08:09+00:00", GIT_COMMITTER_DATE: "2024-05-06T07:08:09+00:00" },
     varies: { content: [/\/index$/] },
   },
   {
     name: "an editor's settings are written (.vscode/tasks.json)",
-    known: { strict: AUTORUN },
+    policies: PLAIN_AND_ISOLATED,
+    known: { strict: QUARANTINED },
     command: "mkdir -p .vscode && echo '{}' > .vscode/tasks.json && cat .vscode/tasks.json",
   },
   {
     name: "direnv's .envrc is written",
-    known: { strict: AUTORUN },
+    policies: PLAIN_AND_ISOLATED,
+    refused: { strict: PLAIN },
     command: "echo 'export A=1' > .envrc && cat .envrc",
   },
   {
     name: "an agent's settings are written (.claude/settings.json, .mcp.json)",
-    known: { strict: AUTORUN },
+    policies: PLAIN_AND_ISOLATED,
+    refused: { strict: PLAIN },
     command:
       "mkdir -p .claude && echo '{}' > .claude/settings.json && echo '{}' > .mcp.json && cat .claude/settings.json .mcp.json",
   },
