@@ -19,7 +19,7 @@ mkdirSync(at(".rubies/3/bin"), { recursive: true });
 
 const RULES = {
   ...{ policies: [policyOf({}, { fs: { write: ["$PROJECT/**"] } })], project: "/projects/app", home },
-  ...{ installation: [], places: [], searched: `${at(".local/bin")}:/usr/bin:relative` },
+  ...{ installation: [], places: [], plain: false, searched: `${at(".local/bin")}:/usr/bin:relative` },
 };
 
 describe("what a refused write says may be opened", () => {
