@@ -10,7 +10,7 @@ export type NamedScripts = {
   readonly unknown: readonly string[];
 };
 
-const SHELLS = "sh bash dash ash zsh ksh rbash fish";
+const SHELLS = "sh bash dash ash zsh ksh rbash mksh lksh posh yash fish";
 const SOURCES = "source .";
 const OTHERS =
   "python pypy node nodejs deno bun tsx ts-node perl ruby php lua luajit Rscript tclsh expect pwsh java julia";

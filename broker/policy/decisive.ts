@@ -1,6 +1,6 @@
 import type { ReadCommand, SimpleCommand } from "./command.ts";
 import { baseName } from "./inner.ts";
-import { SHELLS } from "./shell-table.ts";
+import { languageOf } from "./shell-table.ts";
 
 /**
  * The commands without which the whole line fails: those of a pipeline, and of commands joined by `&&`, in `( )`, `{ }`, `sh -c`
@@ -34,5 +34,5 @@ const HANDING_ON: ReadonlySet<string> = new Set([
 function handsOn({ words }: SimpleCommand): boolean {
   const [program] = words;
   const name = baseName(program?.text ?? "");
-  return HANDING_ON.has(name) || SHELLS.has(name);
+  return HANDING_ON.has(name) || languageOf(name) !== undefined;
 }

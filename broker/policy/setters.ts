@@ -6,7 +6,7 @@ import {
   UNKNOWN_MARK,
 } from "./command.ts";
 import { baseName, type Input } from "./inner.ts";
-import { SHELLS } from "./shell-table.ts";
+import { languageOf } from "./shell-table.ts";
 import { mayMakeOptions } from "./unknown-options.ts";
 import { evaluates, runsInSubscript } from "./unwrap-builtins.ts";
 import { isCodeVariable } from "./variable-table.ts";
@@ -79,7 +79,7 @@ export class Setters {
     for (const { name, value } of command.assignments) if (mayBecomeOptions(value)) this.#loose.add(name);
     const [program, ...words] = command.words;
     if (program?.kind !== "literal") return;
-    if (program.text === "set" || (SHELLS.has(baseName(program.text)) && words.length > 3))
+    if (program.text === "set" || (languageOf(baseName(program.text)) !== undefined && words.length > 3))
       this.#loose.add("@");
     const letters = READERS.get(program.text);
     if (letters !== undefined) this.#addReader(command, letters, input);

@@ -1,6 +1,7 @@
 import type { CommandWord, SimpleCommand } from "./command.ts";
 import { baseName } from "./inner.ts";
 import { isShellName } from "./shell-table.ts";
+import { sedRunsItsInput } from "./unwrap-sed.ts";
 
 const STANDARD_INPUT: ReadonlySet<string> = new Set(["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"]);
 
@@ -14,6 +15,7 @@ export function runsItsInput(command: SimpleCommand): boolean {
   if (name === "eval") return !isConstantEval(command);
   const script = scriptWord(command.words);
   if (name === "source" || name === ".") return script !== null && isInput(script.word);
+  if (name === "sed" || name === "gsed") return sedRunsItsInput(command.words);
   if (!isShellName(name)) return false;
   if (script === null || script.readsInput) return true;
   return script.isString ? script.word.kind !== "literal" : isInput(script.word);

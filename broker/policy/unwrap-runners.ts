@@ -143,9 +143,47 @@ function unwrapOdd(name: string, words: readonly CommandWord[]): Inner[] {
   // It puts the files that it finds behind these words.
   if (name === "fd" || name === "fdfind")
     return wordsAfter(words, (word) => /^(-[a-zA-Z]*[xX]|--exec(-batch)?)$/.test(word.text), [addedWords()]);
+  if (name === "start-stop-daemon") return unwrapDaemon(words);
   if (name === "jobs") return unwrapJobs(words);
   if (name === "make" || name === "gmake") return unwrapMake(words);
   return name === "tmux" ? unwrapTmux(words) : [];
+}
+
+const DAEMON_VALUES = "xancgsuprRNPIkdO";
+const DAEMON_LONG_VALUES =
+  /^--(pidfile|exec|name|startas|user|chuid|group|signal|retry|chroot|chdir|nicelevel|procsched|iosched|umask|ppid|pid|output|notify-timeout)$/;
+
+/** `start-stop-daemon -S -x FILE -- WORDS`; with `--startas` that file is the one that is started. */
+function unwrapDaemon(words: readonly CommandWord[]): Inner[] {
+  const programs: CommandWord[] = [];
+  const args: CommandWord[] = [];
+  for (let at = 1; at < words.length; at += 1) {
+    const word = words[at];
+    if (word === undefined) break;
+    const { text } = word;
+    const next = words[at + 1];
+    if (text === "--") {
+      args.push(...words.slice(at + 1));
+      break;
+    }
+    if (/^(--sto|--stat|-[a-zA-Z]*K)/.test(text)) return [];
+    if (!/^-./.test(text)) args.push(word);
+    else if (text.startsWith("--")) {
+      const isProgram = /^--(e|starta)/.test(text);
+      const equals = text.indexOf("=");
+      const value = equals < 0 ? next : { ...word, text: text.slice(equals + 1) };
+      if (isProgram && value !== undefined) programs.push(value);
+      at += equals < 0 && (isProgram || DAEMON_LONG_VALUES.test(text)) ? 1 : 0;
+    } else {
+      const letter = [...text].findIndex((one, index) => index > 0 && DAEMON_VALUES.includes(one));
+      if (letter < 0) continue;
+      const attached = text.slice(letter + 1);
+      const value = attached === "" ? next : { ...word, text: attached };
+      if ("xa".includes(text[letter] ?? "") && value !== undefined) programs.push(value);
+      at += attached === "" ? 1 : 0;
+    }
+  }
+  return programs.map((program) => ({ kind: "words", words: [program, ...args] }));
 }
 
 /** `jobs -x CMD`: bash runs it, with job numbers in it replaced. */

@@ -1,7 +1,7 @@
 import type { CommandWord } from "./command.ts";
 import { asShellText, type Inner, type Input, type ShellLanguage, scriptOf } from "./inner.ts";
 import { eatsItsLines } from "./misread.ts";
-import { NEAR_SHELLS } from "./shell-table.ts";
+import { isNearShell } from "./shell-table.ts";
 import { isSubstituted } from "./standard-input.ts";
 import { mayBeOption, unknownOption } from "./unknown-options.ts";
 
@@ -28,7 +28,7 @@ export function unwrapShell(
     kind: "opaque",
     reason: `'${name}' reads some commands otherwise than is known here`,
   };
-  return NEAR_SHELLS.has(name) ? [...found, near] : found;
+  return isNearShell(name) ? [...found, near] : found;
 }
 
 interface ShellWords {

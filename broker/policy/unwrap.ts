@@ -1,19 +1,20 @@
 import type { CommandWord } from "./command.ts";
 import { baseName, type Inner, type Input, type ShellLanguage, scriptOf } from "./inner.ts";
 import { literalWord } from "./read-word.ts";
-import { EVALUATORS, FOREIGN_SHELLS, SHELLS } from "./shell-table.ts";
+import { EVALUATORS, isForeignShell, languageOf } from "./shell-table.ts";
 import { evaluatedWords } from "./unwrap-builtins.ts";
 import { unwrapGit } from "./unwrap-git.ts";
 import { unwrapFind } from "./unwrap-find.ts";
 import { unwrapWrapper } from "./unwrap-programs.ts";
 import { unwrapRunner } from "./unwrap-runners.ts";
+import { unwrapSed } from "./unwrap-sed.ts";
 import { unwrapShell, unwrapSource } from "./unwrap-shell.ts";
 import { WRAPPERS } from "./wrapper-table.ts";
 
 const PYTHON = /^(python|pypy)[0-9.]*$/;
 /** Beyond these an alias is only opaque. */
 const MAX_ALIASES = 32;
-const LOADER = /^ld-(linux|musl)[^/]*$/;
+const LOADER = /^(ld-(linux|musl)[^/]*|ld(64)?\.so(\.\d+)?)$/;
 const LOADER_OPTIONS = {
   longValues: ["library-path", "preload", "audit", "argv0", "inhibit-rpath", "glibc-hwcaps-prepend"],
 };
@@ -41,13 +42,14 @@ function unwrapByName(
     return name === "sudo" || name === "doas"
       ? unwrapSudo(words, unwrapWrapper(words, wrapper, shell))
       : unwrapWrapper(words, wrapper, shell);
-  const language = SHELLS.get(name);
+  const language = languageOf(name);
   if (language !== undefined) return unwrapShell(words, name, language, input);
-  if (FOREIGN_SHELLS.has(name)) return unwrapForeign(words, name);
+  if (isForeignShell(name)) return unwrapForeign(words, name, input);
   if (EVALUATORS.has(name)) return unwrapEvaluator(words, name, shell);
   if (name === "." || name === "source") return unwrapSource(words, shell, input);
   if (name === "alias") return unwrapAlias(words, shell);
   if (name === "find") return unwrapFind(words);
+  if (name === "sed" || name === "gsed") return unwrapSed(words);
   if (name === "git") return unwrapGit(words);
   if (name === "su" || name === "runuser") return unwrapSu(words);
   if (name === "parallel") return unwrapParallel(words);
@@ -55,9 +57,21 @@ function unwrapByName(
   return LOADER.test(name) ? unwrapWrapper(words, LOADER_OPTIONS, shell) : unwrapRunner(name, words);
 }
 
-function unwrapForeign(words: readonly CommandWord[], name: string): Inner[] {
-  const runs = words.some((word) => word.kind !== "literal" || /^-[a-zA-Z]*c/.test(word.text));
-  return runs ? [{ kind: "opaque", reason: `'${name} -c' speaks a language that is not read here` }] : [];
+/** `-c`, `-C`, `--init-command=…`, `--execute …`, `-EncodedCommand …`: options whose value is run. */
+const FOREIGN_SCRIPT = /^(-[a-z]*c|--(c|init|ex))/i;
+
+function unwrapForeign(words: readonly CommandWord[], name: string, input: Input): Inner[] {
+  const given = words.slice(1);
+  const script = given.find((word) => word.kind !== "literal" || FOREIGN_SCRIPT.test(word.text));
+  if (script !== undefined || (name === "nu" && given.some(({ text }) => /^-[a-z]*e/.test(text))))
+    return [
+      { kind: "opaque", reason: `'${name} ${script?.raw ?? "-e"}' speaks a language that is not read here` },
+    ];
+  const file = given.find(({ text }) => !/^-./.test(text));
+  const shows = given.some(({ text }) => /^--?(version|help)$/.test(text));
+  const readsInput = file === undefined || /^(-|\/dev\/(stdin|fd\/.*))$/.test(file.text);
+  if (!readsInput || shows || input === "file") return [];
+  return [{ kind: "opaque", reason: `'${name}' runs its input in a language that is not read here` }];
 }
 
 /** `sudo -s` and `-i` without a program start a shell. */
