@@ -4,6 +4,8 @@ import type { ProgramFacts } from "./program-facts.ts";
 /** Options by their plain name (`-r`, `--no-preserve-root`, `-delete`) and operands, in order. */
 export interface Arguments {
   readonly options: ReadonlyMap<string, CommandWord | null>;
+  /** Those of the options that a shortened word may stand for, and others as well: a rule that allows does not count them. */
+  readonly guessed: ReadonlySet<string>;
   readonly operands: readonly Operand[];
   /** There was a `--`. */
   readonly ended: boolean;
@@ -19,6 +21,7 @@ export interface Operand {
 export function sortArguments(words: readonly CommandWord[], facts: ProgramFacts): Arguments {
   const options = new Map<string, CommandWord | null>();
   const operands: Operand[] = [];
+  const guessed = new Set<string>();
   let ended = false;
   let afterUnknown = false;
   for (let at = 0; at < words.length; at += 1) {
@@ -33,18 +36,23 @@ export function sortArguments(words: readonly CommandWord[], facts: ProgramFacts
     } else if (word.text === "--") ended = true;
     else {
       const read = readOption(word, words[at + 1], facts);
-      for (const [name, value] of read.found) options.set(name, value);
+      for (const [name, value] of read.found) {
+        options.set(name, value);
+        if (read.guessed) guessed.add(name);
+      }
       at += read.takesNext ? 1 : 0;
       afterUnknown = read.unknown;
     }
   }
-  return { options, operands: plainOperands(operands, facts), ended };
+  return { options, guessed, operands: plainOperands(operands, facts), ended };
 }
 
 interface ReadOption {
   readonly found: readonly (readonly [string, CommandWord | null])[];
   readonly takesNext: boolean;
   readonly unknown: boolean;
+  /** The word may stand for any of those that were found. */
+  readonly guessed: boolean;
 }
 
 function readOption(word: CommandWord, next: CommandWord | undefined, facts: ProgramFacts): ReadOption {
@@ -56,30 +64,36 @@ function readLong(word: CommandWord, next: CommandWord | undefined, facts: Progr
   const dashes = facts.singleDash === true ? 1 : 2;
   const equals = word.text.indexOf("=");
   const written = word.text.slice(word.text.startsWith("--") ? 2 : dashes, equals < 0 ? undefined : equals);
-  const full = fullName(written, facts);
-  const letter = facts.longs?.[full];
-  const takes =
-    facts.longValues?.includes(full) === true ||
-    (letter !== undefined && facts.shortValues?.includes(letter) === true);
   const attached = equals < 0 ? null : { ...word, text: word.text.slice(equals + 1) };
-  const value = attached ?? (takes ? (next ?? null) : null);
-  const name = letter === undefined ? `${"-".repeat(dashes)}${full}` : `-${letter}`;
-  const known = letter !== undefined || facts.otherLongs?.includes(full) === true;
+  const readings = fullNames(written, facts).map((full) => {
+    const letter = facts.longs?.[full];
+    const takes =
+      facts.longValues?.includes(full) === true ||
+      (letter !== undefined && facts.shortValues?.includes(letter) === true);
+    const name = letter === undefined ? `${"-".repeat(dashes)}${full}` : `-${letter}`;
+    const known = letter !== undefined || facts.otherLongs?.includes(full) === true;
+    return { name, takes, known };
+  });
+  const guessed = readings.length > 1;
+  const takesNext = attached === null && !guessed && readings.some(({ takes }) => takes);
   return {
-    found: [[name, value]],
-    takesNext: takes && attached === null,
-    unknown: !known && !takes && attached === null,
+    found: readings.map(({ name, takes }) => [name, attached ?? (takes ? (next ?? null) : null)]),
+    takesNext,
+    unknown: attached === null && !takesNext && (guessed || !readings.some(({ known }) => known)),
+    guessed,
   };
 }
 
-/** getopt takes an unambiguous beginning of a long option for the whole. */
-function fullName(written: string, facts: ProgramFacts): string {
-  if (facts.singleDash === true || written === "") return written;
+/**
+ * getopt takes an unambiguous beginning of a long option for the whole. What is ambiguous here need not be so to the program, whose
+ * subcommands have options of their own (`git clean --forc`): each is meant then.
+ */
+function fullNames(written: string, facts: ProgramFacts): readonly string[] {
+  if (facts.singleDash === true || written === "") return [written];
   const known = [...Object.keys(facts.longs ?? {}), ...(facts.otherLongs ?? []), ...(facts.longValues ?? [])];
-  if (known.includes(written)) return written;
+  if (known.includes(written)) return [written];
   const candidates = new Set(known.filter((name) => name.startsWith(written)));
-  const [only] = candidates;
-  return candidates.size === 1 && only !== undefined ? only : written;
+  return candidates.size === 0 ? [written] : [...candidates];
 }
 
 function readLetters(word: CommandWord, next: CommandWord | undefined, facts: ProgramFacts): ReadOption {
@@ -93,12 +107,13 @@ function readLetters(word: CommandWord, next: CommandWord | undefined, facts: Pr
     }
     const attached = word.text.slice(at + 1);
     found.push([name, attached === "" ? (next ?? null) : { ...word, text: attached }]);
-    return { found, takesNext: attached === "", unknown: false };
+    return { found, takesNext: attached === "", unknown: false, guessed: false };
   }
   const known = (name: string): boolean => Object.values(facts.longs ?? {}).includes(name.slice(1));
   return {
     found,
     takesNext: false,
+    guessed: false,
     unknown:
       (facts.eachFrom === undefined || facts.otherValues === true) && !found.every(([name]) => known(name)),
   };

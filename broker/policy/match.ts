@@ -110,6 +110,7 @@ function optionsMatch(stage: StagePattern, command: PreparedCommand, reading: Re
   for (const [name, value] of wanted) {
     const given = command.args.options.get(name);
     if (given === undefined) return false;
+    if (reading === "allowing" && command.args.guessed.has(name)) return false;
     if (value !== null && !valueMatches(value, given, command, reading)) return false;
   }
   if (reading === "refusing") return true;

@@ -22,6 +22,7 @@ const GIT: ProgramFacts = {
     "mixed",
     "tags",
     "mirror",
+    "prune",
     "no-verify",
     "amend",
     "all",
@@ -34,6 +35,8 @@ const GIT: ProgramFacts = {
     "recursive",
   ],
   shortValues: "Ccm",
+  // What `git push` runs, and what does the same by another way: they force and delete as it does.
+  subcommands: { "send-pack": "push", "http-push": "push" },
   // Refs and paths: `git push origin one +two` pushes each of them.
   eachFrom: 2,
   otherValues: true,

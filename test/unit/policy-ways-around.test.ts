@@ -120,6 +120,24 @@ const WAYS: readonly (readonly [string, string, string, string])[] = [
   ["strict", "deny opaque: deny", "pwsh -Command 'sudo id'", "pwsh build.ps1"],
   ["strict", "deny opaque: deny", "nu -e 'sudo id'", "nu run.nu"],
   ["strict", "deny opaque: deny", "echo 'sudo id' | tcsh", "tcsh -f run.csh"],
+  // Options of git that are shortened, and its other names for a push.
+  ["claude-code", "ask git clean -f *", "git clean --forc x", "git clean --dry-run x"],
+  ["claude-code", "ask git clean -f *", "git clean --f", "git clean --exclude=f -n"],
+  ["claude-code", "ask git clean -f *", "git clean -d --for", "git clean -d"],
+  ["claude-code", "deny git push --force *", "git send-pack --force r.git HEAD:main", "git pack-refs"],
+  [
+    "strict",
+    "deny git push --force *",
+    "git send-pack --force r.git HEAD:main",
+    "git send-pack r.git HEAD:main",
+  ],
+  [
+    "strict",
+    "deny git push --force *",
+    "git http-push --force https://x main",
+    "git push --force-with-lease",
+  ],
+  ["strict", "deny git push * +*", "git send-pack r.git +HEAD:main", "git push r.git HEAD:main"],
   ["claude-code", "deny rm -rf /", 'cd "$x"; cd /; rm -rf *', 'cd "$x"; cd /tmp/x; rm -rf *'],
 ];
 
