@@ -120,4 +120,21 @@ export const OPENED: readonly RunLater[] = [
     reason: "says which policy holds for commands",
     denied: "repositories",
   },
+  {
+    paths: ["**/.rvmrc", "**/{.autoenv_leave.zsh,.autoenv.leave,.env.leave}"],
+    reason: "rvm and autoenv run it on entering or leaving the folder",
+  },
+  {
+    paths: ["**/.{lazy.lua,nfnl.fnl,ycm_extra_conf.py,luacheckrc}"],
+    reason: "plugins of an editor run it for a file that is opened beside it",
+  },
+  {
+    paths: ["**/{tmuxp,.tmuxp}.{yaml,yml,json}"],
+    reason: "a terminal's sessions run its commands",
+  },
+  {
+    paths: ["**/.openhands/{setup.sh,pre-commit.sh}"],
+    reason: "OpenHands runs it when it starts or commits",
+    denied: "agents",
+  },
 ];

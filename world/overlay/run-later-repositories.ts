@@ -120,4 +120,17 @@ export const REPOSITORIES: readonly RunLater[] = [
     paths: ["**/.svn/{wc.db,hooks/**}", "**/.bzr/branch/branch.conf", "**/.fslckout"],
     reason: "says where an older system of versions takes its settings from",
   },
+  {
+    paths: [
+      "**/.huskyrc{,.js,.json,.yaml,.yml}",
+      "**/{captainhook.json,grumphp.yml,grumphp.yml.dist,prek.toml,hk.pkl}",
+    ],
+    reason: "the hooks of a commit run what it names",
+    denied: "agents",
+  },
+  {
+    paths: ["**/.trunk/**"],
+    reason: "trunk runs the tools and actions it names at every commit",
+    denied: "agents",
+  },
 ];

@@ -209,4 +209,11 @@ export const STARTED: readonly RunLater[] = [
     paths: ["**/{renovate,.renovaterc}{,.json,.json5}", "**/.github/{renovate.json,dependabot.yml}"],
     reason: "a service changes the project as it says",
   },
+  {
+    paths: ["**/.storybook/{main,preview,manager}.{js,cjs,mjs,ts,cts,mts,jsx,tsx}"],
+    reason: "Storybook loads it as a program",
+  },
+  { paths: ["**/{config.nims,*.nims}"], reason: "Nim's compiler runs it, editors too" },
+  { paths: ["**/{docs,doc,docs/source,doc/source}/conf.py"], reason: "Sphinx runs it" },
+  { paths: ["**/.{sbtopts,jvmopts,sbtrc}"], reason: "names programs and agents that sbt and its Java load" },
 ];
