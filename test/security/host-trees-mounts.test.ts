@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   readFileSync,
   renameSync,
@@ -25,7 +26,7 @@ mode: enforce
 fs:
   deny_read: ["${folder}/.ssh", "${folder}/.netrc", "${folder}/mnt/key", "${folder}/later", "${folder}/*.pem"]
   write: ["$PROJECT/**", "${folder}/written"]
-  scratch: ["${folder}/cache/**", "${folder}/missing/**"]
+  scratch: ["${folder}/cache/**", "${folder}/missing/**", "${folder}/.none/deep/one/**", "${folder}/.none/deep/two/**"]
 world:
   require: [mount]
 commands:
@@ -196,6 +197,16 @@ describe.skipIf(!mayMount).each(actors())("a mount in the home folder of $kind",
     const ran = await broker.run(`cd ${home.path}; echo x > cache/new; echo x > missing/new; cat cache/file`);
     expect(ran).toMatchObject({ stdout: "cached", stderr: "" });
     expect(ran.fs_diff?.world_only).toEqual([join(home.path, "cache/new"), join(home.path, "missing/new")]);
+    // Not one of the folders above them is on the host.
+    const deep = await broker.run(
+      `cd ${home.path}/.none/deep; echo x > one/new; ls; cat one/new; echo x > beside`,
+    );
+    expect(deep).toMatchObject({
+      stdout: "one\ntwo\nx\n",
+      stderr: expect.stringContaining("Read-only") as string,
+    });
+    expect(deep.fs_diff?.world_only).toEqual([join(home.path, ".none/deep/one/new")]);
+    expect(existsSync(join(home.path, ".none"))).toBe(false);
     const isolated = await broker.run(
       `env isolated=1 sh -c 'cd ${home.path}; cat mnt/file .ssh/id mnt/key plain.txt'`,
     );

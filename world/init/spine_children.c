@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "spine_children.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -93,8 +94,42 @@ int child_make(const struct spine_place *place, const struct child *child) {
   return close_keeping_errno(source, result);
 }
 
+static int copy_folder(int from, int to, const char *name);
+
+/* The names of whiteouts and of files are no mount points. */
+static int copy_folders(int from, int to) {
+  int result = 0;
+  struct stat status;
+  DIR *names = fdopendir(from);
+  if (names == NULL) return close_keeping_errno(from, -1);
+  for (struct dirent *each; result == 0 && (each = readdir(names)) != NULL;) {
+    if (strcmp(each->d_name, ".") == 0 || strcmp(each->d_name, "..") == 0) continue;
+    result = fstatat(from, each->d_name, &status, AT_SYMLINK_NOFOLLOW);
+    if (result == 0 && S_ISDIR(status.st_mode)) result = copy_folder(from, to, each->d_name);
+  }
+  int error = errno;
+  closedir(names);
+  errno = error;
+  return result;
+}
+
+static int copy_folder(int from, int to, const char *name) {
+  if (mkdirat(to, name, 0755) < 0) return -1;
+  int source = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  int made = source < 0 ? -1 : openat(to, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (made < 0) return close_keeping_errno(source, -1);
+  return close_keeping_errno(made, copy_folders(source, made));
+}
+
+/* No veil lies over it, through which the folders that the plan makes in the layer would be seen: each is made here, or a mount on
+   one of them has no place. */
 int child_reserve(const struct spine_place *place, const char *name) {
-  return mkdirat(place->room, name, 0755);
+  char path[PATH_MAX];
+  struct stat status;
+  if (!in_layer(place, name, &status)) return mkdirat(place->room, name, 0755);
+  snprintf(path, sizeof path, "%s", place->path + 1);
+  int layer = openat(place->layer, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  return layer < 0 ? -1 : close_keeping_errno(layer, copy_folder(layer, place->room, name));
 }
 
 int child_remove(const struct spine_place *place, const struct child *child) {
