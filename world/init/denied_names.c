@@ -19,6 +19,7 @@
 #include "credentials.h"
 #include "denials.h"
 #include "failure.h"
+#include "folder_links.h"
 #include "folder_watches.h"
 #include "late_names.h"
 #include "rules.h"
@@ -170,6 +171,15 @@ static bool on_found(const char *path, unsigned denies) {
   return (denies & DENY_READ) == 0;
 }
 
+/* Through a link everything that it leads to would have the denied name, and whoever writes there later is not told of it. */
+static void on_link(const char *path, unsigned denies) {
+  if ((denies & DENY_WRITE) == 0 || !folder_link_is_new(path)) return;
+  denies = DENY_WRITE | DENY_FOLDER_LINK;
+  if (!started || is_persons(false)) folder_link_remember(path);
+  else if (!late_commands_run()) late_name_tell(path, denies);
+  else late_name_add(path, denies);
+}
+
 static bool on_enter(int folder, const char *path, const struct places *places) {
   bool tree = (places->denies & ~DENY_OF_SEALS) == 0;
   if (tree) tree_folders++;
@@ -189,7 +199,7 @@ static bool on_enter(int folder, const char *path, const struct places *places) 
 static void scan_zone(const char *path, const struct places *places) {
   int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (root < 0) fail_world(STEP, "/", errno);
-  const struct scan scan = {.root = root, .enter = on_enter, .found = on_found};
+  const struct scan scan = {.root = root, .enter = on_enter, .found = on_found, .link = on_link};
   scan_below(&scan, path, places);
   close(root);
 }
@@ -257,14 +267,18 @@ int names_check_idle(void) {
 
 static void on_appeared(const struct watched *folder, const char *name, bool is_folder) {
   char path[PATH_MAX];
-  unsigned matched;
+  unsigned matched, through = 0;
   const struct places *further = NULL;
   if (is_folder) further = rules_step(folder->places, name, &matched);
-  else matched = rules_match(folder->places, name);
-  if (matched == 0 && further == NULL) return;
+  else {
+    matched = rules_match(folder->places, name);
+    through = rules_through(folder->places, name);
+  }
+  if (matched == 0 && further == NULL && through == 0) return;
   if (snprintf(path, sizeof path, "%s/%s", folder->path, name) >= (int)sizeof path) return;
   current = zone_of(path);
   if (current == NULL) return;
+  if (through != 0) on_link(path, through);
   if (matched != 0 && !on_found(path, matched)) return;
   /* The folder may have been filled before it was watched, or moved here with all that is in it. */
   if (further != NULL) scan_zone(path, further);

@@ -8,7 +8,9 @@
 #include "channel.h"
 #include "commands.h"
 #include "fields.h"
+#include "folder_links.h"
 #include "frames.h"
+#include "rules.h"
 
 /* No tool makes so many on its way; whoever makes more has them taken out as they come. */
 #define LATE_MAX 1024
@@ -29,16 +31,21 @@ bool late_commands_run(void) {
 }
 
 void late_name_tell(const char *path, unsigned denies) {
+  /* It may have become the folder that it stood for. */
+  if ((denies & DENY_FOLDER_LINK) != 0 && !folder_link_is_new(path)) return;
   uint8_t payload[2 * FIELD_HEADER_SIZE + 8 + PATH_MAX];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
   field_put_string(&writer, TAG_PATH, path);
-  field_put_u64(&writer, TAG_DENIES, denies);
+  field_put_u64(&writer, TAG_DENIES, denies & ~DENY_FOLDER_LINK);
   channel_send(FRAME_APPEARED, 0, payload, writer.length);
 }
 
 bool late_name_add(const char *path, unsigned denies) {
   for (int i = 0; i < count; i++) {
-    if (strcmp(names[i].path, path) == 0) return true;
+    if (strcmp(names[i].path, path) != 0) continue;
+    /* Denied whatever it is, then: not as a link alone. */
+    if ((denies & DENY_FOLDER_LINK) == 0) names[i].denies = denies;
+    return true;
   }
   char *copy = count < LATE_MAX ? strdup(path) : NULL;
   if (copy == NULL) {

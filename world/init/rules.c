@@ -178,6 +178,18 @@ unsigned rules_match(const struct places *from, const char *name) {
   return matched;
 }
 
+unsigned rules_through(const struct places *from, const char *name) {
+  size_t length = strlen(name);
+  unsigned denies = 0;
+  for (uint32_t i = 0; i < from->count; i++) {
+    const struct rule *rule = &rules[from->at[i].rule];
+    const struct segment *segment = &rule->segments[from->at[i].segment];
+    bool folder = segment->kind == LITERAL && from->at[i].segment + 1 < rule->count;
+    if (folder && fits(segment, name, length)) denies |= rule->denies;
+  }
+  return denies;
+}
+
 bool rules_may_end(unsigned kinds, const char *name) {
   size_t length = strlen(name);
   for (uint16_t i = 0; i < rule_count; i++) {

@@ -14,6 +14,7 @@
 #define DENY_SEAL 8U /* writing, unless a command made the name */
 #define DENY_REPOSITORY 16U /* nothing: a git folder, whose seals hold for what is missing in it too where it was there before */
 #define DENY_ASKS 32U /* nothing: a sealed file, and the broker is asked about what a command would put in its place */
+#define DENY_FOLDER_LINK 64U /* of no rule: a link in the place of a folder of denied names, and nothing while it is none */
 #define DENY_IN_ZONES (DENY_READ | DENY_WRITE | DENY_SEAL | DENY_REPOSITORY)
 #define DENY_OF_SEALS (DENY_SEAL | DENY_REPOSITORY | DENY_ASKS)
 
@@ -39,6 +40,9 @@ const struct places *rules_begin(unsigned kinds);
 const struct places *rules_step(const struct places *from, const char *name, unsigned *matched);
 /* What is denied at that name itself. Cheaper than a step: for what is no folder. */
 unsigned rules_match(const struct places *from, const char *name);
+/* What is denied below that name by rules that spell it as one of their folders. Who makes it a link gives everything that the link leads to
+   those denied names. */
+unsigned rules_through(const struct places *from, const char *name);
 /* Whether any rule of these kinds ends with a name like this one: most names are told apart by it. */
 bool rules_may_end(unsigned kinds, const char *name);
 /* The literal last names of the rules of a kind, one call after the other from `*at` = 0. NULL: there are no more. */

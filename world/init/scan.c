@@ -57,25 +57,32 @@ static void queue(struct walk *walk, const char *path, const struct places *plac
   walk->last = waiting;
 }
 
+static unsigned char type_in(const struct stat *status) {
+  if (S_ISDIR(status->st_mode)) return DT_DIR;
+  return S_ISLNK(status->st_mode) ? DT_LNK : DT_REG;
+}
+
 static unsigned char type_of(int folder, const char *name, unsigned char told) {
   struct stat status;
   if (told != DT_UNKNOWN) return told;
   if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) return DT_UNKNOWN;
-  return S_ISDIR(status.st_mode) ? DT_DIR : DT_REG;
+  return type_in(&status);
 }
 
 /* A name in the folder `path`. The names of a path longer than PATH_MAX cannot be opened by anybody at once. */
 static void take(struct walk *walk, int folder, const char *path, const struct places *places, const char *name,
                  unsigned char told) {
   char below[PATH_MAX];
-  unsigned matched;
+  unsigned matched, through = 0;
   const struct places *further = NULL;
   unsigned char type = type_of(folder, name, told);
   if (type == DT_DIR) further = rules_step(places, name, &matched);
   else matched = rules_match(places, name);
-  if (matched == 0 && further == NULL) return;
+  if (type == DT_LNK && walk->scan->link != NULL) through = rules_through(places, name);
+  if (matched == 0 && further == NULL && through == 0) return;
   int length = snprintf(below, sizeof below, "%s/%s", strcmp(path, "/") == 0 ? "" : path, name);
   if (length >= (int)sizeof below) return;
+  if (through != 0) walk->scan->link(below, through);
   if (matched != 0 && !walk->scan->found(below, matched)) return;
   if (further != NULL) queue(walk, below, further);
 }
@@ -99,7 +106,7 @@ static void take_literals(struct walk *walk, int folder, const struct waiting *w
   for (uint32_t i = 0; i < waiting->places->count; i++) {
     const char *name = rules_literal(waiting->places, i);
     if (name == NULL || fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0) continue;
-    take(walk, folder, waiting->path, waiting->places, name, S_ISDIR(status.st_mode) ? DT_DIR : DT_REG);
+    take(walk, folder, waiting->path, waiting->places, name, type_in(&status));
   }
 }
 

@@ -10,6 +10,8 @@ struct scan {
   bool (*enter)(int folder, const char *path, const struct places *places);
   /* A denied name. `denies` holds bits of rules.h. False: leave what is below it alone. */
   bool (*found)(const char *path, unsigned denies);
+  /* A link in the place of a folder of denied names (rules_through); NULL: nobody asks. */
+  void (*link)(const char *path, unsigned denies);
   uint32_t folders_max; /* with `cut`: the walk goes into no more, and says so there */
   bool *cut;
 };

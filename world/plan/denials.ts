@@ -60,9 +60,15 @@ export function denials(spec: WorldSpec, zones: readonly string[], facts: HostFa
     searched: searched.map(literalPrefix),
     names: [
       ...guarded(reads, zones).map((segments) => ({ kind: "r", segments }) as const),
-      ...guarded([...from(spec.files.denyWrite), ...ledElsewhere(spec, facts)], zones).map(
-        (segments) => ({ kind: "w", segments }) as const,
-      ),
+      // A person's link on the way may be removed, and a folder put in its place: the spelled name is denied too.
+      ...guarded(
+        unique([
+          ...from(spec.files.denyWrite),
+          ...spec.files.denyWrite.flatMap(parsePattern),
+          ...ledElsewhere(spec, facts),
+        ]),
+        zones,
+      ).map((segments) => ({ kind: "w", segments }) as const),
       ...seals(guarded(from(spec.files.seal), zones), guarded(from(spec.files.judged ?? []), zones), spec),
       ...searched.map((segments) => ({ kind: "h", segments }) as const),
     ],
@@ -120,6 +126,10 @@ function isGitFolder(segment: Segment | undefined): boolean {
 /** As much of a seal as names the git folder. */
 function gitFolder(segments: readonly Segment[]): readonly Segment[] {
   return segments.slice(0, segments.findIndex(isGitFolder) + 1);
+}
+
+function unique(patterns: readonly (readonly Segment[])[]): readonly (readonly Segment[])[] {
+  return [...new Map(patterns.map((segments) => [JSON.stringify(segments), segments])).values()];
 }
 
 /** Those that can match in a zone, or cover it as a whole: of all others init would only know. */
