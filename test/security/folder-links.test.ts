@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
-import { needs } from "../needs.ts";
 
 const POLICY = `
 id: default
@@ -18,6 +17,8 @@ fs:
     - "$PROJECT/.codex/config.toml"
     - "**/.jj/repo/config.toml"
     - "**/sub/*/x.lock.json"
+commands:
+  isolated: ["env isolated=1 *"]
 `;
 
 describe.each(actors())("a link in the place of a folder of denied names, as $kind", (actor) => {
@@ -66,6 +67,18 @@ describe.each(actors())("a link in the place of a folder of denied names, as $ki
     expect(reads("plain/settings.json")).toBe(true);
   });
 
+  test("is listed as autorun where nothing denies it, and other links are not", async () => {
+    const ran = await broker.run(
+      "mkdir pkg; ln -s ../evil pkg/node_modules; ln -s ../evil pkg/.hg; ln -s ../evil pkg/lib",
+    );
+    expect(ran.fs_diff?.autorun).toEqual(["pkg/.hg", "pkg/node_modules"]);
+    expect(readlinkSync(at("pkg/.hg"))).toBe("../evil");
+    const held = await broker.run(
+      "env isolated=1 sh -c 'mkdir held; ln -s ../evil held/.hg; ln -s ../evil held/lib'",
+    );
+    expect(held.fs_diff).toMatchObject({ held: true, autorun: ["held/.hg"] });
+  });
+
   test("is taken out below any folder, and in one that is moved there with it", async () => {
     await broker.run(
       "mkdir -p a/b c/d; ln -s ../../evil a/b/.jj; mkdir c/d/.jj; ln -s ../../../evil/repo c/d/.jj/repo; mv c moved-c",
@@ -107,7 +120,6 @@ describe.each(actors())("a link in the place of a folder of denied names, as $ki
   });
 
   test("is no folder of a branch: git switches to one that has the folder, and back", async () => {
-    needs("git");
     const ran = await broker.run(
       [
         "mkdir repo && cd repo && git init -q -b main && git config user.email a@b && git config user.name a",

@@ -1,3 +1,4 @@
+import { constants } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { DENIED_WRITES, pathsOf } from "../../broker/default-denials.ts";
@@ -214,6 +215,27 @@ test("a file of each kind that some tool runs or loads by itself is told, at eve
 
 test("its twin: ordinary files, and names that only look alike, are not", () =>
   expect(PLAIN.filter((path) => isAutorun(path))).toEqual([]));
+
+test("a link in the place of a folder of such files is told, and neither a folder there nor another link", () => {
+  const folders = [
+    ".hg",
+    ".github",
+    ".config",
+    ".jj",
+    ".jj/repo",
+    ".cargo",
+    "node_modules",
+    ".venv",
+    ".yarn",
+  ];
+  const told = (mode: number) =>
+    [...folders, ...folders.map((path) => `packages/deep/${path}`)].filter((path) => isAutorun(path, mode));
+  expect(told(constants.S_IFLNK | 0o777)).toHaveLength(2 * folders.length);
+  expect(told(constants.S_IFDIR | 0o755)).toEqual([]);
+  expect(told(0)).toEqual([]);
+  const others = ["src", "repo", "my.hg", ".github2", "node_modules/react", ".git/modules/lib", ...PLAIN];
+  expect(others.filter((path) => isAutorun(path, constants.S_IFLNK | 0o777))).toEqual([]);
+});
 
 test("the table has at least 64 rows, each pattern once, each row with a reason", () => {
   expect(RUN_LATER.length).toBeGreaterThanOrEqual(64);

@@ -47,7 +47,7 @@ export async function directDiff(where: Where, told: Told, signal: AbortSignal):
       deletes: pathsOf(listed, "delete"),
       dirs: pathsOf(folders.slice(0, MAX_FOLDERS), "dir"),
       autorun: files
-        .filter(({ path }) => isAutorun(path))
+        .filter(({ path, now }) => isAutorun(path, now?.mode))
         .slice(0, MAX_FILES)
         .map(({ path }) => shownPath(path)),
       outside: outside.paths.slice(0, MAX_FILES),

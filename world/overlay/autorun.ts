@@ -1,8 +1,13 @@
 /** Which changes are listed as `autorun`: those of files that some tool runs or loads by itself. */
+import { constants } from "node:fs";
 import { nameOf, RUN_LATER, spelledOut } from "./run-later.ts";
 
-/** Whether some tool would run or load the file at this path (relative to the project) by itself. */
-export function isAutorun(path: string): boolean {
+/**
+ * Whether some tool would run or load the file at this path (relative to the project) by itself. `mode` is the `st_mode` of what stands
+ * there, 0 for nothing: a link at a folder's name brings whatever it leads to, which later commands can change under another name.
+ */
+export function isAutorun(path: string, mode = 0): boolean {
+  if ((mode & constants.S_IFMT) === constants.S_IFLNK && FOLDER_LINKS.test(path)) return true;
   let start = 0;
   for (let end = path.indexOf("/"); end >= 0; end = path.indexOf("/", start)) {
     const name = path.slice(start, end);
@@ -48,6 +53,18 @@ const OTHERS = anyOf(
   "(?:^|/)",
   WORDS.filter(({ text, below }) => /^[^/]*\*/.test(text) && (below || text.includes("/"))),
 );
+
+/** The folders that a pattern spells on the way to its name: `.jj` and `.jj/repo` of `.jj/repo/config.toml`. */
+const FOLDER_LINKS = anyOf(
+  "(?:^|/)",
+  [...new Set(WORDS.flatMap(({ text }) => foldersAbove(text)))].map((text) => ({ text, below: false })),
+);
+
+function foldersAbove(text: string): readonly string[] {
+  const names = text.split("/").slice(0, -1);
+  const end = names.indexOf("**");
+  return names.slice(0, end < 0 ? undefined : end).map((_name, at) => names.slice(0, at + 1).join("/"));
+}
 
 function hasSuffix(name: string): boolean {
   for (let at = name.indexOf("."); at >= 0; at = name.indexOf(".", at + 1))

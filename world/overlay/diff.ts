@@ -75,7 +75,8 @@ function take(listed: Listed, change: LayerChange): void {
     listed.fileCount += 1;
     if (listed.files.length < MAX_FILES) listed.files.push(change);
     // Of every path, listed or not: what runs by itself must not hide behind a thousand others.
-    if (listed.autorun.length < MAX_FILES && isAutorun(change.path)) listed.autorun.push(change.path);
+    if (listed.autorun.length < MAX_FILES && isAutorun(change.path, change.after))
+      listed.autorun.push(change.path);
   }
 }
 

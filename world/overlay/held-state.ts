@@ -37,7 +37,7 @@ export function changesOf(state: State): readonly HeldChange[] {
           {
             path,
             kind,
-            autorun: isAutorun(path),
+            autorun: isAutorun(path, above?.mode),
             links: above?.type === "f" ? above.links : 1,
             size: above?.type === "f" || above?.type === "l" ? above.size : 0,
             mode: above?.mode ?? 0,
