@@ -72,7 +72,9 @@ export async function denialsFor(
   const runLater = [...held, ...files.denyWrite.filter((row) => isHeldRow(row, project))].map(coverOf);
   for (const change of changes) {
     const { path, kind } = change;
-    const other = changedElsewhere(change, absolute(path), runLater);
+    const other =
+      changedElsewhere(change, absolute(path), runLater) ??
+      (kind === "link" ? leadsElsewhere(rows, absolute(path)) : undefined);
     if (other !== undefined) inside.set(path, other);
     if (other !== undefined || kind === "dir" || kind === "mode" || !isFolder(project, path)) continue;
     const isOwn = isHeld(absolute(path));
@@ -133,6 +135,16 @@ function rowsOf(
     lifted: seals !== undefined && !pattern.endsWith(`/${PROFILE_FILE}`),
     cover: coverOf(pattern.replace(/(?<!\\)\[[^\]]*\]/g, "?")),
   }));
+}
+
+/** As in a world: tools would read denied names in whatever the link leads to. */
+function leadsElsewhere(rows: readonly Row[], place: string): string | undefined {
+  const row = rows.find(
+    ({ list, standing, cover }) => list === "fs.deny_write" && !standing && cover.spellsFolder(place),
+  );
+  return row === undefined
+    ? undefined
+    : `it is a link in the place of a folder, and ${row.list} holds '${row.pattern}' in it`;
 }
 
 /** A folder goes with everything in it. */

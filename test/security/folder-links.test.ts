@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
+import { change, changed, errorIn } from "../held-changes.ts";
 
 const POLICY = `
 id: default
@@ -77,6 +78,24 @@ describe.each(actors())("a link in the place of a folder of denied names, as $ki
       "env isolated=1 sh -c 'mkdir held; ln -s ../evil held/.hg; ln -s ../evil held/lib'",
     );
     expect(held.fs_diff).toMatchObject({ held: true, autorun: ["held/.hg"] });
+  });
+
+  test("is applied by nobody, the operator included; other links and folders of that name are", async () => {
+    const { span_id: span } = await broker.run(
+      "env isolated=1 sh -c 'ln -s evil .claude; ln -s evil applied'",
+    );
+    expect(errorIn(await change(broker, "apply", span))).toMatchObject({
+      status: 403,
+      code: "policy_denied",
+      message: expect.stringContaining("'.claude'") as string,
+    });
+    expect([".claude", "applied"].filter((name) => existsSync(at(name)))).toEqual([]);
+    await changed(broker, "apply", span, ["applied"]);
+    expect(readlinkSync(at("applied"))).toBe("evil");
+    const folder = await broker.run("env isolated=1 sh -c 'mkdir .claude; echo prose > .claude/prose.md'");
+    await changed(broker, "apply", folder.span_id);
+    expect(readFileSync(at(".claude/prose.md"), "utf8")).toBe("prose\n");
+    await broker.run("rm -r .claude applied");
   });
 
   test("is taken out below any folder, and in one that is moved there with it", async () => {

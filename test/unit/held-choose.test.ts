@@ -52,6 +52,21 @@ describe("what nobody's apply writes", () => {
     expect(denials(".git/hooksmith")).toBeUndefined();
   });
 
+  test("is a link in the place of a folder that a pattern spells, and no other link, folder or file", async () => {
+    const denyWrite = [`${project}/.claude/settings.json`, "/**/.jj/repo/x", `${project}/*/lock`];
+    const links = [".claude", "a/.jj", "a/.jj/repo"];
+    const others = ["a/.claude", ".claude2", "repo", "a"];
+    const changes = [...links, ...others].map((path) => change(path, "link"));
+    const denials = await denialsFor(spec({ denyWrite }), changes);
+    expect(links.filter((path) => denials(path)?.includes("it is a link") !== true)).toEqual([]);
+    expect(others.filter((path) => denials(path) !== undefined)).toEqual([]);
+    const folders = await denialsFor(spec({ denyWrite }), [
+      change(".claude", "dir"),
+      change("a/.jj", "write"),
+    ]);
+    expect([folders(".claude"), folders("a/.jj")]).toEqual([undefined, undefined]);
+  });
+
   test("is what a denied read could show there, and what lies outside of fs.write", async () => {
     const denials = await denialsFor(
       spec({ denyRead: ["/**/.env"], write: [`${project}/src/**`] }),

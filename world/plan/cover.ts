@@ -16,6 +16,11 @@ export type Cover = {
   readonly covers: (path: string) => boolean;
   /** Whether something below the path may be covered that the path itself is not. */
   readonly reachesBelow: (path: string) => boolean;
+  /**
+   * Whether the pattern spells the path's last name as one of its folders: a link there gives what it leads to the covered names. Not so of
+   * folders that `**` or `*` stands for. As init's `rules_through`.
+   */
+  readonly spellsFolder: (path: string) => boolean;
 };
 
 export function coverOf(pattern: string): Cover {
@@ -36,6 +41,11 @@ export function coverOf(pattern: string): Cover {
         ({ segments, prefix }) =>
           (isAtOrBelow(path, prefix) || isAtOrBelow(prefix, path)) && reaches(segments, namesIn(path)),
       ),
+    spellsFolder: (path) =>
+      words.some(
+        ({ segments, prefix }) =>
+          (isAtOrBelow(path, prefix) || isAtOrBelow(prefix, path)) && spells(segments, namesIn(path)),
+      ),
   };
 }
 
@@ -50,6 +60,14 @@ function namesIn(path: string): readonly string[] {
 function reaches(segments: readonly Segment[], names: readonly string[]): boolean {
   const places = placesAfter(segments, names);
   return !places.has(segments.length) && places.size > 0;
+}
+
+function spells(segments: readonly Segment[], names: readonly string[]): boolean {
+  const name = names.at(-1);
+  return [...placesAfter(segments, names.slice(0, -1))].some((place) => {
+    const segment = segments[place];
+    return segment?.kind === "literal" && segment.name === name && place + 1 < segments.length;
+  });
 }
 
 function covers(segments: readonly Segment[], names: readonly string[]): boolean {
