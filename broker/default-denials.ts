@@ -34,13 +34,29 @@ export const DENIED_WRITES: readonly Denial[] = gitRows("$PROJECT/.git", [""]);
  */
 export const SEALED_WRITES: readonly Denial[] = gitRows(EACH_GIT_FOLDER, ["", ...OTHERS]);
 
+/** What an unfinished rebase does when it goes on: programs are among that. */
+const UNFINISHED = ["rebase-merge", "rebase-apply"] as const;
+
 /**
- * The same for the git folder of a worktree or a submodule. A worktree shares it with a working tree of somebody else's,
- * where `git rebase --continue` runs the programs that `rebase-merge` lists.
+ * The same for the git folder of a worktree or a submodule. A worktree shares it with working trees of somebody else's: there
+ * `git rebase --continue` runs the programs that `rebase-merge` lists, and submodules have git folders in `modules`.
+ *
+ * @param folder a pattern that matches it alone, as `others` are: the folders of worktrees that are not the project's.
  */
-export function deniedInGitFolder(folder: string, shared: boolean): readonly string[] {
-  return [...pathsOf(gitRows(folder, [""])), ...(shared ? [`${folder}/rebase-merge`] : [])];
+export function deniedInGitFolder(
+  folder: string,
+  { shared, others }: { readonly shared: boolean; readonly others: readonly string[] },
+): readonly string[] {
+  return [
+    ...pathsOf(gitRows(folder, [""])),
+    `${folder}/info/attributes`,
+    ...(shared ? [...UNFINISHED, "modules"].map((name) => `${folder}/${name}`) : []),
+    ...others.flatMap((other) => OF_OTHERS.map((name) => `${other}/${name}`)),
+  ];
 }
+
+/** All else in the folder of somebody else's worktree is written by `git gc` and `git branch -m`. */
+const OF_OTHERS = [...UNFINISHED, "modules", "gitdir"] as const;
 
 /** And what stands in the folders of other worktrees, and of submodules. */
 export function sealedInGitFolder(folder: string): readonly string[] {

@@ -45,6 +45,7 @@ import { recordUnjudged } from "./unjudged.ts";
 import { TelemetryRecorder } from "./telemetry/telemetry-recorder.ts";
 import { explainWrite, writeRules } from "./refused-writes.ts";
 import { Violations } from "./violations.ts";
+import { covers } from "./world-spec.ts";
 import type { Lease } from "./worlds.ts";
 import { whyFailed } from "./why-failed.ts";
 
@@ -240,8 +241,13 @@ function judgesGit(job: Job, world: World): boolean {
 }
 
 function broughtBy(broker: Broker, job: Job, world: World, tell: BroughtBy["tell"]): BroughtBy {
+  const { gitFolder, files } = world.spec;
+  const mayWrite = (path: string): boolean => covers(files.write, path);
   return {
     project: job.place.project,
+    gitFolder: gitFolder !== undefined && mayWrite(gitFolder) ? gitFolder : undefined,
+    mayWrite,
+    isDenied: (path) => files.denyWrite.includes(path),
     uid: broker.projectRules().uid,
     judgedSettings: broker.judgedSettings,
     turns: broker.settleTurns,

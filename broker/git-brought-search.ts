@@ -35,7 +35,7 @@ const NAMES: ReadonlySet<string> = new Set(["config", "config.worktree"]);
  * What makes a git folder of one whose settings and hooks are older, or leads to them. They come last: by then what runs code is
  * gone, and they may stay.
  */
-const LAST: ReadonlySet<string> = new Set(["commondir", "HEAD"]);
+const LAST: ReadonlySet<string> = new Set(["commondir", "HEAD", ".git"]);
 /** Folders that make one of those to which a `commondir` leads. */
 const PARTS: ReadonlySet<string> = new Set(["objects", "refs"]);
 /** Folders whose files git runs, or takes addresses from. */

@@ -14,6 +14,7 @@ import { leadsAstray } from "./git-links.ts";
 import type { JudgedSettings } from "./git-settings.ts";
 import { searchChanged } from "./git-brought-search.ts";
 import type { MadeRepositories } from "./made-repositories.ts";
+import { changedBelow, isOwnWorktree, ledOutside, type Outside } from "./git-opened.ts";
 import type { SettleTurns } from "./settle-turns.ts";
 import { readSmallFile } from "./small-file.ts";
 
@@ -23,10 +24,7 @@ const MAX_CONFIG = 1024 * 1024;
 const NOBODY_KNOWS = "nobody can say which programs git would run by it";
 
 /** Whose changes are judged, and what becomes of code among them. */
-export type BroughtBy = {
-  readonly project: string;
-  /** Who the file belongs to when a command made it. */
-  readonly uid: number;
+export type BroughtBy = Outside & {
   readonly judgedSettings: Pick<JudgedSettings, "has">;
   /** Whether no command could write what stands there: it is as a person left it. */
   readonly isSealed: (path: string) => Promise<boolean>;
@@ -68,13 +66,16 @@ export async function withoutBroughtCode(
     if (unjudged.has(place) || !(await brought.isSealed(place))) open.push(path);
   }
   const taken = new Set([...first, ...(open.length === 0 ? [] : await turns.look(() => takeListed(open)))]);
+  const links = new Set([...changes.writes, ...changes.mods, ...changes.autorun].filter(isLink));
   // What the listing lacks is looked for: a command may have ended its world, or closed a folder.
   if (changes.truncated) {
     const sealed = brought.stoodAtFirst ? ".git" : undefined;
     await searchChanged({ project, since: brought.since, sealed, turns }, (path) => {
+      if (isLink(path)) links.add(path);
       if (takeIfCode(path, changed.has(path), brought)) taken.add(path);
     });
   }
+  for (const path of await takeOutside([...links], brought)) taken.add(path);
   const { writes, mods } = changes;
   // Settings that were judged run nothing that the host did not have.
   const autorun = changes.autorun.filter((path) => !brought.judgedSettings.has(join(brought.project, path)));
@@ -91,7 +92,8 @@ export async function withoutBroughtCode(
 }
 
 /** In git folders that earlier commands made: a later one may write there by a name that no listing has, and nobody seals them. */
-function codeInUnsealed({ project, uid, made }: BroughtBy): string[] {
+function codeInUnsealed(brought: BroughtBy): string[] {
+  const { project, made } = brought;
   const names = (folder: string): readonly string[] => [
     join(folder, "config"),
     join(folder, "config.worktree"),
@@ -101,7 +103,57 @@ function codeInUnsealed({ project, uid, made }: BroughtBy): string[] {
     .unsealedIn(project)
     .flatMap(names)
     .map((place) => relative(project, place))
-    .filter((path) => whyNot(path, false, { project, uid, made }) !== undefined);
+    .filter((path) => whyNot(path, false, brought) !== undefined);
+}
+
+function isLink(path: string): boolean {
+  return basename(path) === ".git";
+}
+
+/** Takes out what runs code in a git folder outside of the project, and what would lead git to a folder that nobody judges. */
+async function takeOutside(links: readonly string[], brought: Brought): Promise<readonly string[]> {
+  const { project, gitFolder, since, turns } = brought;
+  const isOpen = async (place: string): Promise<boolean> => !(await brought.isSealed(place));
+  const found =
+    gitFolder === undefined
+      ? []
+      : await turns.look(() =>
+          changedBelow(gitFolder, since, brought.isDenied).filter(
+            (place) => whyNot(relative(project, place), false, brought) !== undefined,
+          ),
+        );
+  const open: string[] = [];
+  for (const place of found) if (await isOpen(place)) open.push(relative(project, place));
+  const taken = await turns.look(() => open.filter((path) => takeIfCode(path, false, brought)));
+  for (const link of links) {
+    const folder = ledOutside(join(project, link), brought);
+    if (folder === undefined || (await isJudged(folder, brought))) continue;
+    if (await turns.look(() => take(link, LEADS_OUT, brought))) taken.push(link);
+  }
+  return taken;
+}
+
+const LEADS_OUT =
+  "it leads git to a folder outside of the project, whose settings and hooks commands may write there (a person runs git submodule update or git worktree add on the host)";
+
+/** Whether no command can lead git to its own settings there: a person's are sealed, and a new worktree reads the repository's. */
+async function isJudged(folder: string, brought: BroughtBy): Promise<boolean> {
+  if (isOwnWorktree(folder, brought)) return leadsHome(folder, brought);
+  const names = ["config", "commondir"].map((name) => join(folder, name));
+  const stands = names.filter((path) => lookAt(path) !== undefined);
+  for (const path of stands) if (!(await brought.isSealed(path))) return false;
+  return stands.includes(join(folder, "config"));
+}
+
+function leadsHome(worktree: string, { uid, gitFolder }: BroughtBy): boolean {
+  const common = join(worktree, "commondir");
+  return lookAt(common) !== undefined && commonWhy(common, uid, gitFolder) === undefined;
+}
+
+/** Whether a kept process may lead git there: what it changes after this look nobody sees. */
+export function leadsOut(link: string, brought: BroughtBy): boolean {
+  const folder = ledOutside(link, brought);
+  return folder !== undefined && !(isOwnWorktree(folder, brought) && leadsHome(folder, brought));
 }
 
 /**
@@ -177,9 +229,9 @@ function take(path: string, why: string, { project, takeOut, tell }: BroughtBy):
 function whyNot(
   path: string,
   stood: boolean,
-  brought: Pick<BroughtBy, "project" | "uid" | "made">,
+  brought: Pick<BroughtBy, "project" | "uid" | "made" | "gitFolder">,
 ): string | undefined {
-  const { project, uid } = brought;
+  const { project, uid, gitFolder: opened } = brought;
   const place = join(project, path);
   const folder = dirname(place);
   if (basename(place).endsWith(".git")) return linkWhy(place, brought);
@@ -191,12 +243,12 @@ function whyNot(
   if (stood && !isGitFolder(folder)) return undefined;
   switch (basename(place)) {
     case "HEAD":
-      return stood ? undefined : headWhy(folder, uid);
+      return stood ? undefined : headWhy(folder, uid, opened);
     case "objects":
     case "refs":
-      return stood || !isGitFolder(folder) ? undefined : headWhy(folder, uid);
+      return stood || !isGitFolder(folder) ? undefined : headWhy(folder, uid, opened);
     case "commondir":
-      return isGitFolder(folder) ? commonWhy(place, uid) : undefined;
+      return isGitFolder(folder) ? commonWhy(place, uid, opened) : undefined;
     default:
       return settingsWhy(place, uid, isGitFolder(folder));
   }
@@ -211,13 +263,13 @@ function linkWhy(place: string, brought: Pick<BroughtBy, "project" | "uid" | "ma
 }
 
 /** A HEAD makes a git folder of one whose settings were not looked at as such, when they were written. */
-function headWhy(folder: string, uid: number): string | undefined {
+function headWhy(folder: string, uid: number, opened: string | undefined): string | undefined {
   return (
     settingsWhy(join(folder, "config"), uid, true) ??
     settingsWhy(join(folder, "config.worktree"), uid, true) ??
     hooksWhy(join(folder, "hooks")) ??
     addressesWhy(folder, uid) ??
-    commonWhy(join(folder, "commondir"), uid)
+    commonWhy(join(folder, "commondir"), uid, opened)
   );
 }
 
@@ -269,8 +321,12 @@ function namesIn(folder: string): readonly string[] {
   }
 }
 
-/** Git's own (`git worktree add`) leads two folders up. Any other may lead to settings that nobody looks at, or will later. */
-function commonWhy(place: string, uid: number): string | undefined {
+/**
+ * Git's own (`git worktree add`) leads two folders up. Any other may lead to settings that nobody looks at, or will later.
+ *
+ * @param opened a git folder whose own settings and hooks are denied, wherever it lies.
+ */
+function commonWhy(place: string, uid: number, opened: string | undefined): string | undefined {
   const stat = lookAt(place);
   if (stat === undefined || stat.isDirectory()) return undefined;
   const worktrees = dirname(dirname(place));
@@ -282,7 +338,7 @@ function commonWhy(place: string, uid: number): string | undefined {
     basename(worktrees) === "worktrees" &&
     realOf(dirname(place)) === dirname(place);
   if (!isOwn) return "it leads git to the settings and hooks of another folder";
-  if (common.endsWith(".git")) return undefined;
+  if (common.endsWith(".git") || common === opened) return undefined;
   if (!existsSync(join(common, "HEAD"))) return NOBODY_KNOWS;
   return (
     settingsWhy(join(common, "config"), uid, true) ??

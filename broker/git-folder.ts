@@ -2,7 +2,7 @@
  * The git folder of a project whose `.git` is a file: a worktree's lies in the main repository, a submodule's in the project
  * above it. Whoever works in a project can write such a file, so it counts only when the folder it names points back.
  */
-import { type BigIntStats, lstatSync, realpathSync } from "node:fs";
+import { type BigIntStats, lstatSync, readdirSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { treeSettings } from "./git-config.ts";
 import { isWithin, neverBecause, type ProjectRules } from "./projects.ts";
@@ -15,6 +15,8 @@ export type GitFolder = {
   readonly identity: string;
   /** A worktree's: the repository has a working tree of its own elsewhere. */
   readonly shared: boolean;
+  /** Folders of worktrees that stand outside of the project: other people's, or other commands'. */
+  readonly others: readonly string[];
 };
 
 /** A `.git` that is a file. */
@@ -62,7 +64,8 @@ export class GitFolders {
     const stat = found === undefined ? undefined : look(found.folder);
     if (found === undefined || stat === undefined) return { file, folder: undefined };
     const { folder: path, shared } = found;
-    const link = { file, folder: { path, shared, identity: `${stat.dev}:${stat.ino}` } };
+    const others = otherWorktrees(found, project, now.uid);
+    const link = { file, folder: { path, shared, others, identity: `${stat.dev}:${stat.ino}` } };
     this.#keep(project, { found, identity: identityOf(found, now), link }, now);
     return link;
   }
@@ -85,7 +88,9 @@ function identityOf(found: Found, { roots }: ProjectRules): string {
   });
   const stat = look(found.folder);
   const folder = stat === undefined ? "missing" : `${stat.dev}:${stat.ino}:${stat.uid}`;
-  return [realPath(found.own), folder, ...files, ...roots].join("\0");
+  // A worktree that is added or removed changes the time of the folder around it.
+  const worktrees = String(look(join(found.folder, "worktrees"))?.mtimeNs);
+  return [realPath(found.own), folder, worktrees, ...files, ...roots].join("\0");
 }
 
 /** The folder that git writes to for this project, when it says itself that it is this project's. */
@@ -112,6 +117,29 @@ function asWorktree(own: string, project: string, uid: number): Found | undefine
   return realPath(resolve(own, back)) === join(project, ".git")
     ? { folder: common, own, shared: true, files }
     : undefined;
+}
+
+/** What leads nowhere counts too: the working tree may be on a disk that is not there now. */
+function otherWorktrees({ folder, own }: Found, project: string, uid: number): readonly string[] {
+  const worktrees = join(folder, "worktrees");
+  return foldersIn(worktrees)
+    .map((name) => join(worktrees, name))
+    .filter((path) => {
+      const back = readLine(join(path, "gitdir"), uid);
+      return path !== own && (back === undefined || !isWithin(resolve(path, back), project));
+    });
+}
+
+function foldersIn(path: string): readonly string[] {
+  try {
+    return readdirSync(path, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name)
+      .toSorted();
+  } catch {
+    // None, or closed to us.
+    return [];
+  }
 }
 
 /** `<project above>/.git/modules/<path>`: its `core.worktree` is our folder. */

@@ -6,7 +6,7 @@ import { lstatSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import type { FsDiff } from "../schemas/generated/types.ts";
 import type { World } from "../world/backend.ts";
-import { type Brought, type BroughtBy, takeSettled, withoutBroughtCode } from "./git-brought.ts";
+import { type Brought, type BroughtBy, leadsOut, takeSettled, withoutBroughtCode } from "./git-brought.ts";
 import { leadsAstray } from "./git-links.ts";
 
 /** So that a `git init` or `git clone` that has begun comes as far as its own settings and samples of hooks. */
@@ -55,7 +55,9 @@ async function settleAndJudge(world: World, folders: readonly string[], brought:
       names: isFolder(path) ? namesThatRun(path) : [],
     }));
     const closed = found.filter(({ names }) => names === undefined).map(({ folder: path }) => path);
-    const led = folders.filter((path) => !isFolder(path) && leadsAstray(path, brought));
+    const led = folders.filter(
+      (path) => !isFolder(path) && (leadsAstray(path, brought) || leadsOut(path, brought)),
+    );
     takeSettled(
       {
         sealed: found.flatMap(({ names }) => names ?? []),

@@ -95,7 +95,7 @@ export class WarmSpecs {
     kind: ProjectAccess["kind"],
     heldBy: readonly string[],
   ): SpecOfFiles {
-    const git = [site.git?.file, site.git?.folder?.path];
+    const git = [site.git?.file, site.git?.folder?.path, ...(site.git?.folder?.others ?? [])];
     const sockets = sharedSockets(policies, site.project, this.#around).map(({ identity }) => identity);
     const places = [...git, ...site.profiles, "", ...(site.gitNamed ?? []), "", ...sockets];
     const key = [hash, kind, ...heldBy, "", identityOf(site), site.project, ...places].join("\0");
@@ -192,12 +192,13 @@ function withGitFolder(files: FileScope, project: string, folder: GitFolder | un
   if (folder === undefined) return files;
   const [own, opened] = [`${project}/**`, `${folder.path}/**`];
   const place = literalPattern(folder.path);
+  const others = folder.others.map(literalPattern);
   const isDenied = files.denyWrite.some((path) => isWithin(place, path.replace(/\/\*\*$/, "")));
   return {
     ...files,
     read: covers(files.read, own) ? [...files.read, opened] : files.read,
     write: covers(files.write, own) && !isDenied ? [...files.write, opened] : files.write,
-    denyWrite: [...files.denyWrite, ...deniedInGitFolder(place, folder.shared)],
+    denyWrite: [...files.denyWrite, ...deniedInGitFolder(place, { shared: folder.shared, others })],
     seal: [...files.seal, ...settingsIn(place), ...sealedInGitFolder(place)],
   };
 }

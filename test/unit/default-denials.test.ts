@@ -156,18 +156,28 @@ describe("writes that stay in the world", () => {
 });
 
 describe("the git folder of a worktree", () => {
-  const folder = { path: "/home/ann/main/.git", identity: "3:4", shared: true };
+  const folder = {
+    path: "/home/ann/main/.git",
+    identity: "3:4",
+    shared: true,
+    others: ["/home/ann/main/.git/worktrees/other"],
+  };
   const site: Site = { ...SITE, git: { file: "/home/ann/work/.git", folder } };
 
   test("is written where the project is, but for what runs code and for a rebase of others", () => {
     const files = filesOf("fs: { deny_write: [] }", site);
     expect(files.write).toEqual(["/home/ann/work/**", "/home/ann/main/.git/**"]);
-    expect(files.denyWrite).toEqual([...deniedInGitFolder(folder.path, true), "/home/ann/work/.git"]);
-    expect(files.denyWrite).toContain("/home/ann/main/.git/rebase-merge");
+    expect(files.denyWrite).toEqual([...deniedInGitFolder(folder.path, folder), "/home/ann/work/.git"]);
+    const denied = ["rebase-merge", "modules", "info/attributes", "worktrees/other/rebase-merge"];
+    expect(files.denyWrite).toEqual(
+      expect.arrayContaining(denied.map((name) => `/home/ann/main/.git/${name}`)),
+    );
     const settings = ["config", "config.worktree"].map((name) => `${folder.path}/${name}`);
     expect(files.seal).toEqual([...settings, ...sealedInGitFolder(folder.path), PROFILE]);
     expect(files.judged).toEqual(expect.arrayContaining(settings));
-    expect(deniedInGitFolder(folder.path, false)).not.toContain("/home/ann/main/.git/rebase-merge");
+    expect(deniedInGitFolder(folder.path, { shared: false, others: [] })).not.toContain(
+      "/home/ann/main/.git/rebase-merge",
+    );
   });
 
   test.each([

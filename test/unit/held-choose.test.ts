@@ -57,13 +57,14 @@ describe("what nobody's apply writes", () => {
     const links = [".claude", "a/.jj", "a/.jj/repo"];
     const others = ["a/.claude", ".claude2", "repo", "a"];
     const changes = [...links, ...others].map((path) => change(path, "link"));
-    const denials = await denialsFor(spec({ denyWrite }), changes);
+    const denials = await denialsFor(spec({ denyWrite }), changes, "operator");
     expect(links.filter((path) => denials(path)?.includes("it is a link") !== true)).toEqual([]);
     expect(others.filter((path) => denials(path) !== undefined)).toEqual([]);
-    const folders = await denialsFor(spec({ denyWrite }), [
-      change(".claude", "dir"),
-      change("a/.jj", "write"),
-    ]);
+    const folders = await denialsFor(
+      spec({ denyWrite }),
+      [change(".claude", "dir"), change("a/.jj", "write")],
+      "operator",
+    );
     expect([folders(".claude"), folders("a/.jj")]).toEqual([undefined, undefined]);
   });
 
