@@ -63,6 +63,11 @@ export function sealedInGitFolder(folder: string): readonly string[] {
   return pathsOf(gitRows(folder, OTHERS));
 }
 
+/** All of it, for a git folder in the project whose name no list covers. */
+export function sealedInside(folder: string): readonly string[] {
+  return pathsOf(gitRows(folder, ["", ...OTHERS]));
+}
+
 /** The settings that stand directly in a git folder. */
 export function settingsIn(folder: string): readonly string[] {
   return [`${folder}/config`, `${folder}/config.worktree`];

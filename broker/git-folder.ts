@@ -78,6 +78,25 @@ export class GitFolders {
   }
 }
 
+/**
+ * The project's git folder when it lies in the project under another name (`git init --separate-git-dir`, or a `.git` that is a
+ * link): its settings and hooks are a person's as those in `.git` are. Undefined for every other, and for `x.git`, which lists of
+ * names cover.
+ */
+export function gitFolderInside(project: string, uid: number): string | undefined {
+  const file = join(project, ".git");
+  const stat = look(file);
+  if (stat === undefined || stat.isDirectory()) return undefined;
+  const pointer = stat.isFile() ? /^gitdir: (.*)$/s.exec(readLine(file, uid) ?? "")?.[1] : file;
+  const folder = pointer === undefined ? undefined : realPath(resolve(project, pointer));
+  if (folder === undefined || folder === project || !isWithin(folder, project)) return undefined;
+  const isNamed = folder
+    .slice(project.length)
+    .split("/")
+    .some((name) => name.endsWith(".git"));
+  return isNamed || UNFIT.test(folder) || !isGitFolder(folder, uid) ? undefined : folder;
+}
+
 /** A folder's times change with each commit: who owns it, which one it is and how it is reached do not. */
 function identityOf(found: Found, { roots }: ProjectRules): string {
   const files = found.files.map((path) => {

@@ -7,6 +7,7 @@ import type { Judged } from "./decisions.ts";
 import { fileScope } from "./file-scope.ts";
 import type { BaseEnvironment } from "./environment.ts";
 import { isForeignGit } from "./foreign-git.ts";
+import { gitFolderInside } from "./git-folder.ts";
 import type { Job } from "./job.ts";
 import type { Listed } from "./listed.ts";
 import {
@@ -46,9 +47,11 @@ export function groundOf(
   const { project, identity } = place;
   const git = broker.gitFolders.of(project, broker.projectRules);
   const { home } = broker.around;
-  const gitFolder = git?.folder?.path ?? join(project, ".git");
-  const gitNamed = broker.gitNamed.of({ project, folder: gitFolder, home, uid: broker.projectRules().uid });
-  return { effective, site: { project, identity, profiles: folder.files, git, gitNamed } };
+  const { uid } = broker.projectRules();
+  const gitInside = gitFolderInside(project, uid);
+  const gitFolder = git?.folder?.path ?? gitInside ?? join(project, ".git");
+  const gitNamed = broker.gitNamed.of({ project, folder: gitFolder, home, uid });
+  return { effective, site: { project, identity, profiles: folder.files, git, gitInside, gitNamed } };
 }
 
 /** What a program writes that starts on the host no policy bounds: only the place where it stands has one. */

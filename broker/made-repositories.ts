@@ -96,7 +96,7 @@ export class MadeRepositories implements RemovalJudge {
       const here = folders[at] ?? folder;
       if (at === MOST_FOLDERS) return false;
       // Worktrees and submodules inside a git folder belong to that repository: they are not looked at.
-      if (here.endsWith(".git")) {
+      if (here.endsWith(".git") || isGitFolder(here)) {
         if (!this.isMade(here)) return false;
         continue;
       }
@@ -138,6 +138,11 @@ function foldersIn(folder: string): readonly string[] | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Under any name: a project's own git folder may be called otherwise. */
+function isGitFolder(folder: string): boolean {
+  return ["HEAD", "objects", "refs"].every((name) => identityOf(join(folder, name)) !== undefined);
 }
 
 /** False where the file system knows no time of birth. */

@@ -5,6 +5,7 @@ import {
   deniedInGitFolder,
   isOwnGitRow,
   sealedInGitFolder,
+  sealedInside,
   settingsAmong,
   settingsIn,
 } from "./default-denials.ts";
@@ -27,6 +28,8 @@ export type Site = {
   readonly profiles: readonly string[];
   /** Where `.git` is a file. */
   readonly git: GitLink | undefined;
+  /** The project's git folder where it lies in the project and is not called `.git`. */
+  readonly gitInside?: string | undefined;
   /** What git's settings name in the project: hooks, more settings, programs. */
   readonly gitNamed?: readonly string[];
 };
@@ -95,7 +98,13 @@ export class WarmSpecs {
     kind: ProjectAccess["kind"],
     heldBy: readonly string[],
   ): SpecOfFiles {
-    const git = [site.git?.file, site.git?.folder?.path, ...(site.git?.folder?.others ?? [])];
+    const git = [
+      site.git?.file,
+      site.git?.folder?.path,
+      ...(site.git?.folder?.others ?? []),
+      "",
+      site.gitInside,
+    ];
     const sockets = sharedSockets(policies, site.project, this.#around).map(({ identity }) => identity);
     const places = [...git, ...site.profiles, "", ...(site.gitNamed ?? []), "", ...sockets];
     const key = [hash, kind, ...heldBy, "", identityOf(site), site.project, ...places].join("\0");
@@ -123,7 +132,7 @@ export function worldSpec(
     files: fileScope(document, project, around.home),
   }));
   const own = scopes.map(({ files }) => files).reduce(narrower);
-  const files = withGitFolder(own, project, git?.folder);
+  const files = withGitFolder(withGitInside(own, site.gitInside), project, git?.folder);
   const sockets = sharedSockets(policies, project, around);
   // Git on the host follows a `.git` file wherever it leads, and runs what it finds there.
   const links = git === undefined ? [] : [git.file];
@@ -201,6 +210,12 @@ function withGitFolder(files: FileScope, project: string, folder: GitFolder | un
     denyWrite: [...files.denyWrite, ...deniedInGitFolder(place, { shared: folder.shared, others })],
     seal: [...files.seal, ...settingsIn(place), ...sealedInGitFolder(place)],
   };
+}
+
+/** A policy that leaves `.git` open says the same of this folder. */
+function withGitInside(files: FileScope, folder: string | undefined): FileScope {
+  if (folder === undefined || files.seal.length === 0) return files;
+  return { ...files, seal: [...files.seal, ...sealedInside(literalPattern(folder))] };
 }
 
 function narrower(one: FileScope, other: FileScope): FileScope {
