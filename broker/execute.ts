@@ -252,6 +252,7 @@ function broughtBy(broker: Broker, job: Job, world: World, tell: BroughtBy["tell
     judgedSettings: broker.judgedSettings,
     turns: broker.settleTurns,
     made: broker.madeRepositories,
+    sealed: files.seal,
     isSealed: (path) => world.isSealed(path),
     takeOut: (path) => world.takeOut(path),
     tell,

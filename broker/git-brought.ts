@@ -7,6 +7,7 @@ import { existsSync, lstatSync, readdirSync, realpathSync, type Stats } from "no
 import { basename, dirname, join, relative } from "node:path";
 import type { FsDiff } from "../schemas/generated/types.ts";
 import type { Settled, WorldViolation } from "../world/backend.ts";
+import { literalPattern } from "./file-scope.ts";
 import { runsCode } from "./git-commands.ts";
 import { gitSettings } from "./git-config.ts";
 import { isPlainAddress } from "./git-safe-settings.ts";
@@ -33,6 +34,8 @@ export type BroughtBy = Outside & {
   readonly tell: (violation: WorldViolation) => void;
   readonly turns: SettleTurns;
   readonly made: Pick<MadeRepositories, "isMade" | "unsealedIn">;
+  /** Patterns of the world: a project's git folder of another name has some of its own. */
+  readonly sealed: readonly string[];
 };
 
 export type Brought = BroughtBy & {
@@ -229,7 +232,7 @@ function take(path: string, why: string, { project, takeOut, tell }: BroughtBy):
 function whyNot(
   path: string,
   stood: boolean,
-  brought: Pick<BroughtBy, "project" | "uid" | "made" | "gitFolder">,
+  brought: LinkJudge & Pick<BroughtBy, "gitFolder">,
 ): string | undefined {
   const { project, uid, gitFolder: opened } = brought;
   const place = join(project, path);
@@ -254,10 +257,17 @@ function whyNot(
   }
 }
 
+type LinkJudge = Pick<BroughtBy, "project" | "uid" | "made" | "sealed">;
+
+/** Whether nobody changes unseen what git runs there. */
+function isLookedAt(folder: string, { made, sealed }: LinkJudge): boolean {
+  return made.isMade(folder) || sealed.includes(literalPattern(join(folder, "config")));
+}
+
 /** A plain file of another name is nothing to git. */
-function linkWhy(place: string, brought: Pick<BroughtBy, "project" | "uid" | "made">): string | undefined {
+function linkWhy(place: string, brought: LinkJudge): string | undefined {
   const isFollowed = basename(place) === ".git" || lookAt(place)?.isSymbolicLink() === true;
-  return isFollowed && leadsAstray(place, brought, (folder) => brought.made.isMade(folder))
+  return isFollowed && leadsAstray(place, brought, (folder) => isLookedAt(folder, brought))
     ? "it leads git to a folder where any command could change what git runs"
     : undefined;
 }

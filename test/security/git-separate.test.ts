@@ -57,6 +57,13 @@ describe.each(actors())("a person's git folder under another name, as $kind", (a
       expect(existsSync(at("gitdata/commondir"))).toBe(false);
     });
 
+    test("its twin: a command adds a worktree, and later commands and the person work there", async () => {
+      hostGit(actor, broker.project, "commit", "-q", "--allow-empty", "-m", "one");
+      expect(await broker.run("git worktree add -q feature")).toMatchObject({ exit: 0, stderr: "" });
+      expect(await broker.run("git -C feature log --format=%s")).toMatchObject({ exit: 0, stdout: "one\n" });
+      expect(hostGit(actor, at("feature"), "log", "--format=%s")).toBe("one");
+    });
+
     test("a command commits, stashes and sets what runs nothing", async () => {
       const cmd = `echo 1 > f && git add f && ${GIT} commit -qm one && echo 2 > f && ${GIT} stash -q && ${GIT} stash pop -q && git config user.name Ann && git config user.name && git log --format=%s`;
       expect(await broker.run(cmd)).toMatchObject({ exit: 0, stdout: "Ann\none\n" });
