@@ -1,12 +1,14 @@
 /**
- * What git's settings name inside a project: a folder of hooks, files of more settings, programs. Git's own folder is sealed, but
- * `core.hooksPath = tools/hooks` leads out of it, to files that any command could write and the person's next commit runs.
+ * What git's settings and the links of its own folder name inside a project: hooks, files of more settings, programs. Git's own
+ * folder is sealed, but `core.hooksPath = tools/hooks`, or a link `.git/hooks/pre-commit -> ../../scripts/check.sh`, leads out of it,
+ * to files that any command could write and the person's next commit runs.
  */
-import { lstatSync, realpathSync, statSync } from "node:fs";
+import { type Dir, lstatSync, opendirSync, readlinkSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { type GitSetting, gitSettings } from "./git-config.ts";
 import { isCommand } from "./git-commands.ts";
 import { isWithin } from "./projects.ts";
+import { quoted } from "./refusal.ts";
 import { readSmallFile } from "./small-file.ts";
 
 /** A person's own settings; git has no limit. */
@@ -17,12 +19,22 @@ const MAX_INCLUDES = 10;
 const MAX_FILES = 64;
 const MAX_KNOWN = 256;
 
+/** Of a folder of hooks; git itself starts some thirty names. */
+const MAX_HOOKS = 1000;
+
+/** As the kernel (`MAXSYMLINKS`): a path with more leads nowhere. */
+const MAX_LINKS = 40;
+
 const INCLUDES = new Set(["include.path", "includeif.path"]);
 
 type Known = {
+  /** Git's own folder. */
+  readonly folder: string;
   readonly identity: string;
   readonly files: readonly string[];
   readonly named: readonly string[];
+  /** By path, what git does with it. */
+  readonly reasons: ReadonlyMap<string, string>;
 };
 
 export type GitPlaces = {
@@ -37,33 +49,56 @@ export type GitPlaces = {
 
 /** What was found, kept while every file it rests on stays as it was: each command asks. */
 export class GitNamed {
+  /** By project: worktrees of one repository share its git folder. */
   readonly #known = new Map<string, Known>();
 
   /** Absolute paths in the project, sorted. */
   of(places: GitPlaces): readonly string[] {
-    const known = this.#known.get(places.folder);
-    if (known !== undefined && known.identity === identityOf(known.files)) return known.named;
-    const [named, files] = [new Set<string>(), new Set<string>()];
-    const { folder, home } = places;
+    const { folder, home, project } = places;
+    const known = this.#known.get(project);
+    if (known?.folder === folder && known.identity === identityOf(known.files)) return known.named;
+    const [named, files] = [new Map<string, string>(), new Set<string>()];
+    const found = { named, files, read: new Set<string>() };
     for (const path of [
       "/etc/gitconfig",
       join(home, ".config/git/config"),
       join(home, ".gitconfig"),
       join(folder, "config"),
       join(folder, "config.worktree"),
-    ])
-      follow(path, places, { named, files }, 0);
-    const found = { identity: identityOf([...files]), files: [...files], named: [...named].sort() };
+    ]) {
+      if (!isWithin(path, folder)) keep(path, "git takes settings from it", places, found);
+      keepLed(path, `git takes settings from it, as ${quoted(path)} leads here`, places, found);
+      follow(path, places, found, 0);
+    }
+    const hooks = join(folder, "hooks");
+    keepLed(hooks, `git runs the hooks in it, as ${quoted(hooks)} leads here`, places, found);
+    keepHooks(hooks, places, found);
     if (this.#known.size >= MAX_KNOWN) this.#known.clear();
-    this.#known.set(folder, found);
-    return found.named;
+    const kept = [...named.keys()].sort();
+    const all = [...files];
+    this.#known.set(project, { folder, identity: identityOf(all), files: all, named: kept, reasons: named });
+    return kept;
+  }
+
+  /** What git does with a path that it names, or with the folder around it; undefined where it named none when last asked. */
+  reason(project: string, path: string): string | undefined {
+    const known = this.#known.get(project);
+    const around = known?.named.findLast((each) => isWithin(path, each));
+    return around === undefined ? undefined : known?.reasons.get(around);
   }
 }
 
-type Found = { readonly named: Set<string>; readonly files: Set<string> };
+type Found = {
+  readonly named: Map<string, string>;
+  /** All that an answer rests on. */
+  readonly files: Set<string>;
+  /** Settings files. */
+  readonly read: Set<string>;
+};
 
 function follow(path: string, places: GitPlaces, found: Found, depth: number): void {
-  if (depth > MAX_INCLUDES || found.files.has(path) || found.files.size >= MAX_FILES) return;
+  if (depth > MAX_INCLUDES || found.read.has(path) || found.read.size >= MAX_FILES) return;
+  found.read.add(path);
   found.files.add(path);
   // Many keep the settings of their home elsewhere, and a link to them.
   const real = realPath(path);
@@ -73,28 +108,110 @@ function follow(path: string, places: GitPlaces, found: Found, depth: number): v
   for (const setting of settings ?? []) {
     if (INCLUDES.has(setting.name)) {
       const included = absolute(setting.value, dirname(path), places.home);
-      keep(included, places, found);
+      keepBoth(included, `git takes settings from it, as ${quoted(path)} says`, places, found);
       follow(included, places, found, depth + 1);
-    } else keepNamed(setting, places, found);
+    } else keepNamed(setting, path, places, found);
   }
 }
 
-function keepNamed(setting: GitSetting, places: GitPlaces, found: Found): void {
+function keepNamed(setting: GitSetting, from: string, places: GitPlaces, found: Found): void {
   const { project, home } = places;
   const { name, value } = setting;
+  const says = `as '${name}' in ${quoted(from)} says`;
   if (name === "core.hookspath" && value !== "") {
     const hooks = absolute(value, project, home);
     // What husky puts into `_` runs the files beside it.
-    keep(basename(hooks) === "_" ? dirname(hooks) : hooks, places, found);
+    const folder = basename(hooks) === "_" ? dirname(hooks) : hooks;
+    keepBoth(folder, `git runs the hooks in it, ${says}`, places, found);
+    for (const each of new Set([folder, hooks])) keepHooks(each, places, found);
   }
   if (!isCommand(setting)) return;
   const program = absolute(/^!?\s*(?:\w+=\S*\s+)*["']?([^\s"';|&]+)/.exec(value)?.[1] ?? "", project, home);
-  if (isFile(program)) keep(program, places, found);
+  if (isFile(program)) keepBoth(program, `git runs it, ${says}`, places, found);
+}
+
+/** A hook is mostly a link where people keep it with the project's other scripts. */
+function keepHooks(folder: string, places: GitPlaces, found: Found): void {
+  found.files.add(folder);
+  const real = realPath(folder);
+  found.files.add(real);
+  for (const name of linksIn(real)) {
+    const link = join(folder, name);
+    const why = `git runs it as the hook '${name}', as ${quoted(link)} leads here`;
+    keepLed(join(real, name), why, places, found);
+  }
 }
 
 /** Only in the project: what lies elsewhere is not written either, or the policy says that it is. */
-function keep(path: string, { project }: GitPlaces, { named }: Found): void {
-  if (path !== project && isWithin(path, project)) named.add(path);
+function keep(path: string, why: string, { project }: GitPlaces, { named }: Found): void {
+  if (path !== project && isWithin(path, project) && !named.has(path)) named.set(path, why);
+}
+
+function keepBoth(path: string, why: string, places: GitPlaces, found: Found): void {
+  keep(path, why, places, found);
+  keepLed(path, why, places, found);
+}
+
+/**
+ * Links on the way to a path, and where it ends: whoever could replace one of them could put another file in its place. A path
+ * in which no link stands is not kept by this. A world keeps with a link what it leads to: never the project as a whole.
+ */
+function keepLed(path: string, why: string, places: GitPlaces, found: Found): void {
+  for (const place of wayTo(path)) {
+    found.files.add(place);
+    if (place !== path && !isWithin(places.project, realPath(place))) keep(place, why, places, found);
+  }
+}
+
+/** Each link on the way to a path, by the real path of the folder it stands in, and last where the way ends. */
+function wayTo(path: string): readonly string[] {
+  const links: string[] = [];
+  let at = "/";
+  const rest = namesOf(path);
+  for (let name = rest.shift(); name !== undefined; name = rest.shift()) {
+    const next = join(at, name);
+    const target = name === ".." ? undefined : linkAt(next);
+    if (target === undefined) at = next;
+    else {
+      if (links.length === MAX_LINKS) return links;
+      links.push(next);
+      rest.unshift(...namesOf(target));
+      if (target.startsWith("/")) at = "/";
+    }
+  }
+  return [...links, at];
+}
+
+function namesOf(path: string): string[] {
+  return path.split("/").filter((name) => name !== "" && name !== ".");
+}
+
+function linkAt(path: string): string | undefined {
+  try {
+    const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+    return isLink ? readlinkSync(path) : undefined;
+  } catch {
+    // Closed to the broker, or gone since: git, run by the same user, follows nothing there either.
+    return undefined;
+  }
+}
+
+function linksIn(folder: string): readonly string[] {
+  let entries: Dir;
+  try {
+    entries = opendirSync(folder);
+  } catch {
+    // Missing, no folder, or closed to git too.
+    return [];
+  }
+  const links: string[] = [];
+  for (let left = MAX_HOOKS; left > 0; left -= 1) {
+    const entry = entries.readSync();
+    if (entry === null) break;
+    if (entry.isSymbolicLink()) links.push(entry.name);
+  }
+  entries.closeSync();
+  return links.sort();
 }
 
 function absolute(value: string, from: string, home: string): string {

@@ -23,11 +23,13 @@ export type WriteRules = Folders & {
   readonly searched: string;
   /** The command writes straight to the project; an isolated one could write more of it. */
   readonly plain: boolean;
+  /** What git does with a path that its settings or links name. */
+  readonly gitReason?: (path: string) => string | undefined;
 };
 
 /** What is asked about the writes of one command in a world. */
 export function writeRules(
-  { around }: Broker,
+  { around, gitNamed }: Broker,
   { effective, place, environment }: Job,
   { spec }: World,
 ): WriteRules {
@@ -35,7 +37,8 @@ export function writeRules(
   const installation = sealedInstallation(project, around);
   const { places = [], access } = spec;
   const searched = environment.variables["PATH"] ?? "";
-  const own = { project, home: around.home, installation, places, searched };
+  const gitReason = (path: string): string | undefined => gitNamed.reason(project, path);
+  const own = { project, home: around.home, installation, places, searched, gitReason };
   return { policies: effective.policies, ...own, plain: access.kind === "direct" };
 }
 
@@ -85,6 +88,9 @@ function listedReason(path: string, rules: WriteRules): string {
       return `${outside}; "substrate policy allow write ${word}" lets it, or ask for the scope 'fs.write:${place}' (POST /v1/request_scopes)`;
     }
   }
+  const named = rules.gitReason?.(path);
+  if (named !== undefined)
+    return `${named}, and no command may change it; a person can, outside of Substrate`;
   return "it is, or holds, a place that this world keeps as it is: a denied or sealed name, or git's own settings";
 }
 

@@ -1,5 +1,16 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
@@ -68,6 +79,62 @@ describe.each(actors())("what git's settings name in a project, as $kind", (acto
     await broker.run("echo two > .hooks/pre-push; true");
     expect(readFileSync(at(".hooks/pre-push"), "utf8")).toBe("one\n");
     hostGit(actor, broker.project, "config", "--unset", "core.hooksPath");
+  });
+
+  /** A link of the person's, who may be another user than the one who runs the tests. */
+  const link = (target: string, path: string): void => {
+    mkdirSync(dirname(path), { recursive: true });
+    symlinkSync(target, path);
+  };
+
+  test("the script that a hook links to keeps its content, and the links on the way stay", async () => {
+    for (const name of ["check.sh", "other.sh"]) {
+      broker.write(at(`scripts/${name}`), "#!/bin/sh\n");
+      chmodSync(at(`scripts/${name}`), 0o755);
+    }
+    link("../scripts/check.sh", at("tools/current"));
+    link("../../tools/current", at(".git/hooks/pre-commit"));
+    const ran = await broker.run("echo evil >> scripts/check.sh");
+    expect(readFileSync(at("scripts/check.sh"), "utf8")).toBe("#!/bin/sh\n");
+    expect(JSON.stringify(ran.notices)).toContain("as the hook 'pre-commit'");
+    await broker.run(
+      "mv scripts s2; rm -f scripts/check.sh; ln -sfn ../scripts/other.sh tools/current; mv -f scripts/other.sh tools/current; true",
+    );
+    expect(readFileSync(at("scripts/check.sh"), "utf8")).toBe("#!/bin/sh\n");
+    expect(readlinkSync(at("tools/current"))).toBe("../scripts/check.sh");
+    const twin = await broker.run("echo more >> scripts/other.sh && tail -1 scripts/other.sh");
+    expect(twin).toMatchObject({ exit: 0, stdout: "more\n" });
+    rmSync(at(".git/hooks/pre-commit"));
+    const after = await broker.run("echo mine >> scripts/check.sh && tail -1 scripts/check.sh");
+    expect(after).toMatchObject({ exit: 0, stdout: "mine\n" });
+  });
+
+  test("settings and hooks that are links keep what they lead to", async () => {
+    mkdirSync(at("kept"));
+    renameSync(at(".git/config"), at("kept/config"));
+    link("../kept/config", at(".git/config"));
+    const person = join(folder, "person");
+    broker.write(at("kept/home"), readFileSync(join(person, ".gitconfig"), "utf8"));
+    renameSync(join(person, ".gitconfig"), join(person, "before"));
+    link(at("kept/home"), join(person, ".gitconfig"));
+    broker.write(at("kept/git/config"), "[user]\n\tname = a\n");
+    link(at("kept/git"), join(person, ".config/git"));
+    rmSync(at(".git/hooks"), { recursive: true });
+    broker.write(at("kept/hooks/pre-push"), "#!/bin/sh\n");
+    link("../kept/hooks", at(".git/hooks"));
+    for (const path of ["kept/config", "kept/home", "kept/git/config", "kept/hooks/pre-push"]) {
+      const before = readFileSync(at(path), "utf8");
+      await broker.run(`echo '# evil' >> ${path}; rm -f ${path}; mv kept k2; true`);
+      expect(readFileSync(at(path), "utf8"), path).toBe(before);
+    }
+    await broker.run("echo evil > kept/hooks/post-commit; true");
+    expect(existsSync(at("kept/hooks/post-commit"))).toBe(false);
+    expect(await broker.run("echo x > kept/notes && cat kept/notes")).toMatchObject({ stdout: "x\n" });
+    for (const path of [join(person, ".gitconfig"), join(person, ".config/git"), at(".git/hooks")])
+      rmSync(path);
+    renameSync(join(person, "before"), join(person, ".gitconfig"));
+    rmSync(at(".git/config"));
+    renameSync(at("kept/config"), at(".git/config"));
   });
 
   test("its twin: what lies beside them is written, and commits go on", async () => {
