@@ -29,6 +29,7 @@ import type { Gateway } from "./network/gateway.ts";
 import type { NpmRetries } from "./network/presets/npm-retries.ts";
 import type { Policies } from "./policies.ts";
 import type { Profiles } from "./profiles.ts";
+import type { ProgramFolders } from "./program-folders.ts";
 import type { ProgramPaths } from "./program-paths.ts";
 import type { DirtyFiles } from "./project-files/dirty-files.ts";
 import type { ProjectRules } from "./projects.ts";
@@ -80,6 +81,7 @@ export type Broker = {
   readonly around: Surroundings;
   readonly decisions: Decisions;
   readonly programs: ProgramPaths;
+  readonly programFolders: ProgramFolders;
   readonly warmSpecs: WarmSpecs;
   readonly environments: BaseEnvironments;
   /** Init and filter, OS release and kernel: what a replay must find again. One for each kind of filter. */

@@ -17,6 +17,7 @@ export function environmentFor(
 ): BaseEnvironment {
   const passing = passingOf(broker, effective);
   if (variables === undefined) return broker.environments.of(effective.hash, passing);
+  if (asker === "person") broker.programFolders.add(variables["PATH"] ?? "");
   const shell = asker === "person" ? ofPerson(variables) : ofAgent(broker, place, variables);
   return broker.environments.ofShell(effective.hash, passing, shell);
 }

@@ -7,6 +7,7 @@ import { dirname, isAbsolute, join, resolve } from "node:path";
 import { isWithin } from "./folders.ts";
 import { MARKS } from "./marked-below.ts";
 import type { Marks } from "./marks.ts";
+import type { ProgramFolders } from "./program-folders.ts";
 import { quoted, type Refusal, refusal } from "./refusal.ts";
 import type { SecondNames } from "./second-names.ts";
 import { readSmallFile } from "./small-file.ts";
@@ -23,6 +24,7 @@ export type KnownFolders = {
   readonly listed: readonly string[];
   /** More folders of the kind of `/tmp`. */
   readonly scratch: readonly string[];
+  readonly programs: Pick<ProgramFolders, "around">;
 };
 
 export type ProjectRules = {
@@ -100,6 +102,7 @@ function unfit(folder: Folder, hasMark: boolean, rules: ProjectRules, asker: Ask
     home,
     listed: known?.listed ?? rules.roots,
     scratch: known?.scratch ?? [],
+    programs: (folder) => known?.programs.around(folder),
     counts: (marked) => marksProject(marked, rules, "agent"),
     known: (project) => known?.marks.below(project, identityOf(folder)),
   });

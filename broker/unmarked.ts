@@ -28,6 +28,8 @@ export type UnmarkedRules = {
   readonly listed: readonly string[];
   /** More folders of the kind of `/tmp`: XDG_RUNTIME_DIR. */
   readonly scratch: readonly string[];
+  /** The folder on a person's PATH that a folder is, lies in, or is installed around. */
+  readonly programs?: (folder: string) => string | undefined;
   /** Whether the mark of a folder counts. */
   readonly counts: (folder: string) => boolean;
   /** What stood below it when it first was a project; undefined when it never was. */
@@ -46,7 +48,7 @@ export class UnmarkedFolders {
     if (below !== undefined) return holds(folder, below, "which config.yaml names");
     const scratch = scratchAround(folder, rules);
     if (scratch !== undefined) return inScratch(folder, scratch);
-    const programs = programsIn(folder, rules);
+    const programs = programsIn(folder, rules) ?? rules.programs?.(folder);
     if (programs !== undefined) return withPrograms(folder, programs);
     const { marked, complete } = this.#look(folder, rules);
     if (marked !== undefined) return holds(folder, marked, "a project of its own");

@@ -26,6 +26,7 @@ import { type Home, prepareHome } from "../../broker/home.ts";
 import { Idempotency } from "../../broker/idempotency/idempotency.ts";
 import { Policies } from "../../broker/policies.ts";
 import { PolicyCommits } from "../../broker/policy-commits.ts";
+import { ProgramFolders } from "../../broker/program-folders.ts";
 import { ProgramPaths } from "../../broker/program-paths.ts";
 import { rehearse } from "../../broker/policy/index.ts";
 import { Profiles } from "../../broker/profiles.ts";
@@ -132,7 +133,14 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
   const sessions = new Sessions(trace.database, onFault);
   const marks = new Marks(trace.database, onFault);
   const listed = new ListedFolders(around.home);
-  const projectRules = projectRulesOf(parts, around, () => listed.of(config.current()), marks);
+  const programFolders = new ProgramFolders(around.home, parts.host["PATH"] ?? "");
+  const projectRules = projectRulesOf(
+    parts,
+    around,
+    () => listed.of(config.current()),
+    marks,
+    programFolders,
+  );
   const known = { rules: projectRules, wasProject: (folder: string) => sessions.wasProject(folder) };
   const presets = presetsFor(parts.host, known, () => policies.documents());
   const gateway = new Gateway({
@@ -182,6 +190,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     around,
     decisions,
     programs: new ProgramPaths(),
+    programFolders,
     warmSpecs: new WarmSpecs(around, parts.uid),
     environments: new BaseEnvironments(hostEnvironment(parts.host), home.root),
     worldImages: {

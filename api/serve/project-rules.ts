@@ -1,6 +1,7 @@
 import type { Listed } from "../../broker/listed.ts";
 import type { Marks } from "../../broker/marks.ts";
 import type { KnownFolders, ProjectRules } from "../../broker/projects.ts";
+import type { ProgramFolders } from "../../broker/program-folders.ts";
 import { realPlace } from "../../broker/real-place.ts";
 import { SecondNames } from "../../broker/second-names.ts";
 import { UnmarkedFolders } from "../../broker/unmarked.ts";
@@ -13,10 +14,12 @@ export function projectRulesOf(
   { home, hidden }: Surroundings,
   listed: () => Listed,
   marks: Marks,
+  programs: ProgramFolders,
 ): () => ProjectRules {
   const runtime = host["XDG_RUNTIME_DIR"];
   const lasting = {
     marks,
+    programs,
     secondNames: new SecondNames({ home, hidden, installation }),
     unmarked: new UnmarkedFolders(),
     scratch: runtime?.startsWith("/") === true ? [realPlace(runtime)] : [],

@@ -83,7 +83,11 @@ describe.each(actors())("the folder that an agent names, as $kind", (actor) => {
 projects: ["/", "${at("listed")}", "${at("scratch-ok")}", "${at(".agents/trees")}"]
 policies: { projects: { "~/shared/reports": looking, "~/marked/reports": looking } }
 `,
-      environment: { HOME: at(""), XDG_RUNTIME_DIR: at("runtime") },
+      environment: {
+        HOME: at(""),
+        XDG_RUNTIME_DIR: at("runtime"),
+        PATH: [process.env["PATH"], ...["onpath", "conda/bin", "marked-tools/bin", "bin"].map(at)].join(":"),
+      },
     });
   });
   afterAll(async () => broker?.stop());
@@ -198,6 +202,37 @@ policies: { projects: { "~/shared/reports": looking, "~/marked/reports": looking
       await refusedIn(at("runtime"));
       make("runtime/app/.git/HEAD");
       await runsIn(at("runtime/app"));
+    });
+  });
+
+  describe("where programs lie that a person starts by name", () => {
+    test("is none while it has no mark: the folder on PATH, what lies in it, and what is installed around it", async () => {
+      make("onpath/more/", "conda/bin/", "conda/lib/x/", "conda/envs/", "marked-tools/bin/", "bin/");
+      for (const path of ["onpath", "onpath/more", "conda", "conda/bin", "conda/lib/x", "marked-tools"])
+        expect(await refusedIn(at(path)), path).toContain("programs that start outside");
+      await runsIn(at("conda/envs"));
+      await runsIn(at("work/plain"));
+      make("marked-tools/.git/HEAD");
+      await runsIn(at("marked-tools"));
+    });
+    test("is none on the PATH of a person's own shell either, and an agent's says nothing", async () => {
+      make("later/bin/", "agents/bin/");
+      await runsIn(at("later"));
+      await broker.run({
+        cwd: at("work/app"),
+        cmd: "true",
+        env: { PATH: `${at("agents/bin")}:/usr/bin:/bin` },
+      });
+      await broker.run({
+        cwd: at("work/app"),
+        cmd: "true",
+        caller_env: { PATH: `${at("agents/bin")}:/usr/bin` },
+      });
+      await runsIn(at("agents"));
+      const path = `${at("later/bin")}:${process.env["PATH"]}`;
+      const own = await broker.cli(["exec", "--", "true"], { cwd: at("work/app"), env: { PATH: path } });
+      expect(own, own.stderr).toMatchObject({ code: 0 });
+      await refusedIn(at("later"));
     });
   });
 
