@@ -29,6 +29,7 @@ import type { Gateway } from "./network/gateway.ts";
 import type { NpmRetries } from "./network/presets/npm-retries.ts";
 import type { Policies } from "./policies.ts";
 import type { Profiles } from "./profiles.ts";
+import type { HomeLinks } from "./home-links.ts";
 import type { ProgramFolders } from "./program-folders.ts";
 import type { ProgramPaths } from "./program-paths.ts";
 import type { DirtyFiles } from "./project-files/dirty-files.ts";
@@ -82,6 +83,7 @@ export type Broker = {
   readonly decisions: Decisions;
   readonly programs: ProgramPaths;
   readonly programFolders: ProgramFolders;
+  readonly homeLinks: HomeLinks;
   readonly warmSpecs: WarmSpecs;
   readonly environments: BaseEnvironments;
   /** Init and filter, OS release and kernel: what a replay must find again. One for each kind of filter. */

@@ -189,13 +189,14 @@ async function runAndRecord(
     const all = await changesOf(job, world, ran);
     if (!isIsolated(job)) broker.madeRepositories.made(all, job.place.project, since);
     // Who lets commands write git's own settings says the same of those below.
-    const listed = judgesGit(job, world)
+    const kept = judgesGit(job, world)
       ? await withoutBroughtCodeBesideOthers(world, all, {
           ...judged,
           since,
           stoodAtFirst: isPersons && (await stood),
         })
       : all;
+    const listed = broker.homeLinks.told(kept, job.place.project);
     violations.finish();
     const auto = listed.held ? await autoApply(broker, job, world, started, ran) : undefined;
     const changes = auto === undefined ? listed : { ...listed, held: auto.held };

@@ -3,11 +3,12 @@
  * folder is sealed, but `core.hooksPath = tools/hooks`, or a link `.git/hooks/pre-commit -> ../../scripts/check.sh`, leads out of it,
  * to files that any command could write and the person's next commit runs.
  */
-import { type Dir, lstatSync, opendirSync, readlinkSync, realpathSync, statSync } from "node:fs";
+import { lstatSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { type GitSetting, gitSettings } from "./git-config.ts";
 import { isCommand } from "./git-commands.ts";
 import { isWithin } from "./projects.ts";
+import { linksIn, wayTo } from "./link-ways.ts";
 import { quoted } from "./refusal.ts";
 import { readSmallFile } from "./small-file.ts";
 
@@ -21,9 +22,6 @@ const MAX_KNOWN = 256;
 
 /** Of a folder of hooks; git itself starts some thirty names. */
 const MAX_HOOKS = 1000;
-
-/** As the kernel (`MAXSYMLINKS`): a path with more leads nowhere. */
-const MAX_LINKS = 40;
 
 const INCLUDES = new Set(["include.path", "includeif.path"]);
 
@@ -135,7 +133,7 @@ function keepHooks(folder: string, places: GitPlaces, found: Found): void {
   found.files.add(folder);
   const real = realPath(folder);
   found.files.add(real);
-  for (const name of linksIn(real)) {
+  for (const name of linksIn(real, MAX_HOOKS)) {
     const link = join(folder, name);
     const why = `git runs it as the hook '${name}', as ${quoted(link)} leads here`;
     keepLed(join(real, name), why, places, found);
@@ -161,57 +159,6 @@ function keepLed(path: string, why: string, places: GitPlaces, found: Found): vo
     found.files.add(place);
     if (place !== path && !isWithin(places.project, realPath(place))) keep(place, why, places, found);
   }
-}
-
-/** Each link on the way to a path, by the real path of the folder it stands in, and last where the way ends. */
-function wayTo(path: string): readonly string[] {
-  const links: string[] = [];
-  let at = "/";
-  const rest = namesOf(path);
-  for (let name = rest.shift(); name !== undefined; name = rest.shift()) {
-    const next = join(at, name);
-    const target = name === ".." ? undefined : linkAt(next);
-    if (target === undefined) at = next;
-    else {
-      if (links.length === MAX_LINKS) return links;
-      links.push(next);
-      rest.unshift(...namesOf(target));
-      if (target.startsWith("/")) at = "/";
-    }
-  }
-  return [...links, at];
-}
-
-function namesOf(path: string): string[] {
-  return path.split("/").filter((name) => name !== "" && name !== ".");
-}
-
-function linkAt(path: string): string | undefined {
-  try {
-    const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
-    return isLink ? readlinkSync(path) : undefined;
-  } catch {
-    // Closed to the broker, or gone since: git, run by the same user, follows nothing there either.
-    return undefined;
-  }
-}
-
-function linksIn(folder: string): readonly string[] {
-  let entries: Dir;
-  try {
-    entries = opendirSync(folder);
-  } catch {
-    // Missing, no folder, or closed to git too.
-    return [];
-  }
-  const links: string[] = [];
-  for (let left = MAX_HOOKS; left > 0; left -= 1) {
-    const entry = entries.readSync();
-    if (entry === null) break;
-    if (entry.isSymbolicLink()) links.push(entry.name);
-  }
-  entries.closeSync();
-  return links.sort();
 }
 
 function absolute(value: string, from: string, home: string): string {

@@ -18,6 +18,7 @@ import { Config } from "../../broker/config.ts";
 import { Decisions } from "../../broker/decisions.ts";
 import { BaseEnvironments, hostEnvironment } from "../../broker/environment.ts";
 import { GitFolders } from "../../broker/git-folder.ts";
+import { HomeLinks } from "../../broker/home-links.ts";
 import { GitNamed } from "../../broker/git-named.ts";
 import { GitHeads } from "../../broker/git-head.ts";
 import { JudgedSettings } from "../../broker/git-settings.ts";
@@ -191,6 +192,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     decisions,
     programs: new ProgramPaths(),
     programFolders,
+    homeLinks: new HomeLinks(around.home, programFolders),
     warmSpecs: new WarmSpecs(around, parts.uid),
     environments: new BaseEnvironments(hostEnvironment(parts.host), home.root),
     worldImages: {
