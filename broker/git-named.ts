@@ -3,7 +3,7 @@
  * folder is sealed, but `core.hooksPath = tools/hooks`, or a link `.git/hooks/pre-commit -> ../../scripts/check.sh`, leads out of it,
  * to files that any command could write and the person's next commit runs.
  */
-import { lstatSync, realpathSync, statSync } from "node:fs";
+import { lstatSync, realpathSync, type Stats, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { type GitSetting, gitSettings } from "./git-config.ts";
 import { isCommand } from "./git-commands.ts";
@@ -20,14 +20,20 @@ const MAX_INCLUDES = 10;
 const MAX_FILES = 64;
 const MAX_KNOWN = 256;
 
+/** Repositories below a project; three looks each. */
+const MAX_NESTED = 16;
+
+/** `PATH_MAX` of Linux, the words before it and the line's end. */
+const MAX_POINTER = 4096 + 16;
+
 /** Of a folder of hooks; git itself starts some thirty names. */
 const MAX_HOOKS = 1000;
 
 const INCLUDES = new Set(["include.path", "includeif.path"]);
 
 type Known = {
-  /** Git's own folder. */
-  readonly folder: string;
+  /** Git's own folders. */
+  readonly folders: string;
   readonly identity: string;
   readonly files: readonly string[];
   readonly named: readonly string[];
@@ -40,6 +46,8 @@ export type GitPlaces = {
   readonly project: string;
   /** Its git folder. */
   readonly folder: string;
+  /** Working trees of other repositories below the project, as far as somebody knows them. */
+  readonly nested?: readonly string[];
   readonly home: string;
   /** Who a file must belong to, root apart. */
   readonly uid: number;
@@ -52,29 +60,22 @@ export class GitNamed {
 
   /** Absolute paths in the project, sorted. */
   of(places: GitPlaces): readonly string[] {
-    const { folder, home, project } = places;
+    const { project } = places;
+    const repositories = repositoriesOf(places);
     const known = this.#known.get(project);
-    if (known?.folder === folder && known.identity === identityOf(known.files)) return known.named;
+    const folders = repositories.map(({ folder }) => folder).join("\0");
+    if (known?.folders === folders && known.identity === identityOf(known.files)) return known.named;
     const [named, files] = [new Map<string, string>(), new Set<string>()];
     const found = { named, files, read: new Set<string>() };
-    for (const path of [
-      "/etc/gitconfig",
-      join(home, ".config/git/config"),
-      join(home, ".gitconfig"),
-      join(folder, "config"),
-      join(folder, "config.worktree"),
-    ]) {
-      if (!isWithin(path, folder)) keep(path, "git takes settings from it", places, found);
-      keepLed(path, `git takes settings from it, as ${quoted(path)} leads here`, places, found);
-      follow(path, places, found, 0);
+    for (const path of settingsOfPerson(places.home)) {
+      keep(path, "git takes settings from it", places, found);
+      followLed(path, places, found);
     }
-    const hooks = join(folder, "hooks");
-    keepLed(hooks, `git runs the hooks in it, as ${quoted(hooks)} leads here`, places, found);
-    keepHooks(hooks, places, found);
+    for (const repository of repositories) lookInto(repository, found);
     if (this.#known.size >= MAX_KNOWN) this.#known.clear();
     const kept = [...named.keys()].sort();
     const all = [...files];
-    this.#known.set(project, { folder, identity: identityOf(all), files: all, named: kept, reasons: named });
+    this.#known.set(project, { folders, identity: identityOf(all), files: all, named: kept, reasons: named });
     return kept;
   }
 
@@ -86,6 +87,46 @@ export class GitNamed {
   }
 }
 
+/** As `GitPlaces`, for one of the repositories: `tree` is where its relative paths begin. */
+type Repository = Omit<GitPlaces, "nested"> & { readonly tree: string };
+
+function repositoriesOf({ nested = [], ...own }: GitPlaces): readonly Repository[] {
+  const { project, uid } = own;
+  const below = nested.slice(0, MAX_NESTED).flatMap((tree) => {
+    const folder = folderIn(tree, uid);
+    return folder === undefined ? [] : [{ ...own, folder, tree }];
+  });
+  return [{ ...own, tree: project }, ...below];
+}
+
+/** What `.git` is, or where the file of that name leads. */
+function folderIn(tree: string, uid: number): string | undefined {
+  const path = join(tree, ".git");
+  const stat = lstatOr(path);
+  if (stat?.isFile() !== true) return stat === undefined ? undefined : path;
+  const pointer = /^gitdir: ([^\r\n]+)/.exec(readSmallFile(path, MAX_POINTER, uid) ?? "")?.[1];
+  return pointer === undefined ? undefined : resolve(tree, pointer);
+}
+
+function settingsOfPerson(home: string): readonly string[] {
+  return ["/etc/gitconfig", join(home, ".config/git/config"), join(home, ".gitconfig")];
+}
+
+function lookInto(repository: Repository, found: Found): void {
+  const { folder } = repository;
+  for (const name of ["config", "config.worktree"]) followLed(join(folder, name), repository, found);
+  const hooks = join(folder, "hooks");
+  keepLed(hooks, `git runs the hooks in it, as ${quoted(hooks)} leads here`, repository, found);
+  keepHooks(hooks, repository, found);
+}
+
+function followLed(path: string, places: Places, found: Found): void {
+  keepLed(path, `git takes settings from it, as ${quoted(path)} leads here`, places, found);
+  follow(path, places, found, 0);
+}
+
+type Places = GitPlaces & { readonly tree?: string };
+
 type Found = {
   readonly named: Map<string, string>;
   /** All that an answer rests on. */
@@ -94,7 +135,7 @@ type Found = {
   readonly read: Set<string>;
 };
 
-function follow(path: string, places: GitPlaces, found: Found, depth: number): void {
+function follow(path: string, places: Places, found: Found, depth: number): void {
   if (depth > MAX_INCLUDES || found.read.has(path) || found.read.size >= MAX_FILES) return;
   found.read.add(path);
   found.files.add(path);
@@ -112,24 +153,24 @@ function follow(path: string, places: GitPlaces, found: Found, depth: number): v
   }
 }
 
-function keepNamed(setting: GitSetting, from: string, places: GitPlaces, found: Found): void {
-  const { project, home } = places;
+function keepNamed(setting: GitSetting, from: string, places: Places, found: Found): void {
+  const { project, tree = project, home } = places;
   const { name, value } = setting;
   const says = `as '${name}' in ${quoted(from)} says`;
   if (name === "core.hookspath" && value !== "") {
-    const hooks = absolute(value, project, home);
+    const hooks = absolute(value, tree, home);
     // What husky puts into `_` runs the files beside it.
     const folder = basename(hooks) === "_" ? dirname(hooks) : hooks;
     keepBoth(folder, `git runs the hooks in it, ${says}`, places, found);
     for (const each of new Set([folder, hooks])) keepHooks(each, places, found);
   }
   if (!isCommand(setting)) return;
-  const program = absolute(/^!?\s*(?:\w+=\S*\s+)*["']?([^\s"';|&]+)/.exec(value)?.[1] ?? "", project, home);
+  const program = absolute(/^!?\s*(?:\w+=\S*\s+)*["']?([^\s"';|&]+)/.exec(value)?.[1] ?? "", tree, home);
   if (isFile(program)) keepBoth(program, `git runs it, ${says}`, places, found);
 }
 
 /** A hook is mostly a link where people keep it with the project's other scripts. */
-function keepHooks(folder: string, places: GitPlaces, found: Found): void {
+function keepHooks(folder: string, places: Places, found: Found): void {
   found.files.add(folder);
   const real = realPath(folder);
   found.files.add(real);
@@ -140,24 +181,25 @@ function keepHooks(folder: string, places: GitPlaces, found: Found): void {
   }
 }
 
-/** Only in the project: what lies elsewhere is not written either, or the policy says that it is. */
-function keep(path: string, why: string, { project }: GitPlaces, { named }: Found): void {
-  if (path !== project && isWithin(path, project) && !named.has(path)) named.set(path, why);
+/** Only in the project, and no working tree as a whole: what lies elsewhere is not written either, or the policy says that it is. */
+function keep(path: string, why: string, { project, tree = project }: Places, { named }: Found): void {
+  if (isWithin(path, project) && !isWithin(tree, path) && !named.has(path)) named.set(path, why);
 }
 
-function keepBoth(path: string, why: string, places: GitPlaces, found: Found): void {
+function keepBoth(path: string, why: string, places: Places, found: Found): void {
   keep(path, why, places, found);
   keepLed(path, why, places, found);
 }
 
 /**
  * Links on the way to a path, and where it ends: whoever could replace one of them could put another file in its place. A path
- * in which no link stands is not kept by this. A world keeps with a link what it leads to: never the project as a whole.
+ * in which no link stands is not kept by this. A world keeps with a link what it leads to: never a working tree as a whole.
  */
-function keepLed(path: string, why: string, places: GitPlaces, found: Found): void {
+function keepLed(path: string, why: string, places: Places, found: Found): void {
+  const { project, tree = project } = places;
   for (const place of wayTo(path)) {
     found.files.add(place);
-    if (place !== path && !isWithin(places.project, realPath(place))) keep(place, why, places, found);
+    if (place !== path && !isWithin(tree, realPath(place))) keep(place, why, places, found);
   }
 }
 
@@ -191,12 +233,17 @@ function identityOf(files: readonly string[]): string {
 }
 
 function lookOf(path: string): string {
+  const stat = lstatOr(path);
+  return stat === undefined
+    ? "missing"
+    : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeMs}:${stat.ctimeMs}`;
+}
+
+function lstatOr(path: string): Stats | undefined {
   try {
-    const stat = lstatSync(path, { throwIfNoEntry: false });
-    return stat === undefined
-      ? "missing"
-      : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeMs}:${stat.ctimeMs}`;
+    return lstatSync(path, { throwIfNoEntry: false });
   } catch {
-    return "closed";
+    // Closed to the broker, and to git that the same user runs.
+    return undefined;
   }
 }

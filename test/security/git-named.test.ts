@@ -137,6 +137,24 @@ describe.each(actors())("what git's settings name in a project, as $kind", (acto
     renameSync(at("kept/config"), at(".git/config"));
   });
 
+  test("what hooks and settings of a repository below the project lead to is kept too", async () => {
+    const outer = join(folder, "outer");
+    broker.write(join(outer, "app/check.sh"), "#!/bin/sh\n");
+    broker.write(join(outer, "app/hooks-of-app/pre-push"), "#!/bin/sh\n");
+    broker.write(join(outer, "shared.sh"), "#!/bin/sh\n");
+    hostGit(actor, outer, "init", "-q");
+    hostGit(actor, join(outer, "app"), "init", "-q");
+    hostGit(actor, join(outer, "app"), "config", "core.hooksPath", "hooks-of-app");
+    link("../../check.sh", join(outer, "app/.git/hooks/pre-commit"));
+    link("../../shared.sh", join(outer, "app/hooks-of-app/commit-msg"));
+    for (const path of ["app/check.sh", "app/hooks-of-app/pre-push", "shared.sh"]) {
+      await broker.run({ cwd: outer, cmd: `echo evil >> ${path}; true` });
+      expect(readFileSync(join(outer, path), "utf8"), path).toBe("#!/bin/sh\n");
+    }
+    const twin = await broker.run({ cwd: outer, cmd: "echo x > app/other.sh && cat app/other.sh" });
+    expect(twin).toMatchObject({ exit: 0, stdout: "x\n" });
+  });
+
   test("its twin: what lies beside them is written, and commits go on", async () => {
     const ran = await broker.run(
       `echo x > tools/other.sh && echo y > settings/other && mkdir -p hooks && echo z > hooks/a && git add tools/other.sh && git ${IDENTITY} commit -qm two && git log -1 --format=%s`,
