@@ -148,9 +148,9 @@ async function isJudged(folder: string, brought: BroughtBy): Promise<boolean> {
   return stands.includes(join(folder, "config"));
 }
 
-function leadsHome(worktree: string, { uid, gitFolder }: BroughtBy): boolean {
+function leadsHome(worktree: string, brought: BroughtBy): boolean {
   const common = join(worktree, "commondir");
-  return lookAt(common) !== undefined && commonWhy(common, uid, gitFolder) === undefined;
+  return lookAt(common) !== undefined && commonWhy(common, brought) === undefined;
 }
 
 /** Whether a kept process may lead git there: what it changes after this look nobody sees. */
@@ -229,12 +229,8 @@ function take(path: string, why: string, { project, takeOut, tell }: BroughtBy):
   }
 }
 
-function whyNot(
-  path: string,
-  stood: boolean,
-  brought: LinkJudge & Pick<BroughtBy, "gitFolder">,
-): string | undefined {
-  const { project, uid, gitFolder: opened } = brought;
+function whyNot(path: string, stood: boolean, brought: GitJudge): string | undefined {
+  const { project, uid } = brought;
   const place = join(project, path);
   const folder = dirname(place);
   if (basename(place).endsWith(".git")) return linkWhy(place, brought);
@@ -246,12 +242,12 @@ function whyNot(
   if (stood && !isGitFolder(folder)) return undefined;
   switch (basename(place)) {
     case "HEAD":
-      return stood ? undefined : headWhy(folder, uid, opened);
+      return stood ? undefined : headWhy(folder, brought);
     case "objects":
     case "refs":
-      return stood || !isGitFolder(folder) ? undefined : headWhy(folder, uid, opened);
+      return stood || !isGitFolder(folder) ? undefined : headWhy(folder, brought);
     case "commondir":
-      return isGitFolder(folder) ? commonWhy(place, uid, opened) : undefined;
+      return isGitFolder(folder) ? commonWhy(place, brought) : undefined;
     default:
       return settingsWhy(place, uid, isGitFolder(folder));
   }
@@ -259,9 +255,16 @@ function whyNot(
 
 type LinkJudge = Pick<BroughtBy, "project" | "uid" | "made" | "sealed">;
 
+/** `gitFolder`: its settings and hooks are denied, wherever it lies. */
+type GitJudge = LinkJudge & Pick<BroughtBy, "gitFolder">;
+
 /** Whether nobody changes unseen what git runs there. */
 function isLookedAt(folder: string, { made, sealed }: LinkJudge): boolean {
-  return made.isMade(folder) || sealed.includes(literalPattern(join(folder, "config")));
+  return made.isMade(folder) || isSealedAs(folder, sealed);
+}
+
+function isSealedAs(gitFolder: string, sealed: readonly string[]): boolean {
+  return sealed.includes(literalPattern(join(gitFolder, "config")));
 }
 
 /** A plain file of another name is nothing to git. */
@@ -273,13 +276,14 @@ function linkWhy(place: string, brought: LinkJudge): string | undefined {
 }
 
 /** A HEAD makes a git folder of one whose settings were not looked at as such, when they were written. */
-function headWhy(folder: string, uid: number, opened: string | undefined): string | undefined {
+function headWhy(folder: string, brought: GitJudge): string | undefined {
+  const { uid } = brought;
   return (
     settingsWhy(join(folder, "config"), uid, true) ??
     settingsWhy(join(folder, "config.worktree"), uid, true) ??
     hooksWhy(join(folder, "hooks")) ??
     addressesWhy(folder, uid) ??
-    commonWhy(join(folder, "commondir"), uid, opened)
+    commonWhy(join(folder, "commondir"), brought)
   );
 }
 
@@ -331,12 +335,9 @@ function namesIn(folder: string): readonly string[] {
   }
 }
 
-/**
- * Git's own (`git worktree add`) leads two folders up. Any other may lead to settings that nobody looks at, or will later.
- *
- * @param opened a git folder whose own settings and hooks are denied, wherever it lies.
- */
-function commonWhy(place: string, uid: number, opened: string | undefined): string | undefined {
+/** Git's own (`git worktree add`) leads two folders up. Any other may lead to settings that nobody looks at, or will later. */
+function commonWhy(place: string, brought: GitJudge): string | undefined {
+  const { uid, gitFolder, sealed } = brought;
   const stat = lookAt(place);
   if (stat === undefined || stat.isDirectory()) return undefined;
   const worktrees = dirname(dirname(place));
@@ -348,7 +349,7 @@ function commonWhy(place: string, uid: number, opened: string | undefined): stri
     basename(worktrees) === "worktrees" &&
     realOf(dirname(place)) === dirname(place);
   if (!isOwn) return "it leads git to the settings and hooks of another folder";
-  if (common.endsWith(".git") || common === opened) return undefined;
+  if (common.endsWith(".git") || common === gitFolder || isSealedAs(common, sealed)) return undefined;
   if (!existsSync(join(common, "HEAD"))) return NOBODY_KNOWS;
   return (
     settingsWhy(join(common, "config"), uid, true) ??

@@ -143,7 +143,7 @@ describe.each(actors())("git folders that a world opens beside its project, as $
     expect(existsSync(canary)).toBe(false);
   });
 
-  test("a submodule that stood is updated, and a new one is a person's to make, which a notice says", async () => {
+  test("a submodule that stood is updated, and a new one is added, sealed and works", async () => {
     const site = submodule();
     const library = join(ground, `deeper${made}`);
     repository(library);
@@ -156,8 +156,14 @@ describe.each(actors())("git folders that a world opens beside its project, as $
       notices: [],
     });
     const cmd = `${GIT} submodule --quiet add ${library} new`;
-    const ran = await broker.run({ cmd, cwd: site.cwd });
-    expect(existsSync(join(site.cwd, "new/.git"))).toBe(false);
-    expect(ran.notices.map(({ message }) => message).join()).toContain("a person runs git submodule update");
+    expect(await broker.run({ cmd, cwd: site.cwd })).toMatchObject({ exit: 0, notices: [] });
+    // By then no command writes its settings.
+    await broker.run({
+      cmd: `printf '[core]\\n\\tfsmonitor = touch %s; :\\n' ${site.cwd}/RAN >> $(git -C new rev-parse --git-dir)/config`,
+      cwd: site.cwd,
+    });
+    hostGit(actor, site.cwd, "status");
+    expect(existsSync(join(site.cwd, "RAN"))).toBe(false);
+    expect(hostGit(actor, join(site.cwd, "new"), "log", "--format=%s")).not.toBe("");
   });
 });

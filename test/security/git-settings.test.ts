@@ -242,7 +242,7 @@ describe.each(actors())("a repository that a command makes, as $kind", (actor) =
       const hook = "printf '#!/bin/sh\\n' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit";
       await broker.run(`${hook}; git config core.pager evil; kill -9 -1`);
       expect(existsSync(join(broker.project, ".git/hooks/post-commit"))).toBe(false);
-      expect(existsSync(join(broker.project, ".git/config"))).toBe(false);
+      expect(readFileSync(join(broker.project, ".git/config"), "utf8")).not.toContain("evil");
     } finally {
       await broker.stop();
     }
@@ -265,20 +265,20 @@ describe.each(actors())("a repository that a command makes, as $kind", (actor) =
 });
 
 describe.each(actors())("a repository that another world made, as $kind", (actor) => {
-  test("gets no settings while that world could write them after they were judged, and gets them later", async () => {
+  test("gets settings by both, each of which has sealed it", async () => {
     const broker = await TestBroker.start(actor, { policies: { default: ENFORCE } });
     try {
       repository(actor, broker);
       await broker.run({ agent_id: "one", cmd: "git init -q sub" });
       const config = join(broker.project, "sub/.git/config");
-      const ran = await broker.run({ agent_id: "two", cmd: "git -C sub config user.name Two; true" });
-      expect(readFileSync(config, "utf8")).not.toContain("Two");
-      expect(ran.notices[0]?.message).toContain("could not be sealed in every world");
-      expect(ran.notices[0]?.message).toContain(`'${broker.project}' could write it`);
-      expect((await broker.cli(["world", "restart", "--all"])).code).toBe(0);
-      const later = await broker.run({ agent_id: "two", cmd: "git -C sub config user.name Two" });
-      expect(later).toMatchObject({ exit: 0, notices: [] });
-      expect(readFileSync(config, "utf8")).toContain("Two");
+      const ran = await broker.run({ agent_id: "two", cmd: "git -C sub config user.name Two" });
+      expect(ran).toMatchObject({ exit: 0, notices: [] });
+      const evil = "echo '[core]\npager = evil' >> sub/.git/config";
+      for (const agent of ["one", "two"])
+        expect((await broker.run({ agent_id: agent, cmd: evil })).exit).not.toBe(0);
+      const last = await broker.run({ agent_id: "one", cmd: "git -C sub config user.email one@example.org" });
+      expect(last).toMatchObject({ exit: 0, notices: [] });
+      expect(readFileSync(config, "utf8")).toMatch(/name = Two\n\temail = one@example.org\n$/);
     } finally {
       await broker.stop();
     }
