@@ -9,11 +9,17 @@ import type { Database, RootDatabase } from "lmdb";
 import type { FsDiff } from "../schemas/generated/types.ts";
 import type { RemovalJudge } from "../world/backend.ts";
 import { isWithin } from "./folders.ts";
+import { runsCode } from "./git-commands.ts";
+import { gitSettings } from "./git-config.ts";
 import { PROFILE_FILE } from "./profiles.ts";
+import { readSmallFile } from "./small-file.ts";
 import type { OnFault } from "./spans/span-index.ts";
 
 /** The oldest are forgotten: a person removes what is left of them. */
 const MOST_KNOWN = 10_000;
+
+/** Git's own are some hundred bytes. */
+const MAX_CONFIG = 1024 * 1024;
 
 /** Each is looked at again when a command of its project ends. */
 const MOST_UNSEALED = 100;
@@ -75,7 +81,7 @@ export class MadeRepositories implements RemovalJudge {
 
   /** The innermost git folder around it counts: what a command makes around a person's repository says nothing of that. */
   mayRemove(path: string): boolean {
-    if (basename(path) === PROFILE_FILE) return false;
+    if (basename(path) === PROFILE_FILE || runsByItself(path)) return false;
     for (let at = path; at !== dirname(at); at = dirname(at)) {
       if (this.isMade(at)) return true;
       if (at.endsWith(".git")) return false;
@@ -127,6 +133,16 @@ export class MadeRepositories implements RemovalJudge {
   #save(saved: Promise<boolean>): void {
     saved.catch((error: unknown) => this.#onFault("Which repositories commands made cannot be kept", error));
   }
+}
+
+/** No command could write it there: the person who works in the repository did, or lets git run it. */
+function runsByItself(path: string): boolean {
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  if (stat === undefined || stat.isDirectory()) return false;
+  if (basename(dirname(path)) === "hooks") return !path.endsWith(".sample");
+  if (basename(path) !== "config" && basename(path) !== "config.worktree") return false;
+  const text = readSmallFile(path, MAX_CONFIG, stat.uid);
+  return (text === undefined ? undefined : gitSettings(text))?.some(runsCode) ?? true;
 }
 
 /** Undefined: one of them is a person's choice of a policy, or it cannot be looked through. */

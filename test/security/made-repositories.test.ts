@@ -31,6 +31,17 @@ describe.each(actors())("removing and moving repositories, as $kind", (actor) =>
     expect(await broker.run(cmd)).toMatchObject({ exit: 0, stderr: "" });
   }
 
+  test("what a person lets git run in a command's repository stays, and the rest of it is removed", async () => {
+    await expectRun(`git init -q n`);
+    await restart();
+    broker.write(at("n/.git/hooks/pre-commit"), "#!/bin/sh\n");
+    hostGit(actor, at("n"), "config", "core.hooksPath", ".husky");
+    await broker.run("rm -f n/.git/hooks/pre-commit n/.git/config n/.git/description");
+    expect(existsSync(at("n/.git/hooks/pre-commit"))).toBe(true);
+    expect(readFileSync(at("n/.git/config"), "utf8")).toContain("hooksPath");
+    expect(existsSync(at("n/.git/description"))).toBe(false);
+  });
+
   test("a thousand refusals leave the broker answering", async () => {
     hostGit(actor, broker.project, "init", "-q", "mine");
     const ran = await broker.run("for i in $(seq 1005); do rm -f mine/.git/config; done 2>/dev/null");
