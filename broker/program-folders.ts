@@ -18,6 +18,7 @@ export class ProgramFolders {
   readonly #own: string;
   readonly #callers = new Set<string>();
   #folders: readonly string[] = [];
+  #installed: ReadonlySet<string> = new Set();
   #until = 0;
 
   /** @param home real path; `path` is the broker's own PATH. */
@@ -39,19 +40,28 @@ export class ProgramFolders {
   all(): readonly string[] {
     const now = performance.now();
     if (now < this.#until) return this.#folders;
-    const named = [this.#own, ...this.#callers].flatMap((path) => path.split(":")).filter(isAbsolute);
-    const real = [...new Set(named)].map(realPlace);
-    this.#folders = [...new Set(real)].filter((folder) => !isWithin(this.#home, folder));
+    const foldersOf = (path: string): string[] => path.split(":").filter(isAbsolute).map(realPlace);
+    this.#installed = new Set(foldersOf(this.#own));
+    const real = new Set([...this.#installed, ...[...this.#callers].flatMap(foldersOf)]);
+    this.#folders = [...real].filter((folder) => !isWithin(this.#home, folder));
     this.#until = now + BELIEVED_MS;
     return this.#folders;
   }
 
-  /** The folder on PATH because of which a real path is nobody's project: it is that folder, lies in it, or is what is installed around it. */
+  /**
+   * The folder on PATH because of which a real path is nobody's project: it is that folder, lies in it, or is what is installed around
+   * it. Of a shell that calls, not what is around it: a person puts `bin` of the project on PATH to work there.
+   */
   around(folder: string): string | undefined {
     return this.all().find((programs) => {
       if (isWithin(folder, programs)) return true;
       const prefix = dirname(programs);
-      if (!/^s?bin$/.test(basename(programs)) || isWithin(this.#home, prefix)) return false;
+      if (
+        !this.#installed.has(programs) ||
+        !/^s?bin$/.test(basename(programs)) ||
+        isWithin(this.#home, prefix)
+      )
+        return false;
       const isPart = LOADED.some((name) => isWithin(folder, join(prefix, name)));
       return (folder === prefix || isPart) && exists(programs);
     });

@@ -141,8 +141,10 @@ describe.each(actors())("git folders outside the project, as $kind", (actor) => 
     own(actor, cwd);
     const before = fingerprint(victim);
     const env = { V: victim };
-    expect(await broker.run({ cmd: forge, cwd, env })).toMatchObject({ exit: 0 });
-    expect(lstatSync(join(cwd, ".git"), { throwIfNoEntry: false })).toBeDefined();
+    const forged = await broker.run({ cmd: forge, cwd, env });
+    expect(forged).toMatchObject({ exit: 0 });
+    const stands = lstatSync(join(cwd, ".git"), { throwIfNoEntry: false }) !== undefined;
+    expect(forged.notices.some(({ kind }) => kind === "quarantined")).toBe(!stands);
     expect(await broker.run({ cmd: `${FORGE}; touch own && echo works`, cwd, env })).toMatchObject({
       exit: 0,
       stdout: "works\n",

@@ -232,7 +232,8 @@ policies: { projects: { "~/shared/reports": looking, "~/marked/reports": looking
       const path = `${at("later/bin")}:${process.env["PATH"]}`;
       const own = await broker.cli(["exec", "--", "true"], { cwd: at("work/app"), env: { PATH: path } });
       expect(own, own.stderr).toMatchObject({ code: 0 });
-      await refusedIn(at("later"));
+      await refusedIn(at("later/bin"));
+      await runsIn(at("later"));
     });
   });
 
