@@ -36,7 +36,7 @@ const NAMES: ReadonlySet<string> = new Set(["config", "config.worktree"]);
  * gone, and they may stay.
  */
 const LAST: ReadonlySet<string> = new Set(["commondir", "HEAD", ".git"]);
-/** Folders that make one of those to which a `commondir` leads. */
+/** A folder with both is a git folder where a `commondir` leads there. */
 const PARTS: ReadonlySet<string> = new Set(["objects", "refs"]);
 /** Folders whose files git runs, or takes addresses from. */
 const READ = /(?:^|\/)(?:hooks|remotes|branches)$/;
@@ -97,7 +97,7 @@ class Search {
         this.visitLast();
       });
     } catch (error) {
-      // One around it was closed since it was listed. Whoever goes on closing folders lives on: init seals what that one made.
+      // A parent folder was closed since it was listed. A process that goes on closing folders has outlived its command: init seals what it made.
       if (!isClosed(error) || folder === "" || this.#climbed++ >= MOST_CLIMBED) return;
       this.#openAndLook(parentOf(folder));
     }

@@ -139,7 +139,7 @@ function leadsHome(worktree: string, brought: BroughtBy): boolean {
   return lookAt(common) !== undefined && commonWhy(common, brought) === undefined;
 }
 
-/** Whether a kept process may lead git there: what it changes after this look nobody sees. */
+/** Whether the link of a kept process leads git out of the project, where nobody sees what the process changes later. */
 export function leadsOut(link: string, brought: BroughtBy): boolean {
   const folder = ledOutside(link, brought);
   return folder !== undefined && !(isOwnWorktree(folder, brought) && leadsHome(folder, brought));

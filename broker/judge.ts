@@ -50,7 +50,7 @@ export function groundOf(
   const { uid } = broker.projectRules();
   const gitInside = gitFolderInside(project, uid);
   const gitFolder = git?.folder?.path ?? gitInside ?? join(project, ".git");
-  // Those that commands made are not among them: what they hold is looked at by itself (git-brought.ts).
+  // Without repositories that commands made: git-brought.ts judges those.
   const nested = broker.marks.below(project, identity)?.marked ?? [];
   const gitNamed = broker.gitNamed.of({ project, folder: gitFolder, nested, home, uid });
   return { effective, site: { project, identity, profiles: folder.files, git, gitInside, gitNamed } };

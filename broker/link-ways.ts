@@ -1,4 +1,4 @@
-/** Where links lead, step by step: whoever can replace one of them leads all that go that way to another file. */
+/** The steps of a symbolic link: a command that can replace one of them leads the whole link to another file. */
 import { type Dir, lstatSync, opendirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 

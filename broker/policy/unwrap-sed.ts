@@ -69,7 +69,7 @@ function wordsOfSed(words: readonly CommandWord[]): SedWords {
 }
 
 interface SedOption {
-  /** `e`, `f`, `sandbox`; empty: it matters to nobody here. */
+  /** `e`, `f`, `sandbox`; empty: any other command of sed. */
   readonly name: string;
   readonly value?: CommandWord | undefined;
   readonly takesNext: boolean;
