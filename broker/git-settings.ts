@@ -167,7 +167,7 @@ function isMissingOrSafe(path: string): boolean {
     const settings = text === undefined ? undefined : gitSettings(text);
     return settings?.every((setting) => isSafe(setting) && !isAddress(setting)) ?? false;
   } catch {
-    // Closed to the broker: nobody can say what it holds.
+    // The broker may not read the file, so it cannot judge its settings.
     return false;
   }
 }

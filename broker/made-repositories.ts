@@ -58,9 +58,11 @@ export class MadeRepositories implements RemovalJudge {
     const brought = new Set([...writes, ...dirs]);
     for (const path of writes) {
       if (!/(?:^|\/)HEAD$/.test(path)) continue;
-      const folder = join(project, dirname(path));
-      if (!isBornSince(folder, since - TICK_MS)) continue;
       const within = dirname(path);
+      // The clock alone does not tell: a command may begin in the tick in which an earlier one made the folder.
+      if (within !== "." && !brought.has(within)) continue;
+      const folder = join(project, within);
+      if (!isBornSince(folder, since - TICK_MS)) continue;
       const identity = PARTS.some((names) => names.every((name) => brought.has(join(within, name))))
         ? identityOf(folder)
         : undefined;

@@ -21,7 +21,7 @@ export class SettleTurns {
   /** `look` does all of it before it returns. */
   async look<Result>(look: () => Result): Promise<Result> {
     const looked = Promise.allSettled([this.#lastLook, ...this.#settling]).then(look);
-    // Whoever waits for its end has nothing to do with how it ended.
+    // The next look waits for the end of this one, also of one that threw.
     this.#lastLook = looked.catch(() => undefined);
     return await looked;
   }
