@@ -17,6 +17,7 @@
 #include "mount_steps.h"
 #include "rest.h"
 #include "targets.h"
+#include "veil.h"
 
 static int open_path(const char *path, int flags) {
   int fd = open(path, O_PATH | O_CLOEXEC | flags);
@@ -110,6 +111,7 @@ void mounts_apply(struct stage *stage, const struct setup *setup) {
 }
 
 void mounts_finish(struct stage *stage) {
+  veil_finish();
   close(stage->host);
   close(stage->empty_file);
   close(stage->empty_folder);

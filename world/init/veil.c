@@ -151,20 +151,86 @@ static int configure(int context, bool userxattr, bool writable) {
   return userxattr ? filesystem_option(context, "userxattr", NULL) : 0;
 }
 
-int veil_of(int masks, int host, uint64_t attributes) {
+static int make_read_only(int masks, int host, bool userxattr, uint64_t attributes) {
   int tree = -1;
   int context = filesystem_begin("overlay");
   if (context < 0) return -1;
-  if (add_lower_layers(context, masks, host) == 0 && configure(context, true, false) == 0)
+  if (add_lower_layers(context, masks, host) == 0 && configure(context, userxattr, false) == 0)
     tree = filesystem_mount(context, attributes);
   return close_keeping_errno(context, tree);
+}
+
+int veil_of(int masks, int host, uint64_t attributes) {
+  return make_read_only(masks, host, true, attributes);
+}
+
+/* The veil over the host's root, in the staging area: an O_PATH descriptor, or NO_ROOT. */
+#define NO_ROOT (-1)
+static int root_veil = NO_ROOT;
+static bool root_tried;
+
+static int place_root_veil(const struct stage *stage, bool userxattr) {
+  if (mkdir("/trees", 0700) < 0) return NO_ROOT;
+  int tree = make_read_only(stage->masks, stage->host, userxattr, ATTR_NOSUID | ATTR_NODEV | ATTR_RDONLY);
+  if (tree < 0) return NO_ROOT;
+  int place = open("/trees", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  int result = place < 0 || mount_place(tree, place) < 0 ? -1 : veil_watch(tree, stage->host);
+  close_keeping_errno(place, 0);
+  return result < 0 ? close_keeping_errno(tree, NO_ROOT) : tree;
+}
+
+static bool is_in_mount_of_root(const struct stage *stage, int host) {
+  struct statx root, tree;
+  return statx(stage->host, "", AT_EMPTY_PATH, STATX_MNT_ID, &root) == 0 &&
+         statx(host, "", AT_EMPTY_PATH, STATX_MNT_ID, &tree) == 0 && root.stx_mnt_id == tree.stx_mnt_id;
+}
+
+/* All trees that lie in the mount of the host's root are parts of one overlay over it: PID 1 refreshes one file system after
+   each command instead of a dozen. The kernel makes none over a root with locked mounts (an ordinary user's): then each tree
+   has a veil of its own, which shows the same. A detached tree, or -1. */
+static int part_of_root_veil(const struct stage *stage, int host, const char *path, bool userxattr) {
+  if (!is_in_mount_of_root(stage, host)) return -1;
+  if (!root_tried) root_veil = place_root_veil(stage, userxattr);
+  root_tried = true;
+  int part = root_veil < 0 ? -1 : open_below(root_veil, path, O_PATH | O_DIRECTORY, WALK_NO_SYMLINKS);
+  return part < 0 ? -1 : close_keeping_errno(part, mount_copy(part));
+}
+
+void veil_finish(void) {
+  if (root_veil >= 0) close(root_veil);
+  root_veil = NO_ROOT;
+}
+
+/* A veil that keeps no writes. A detached tree, or -1 with errno. */
+static int read_only_tree(const struct stage *stage, int masks, int host, const char *path, bool userxattr,
+                          uint64_t attributes) {
+  int part = part_of_root_veil(stage, host, path, userxattr);
+  if (part >= 0) return part;
+  int tree = make_read_only(masks, host, userxattr, attributes);
+  return tree < 0 || veil_watch(tree, host) == 0 ? tree : close_keeping_errno(tree, -1);
+}
+
+/* A veil with an upper layer. A detached tree, or -1 with errno. */
+static int writable_tree(const struct stage *stage, int masks, int host, const struct mount_step *step, bool userxattr,
+                         uint64_t attributes) {
+  int upper = -1, work = -1, tree = -1;
+  int context = filesystem_begin("overlay");
+  if (context < 0) return -1;
+  if (add_lower_layers(context, masks, host) == 0)
+    upper = overlay_layer(stage, context, "upperdir", step->parts[3]);
+  if (upper >= 0) work = overlay_layer(stage, context, "workdir", step->parts[4]);
+  if (work >= 0 && configure(context, userxattr, true) == 0) tree = filesystem_mount(context, attributes);
+  if (tree >= 0 && veil_watch(tree, host) < 0) tree = close_keeping_errno(tree, -1);
+  const int opened[] = {context, upper, work};
+  for (size_t i = 0; i < sizeof opened / sizeof opened[0]; i++) close_keeping_errno(opened[i], 0);
+  return tree;
 }
 
 int veil_place(const struct stage *stage, const struct mount_step *step, const char **path) {
   const char *const *parts = step->parts;
   bool userxattr = strcmp(parts[step->count - 1], "userxattr") == 0;
   bool writable = step->count - userxattr == 5;
-  int upper = -1, work = -1, result = -1, tree = -1;
+  int tree = -1;
   uint64_t attributes = ATTR_NOSUID | ATTR_NODEV | (writable ? 0 : ATTR_RDONLY);
   if (!writable && step->count - userxattr != 3) {
     errno = EINVAL;
@@ -173,19 +239,9 @@ int veil_place(const struct stage *stage, const struct mount_step *step, const c
   *path = parts[1];
   int host = open_source(stage, parts[1], &attributes);
   int masks = host < 0 ? -1 : open_masks(stage, parts[1]);
-  int context = masks < 0 ? -1 : filesystem_begin("overlay");
-  if (context >= 0) result = add_lower_layers(context, masks, host);
-  if (result == 0 && writable) {
-    upper = overlay_layer(stage, context, "upperdir", parts[3]);
-    work = upper < 0 ? -1 : overlay_layer(stage, context, "workdir", parts[4]);
-    result = work < 0 ? -1 : 0;
-  }
-  if (result == 0) result = configure(context, userxattr, writable);
-  if (result == 0) tree = filesystem_mount(context, attributes);
-  if (result == 0) result = tree < 0 ? -1 : veil_watch(tree, host);
-  if (result < 0 && tree >= 0) close_keeping_errno(tree, -1);
-  if (result == 0) result = place_tree(stage, tree, parts[2], attributes);
-  const int opened[] = {context, masks, host, upper, work};
-  for (size_t i = 0; i < sizeof opened / sizeof opened[0]; i++) close_keeping_errno(opened[i], 0);
-  return result;
+  if (masks >= 0 && writable) tree = writable_tree(stage, masks, host, step, userxattr, attributes);
+  else if (masks >= 0) tree = read_only_tree(stage, masks, host, parts[1], userxattr, attributes);
+  int result = tree < 0 ? -1 : place_tree(stage, tree, parts[2], attributes);
+  close_keeping_errno(masks, 0);
+  return close_keeping_errno(host, result);
 }

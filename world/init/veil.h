@@ -23,6 +23,8 @@ int veil_layer(int masks, const char *path, const struct stat *host);
 int veil_of(int masks, int host, uint64_t attributes);
 /* Has a detached veil of the host's folder forget names (veil_names.h), where the host can change. 0, or -1 with errno. */
 int veil_watch(int tree, int host);
+/* Lets go of what veils share while they are placed. */
+void veil_finish(void);
 /* veil SOURCE TARGET [UPPER WORK] [userxattr]. 0, or -1 with errno and the path in `*path`. */
 int veil_place(const struct stage *stage, const struct mount_step *step, const char **path);
 
