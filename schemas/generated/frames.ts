@@ -260,6 +260,10 @@ export interface ExitFrame {
    */
   readonly recorded?: number;
   /**
+   * 1: something was written in a scratch folder since the world was made, by whatever command. Absent: nothing was.
+   */
+  readonly strayed?: number;
+  /**
    * Calls whose names could not be read; absent is 0.
    */
   readonly unread?: number;
@@ -858,6 +862,8 @@ export const TAG = {
   UNREFRESHED: 90,
   /** repeated text: Real paths of folders and files outside of PROJECT whose changes are told too, with absolute paths. Each below a mount of its own. */
   OPENED: 91,
+  /** u64: 1: something was written in a scratch folder since the world was made, by whatever command. Absent: nothing was. */
+  STRAYED: 92,
   /** text: Absolute real path. */
   TARGET: 100,
   /** u64: Of its folder. */

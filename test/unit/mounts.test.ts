@@ -273,7 +273,7 @@ describe("the mount plan", () => {
       "veil /var /var",
       "veil /home/ann/.config /home/ann/.config /layers/wld_1/scratch-0/upper /layers/wld_1/scratch-0/work",
       "readonly /home/ann/.config/git",
-      "bind /layers/wld_1/scratch-1/upper /home/ann/.npm rw",
+      "bind /layers/wld_1/scratch-1/upper /home/ann/.npm kept",
     ]);
     expect(plan.kept.map(({ target }) => target)).toEqual(["/home/ann/.config", "/home/ann/.npm"]);
     const access = { kind: "overlay", layers: "/l" } as const;

@@ -14,6 +14,7 @@
 #include "fields.h"
 #include "frames.h"
 #include "hits.h"
+#include "kept_writes.h"
 #include "lineage.h"
 #include "listener.h"
 #include "outputs.h"
@@ -51,7 +52,7 @@ static void put_measured(struct field_writer *writer, const char *name, int64_t 
 static void send_exit(const struct command *command, bool closed) {
   /* What it left under a denied name is told before its end is. */
   names_settle();
-  uint8_t payload[(8 + TOUCHED_FIELDS) * (FIELD_HEADER_SIZE + 8) + 4 * (FIELD_HEADER_SIZE + MEASURED_MAX) +
+  uint8_t payload[(9 + TOUCHED_FIELDS) * (FIELD_HEADER_SIZE + 8) + 4 * (FIELD_HEADER_SIZE + MEASURED_MAX) +
                   TELEMETRY_FIELDS_SIZE];
   struct field_writer writer = {.data = payload, .capacity = sizeof payload};
   const struct ending *ending = &command->ending;
@@ -65,6 +66,7 @@ static void send_exit(const struct command *command, bool closed) {
   if (command->keep) field_put_u64(&writer, TAG_KEPT, ending->kept);
   if (ending->seen > 0) field_put_u64(&writer, TAG_SEEN, ending->seen);
   touched_put(command, &writer);
+  if (kept_writes_any()) field_put_u64(&writer, TAG_STRAYED, 1);
   lineage_put(command, &writer);
   telemetry_put(command, &writer);
   put_measured(&writer, "memory_peak", measured->memory_peak);

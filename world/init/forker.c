@@ -19,6 +19,7 @@
 #include "filter.h"
 #include "group.h"
 #include "jobs.h"
+#include "kept_writes.h"
 #include "leader.h"
 #include "limits.h"
 #include "spines.h"
@@ -98,6 +99,7 @@ pid_t forker_start(int proc, int null, int *socket) {
   close(CHANNEL_FD);
   cgroup_let_go(limits_kept());
   veil_names_let_go();
+  kept_writes_let_go();
   spines_let_go();
   close(null);
   for (;;) {

@@ -266,6 +266,8 @@
 #define TAG_UNREFRESHED 90
 /* repeated text: Real paths of folders and files outside of PROJECT whose changes are told too, with absolute paths. Each below a mount of its own. */
 #define TAG_OPENED 91
+/* u64: 1: something was written in a scratch folder since the world was made, by whatever command. Absent: nothing was. */
+#define TAG_STRAYED 92
 /* text: Absolute real path. */
 #define TAG_TARGET 100
 /* u64: Of its folder. */

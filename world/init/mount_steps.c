@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "kept_writes.h"
 #include "mount_api.h"
 #include "spines.h"
 #include "targets.h"
@@ -59,11 +60,13 @@ static int parse_mode(const char *text, mode_t *mode) {
 
 static int do_bind(const struct stage *stage, const char *const *parts, const char **path) {
   uint64_t attributes = HOST_TREE;
+  bool kept = strcmp(parts[3], "kept") == 0;
   if (strcmp(parts[3], "ro") == 0) attributes |= ATTR_RDONLY;
-  else if (strcmp(parts[3], "rw") != 0) return refuse(EINVAL);
+  else if (!kept && strcmp(parts[3], "rw") != 0) return refuse(EINVAL);
   *path = parts[1];
   int tree = copy_host(stage, parts[1]);
   if (tree < 0) return -1;
+  if (kept && kept_writes_watch(tree) < 0) return close_keeping_errno(tree, -1);
   *path = parts[2];
   return place_tree(stage, tree, parts[2], attributes);
 }

@@ -30,6 +30,7 @@
 #include "group.h"
 #include "guard.h"
 #include "input.h"
+#include "kept_writes.h"
 #include "last_look.h"
 #include "lineage.h"
 #include "listener.h"
@@ -86,7 +87,8 @@ static void raise_descriptor_limit(bool reports) {
   if (getrlimit(RLIMIT_NOFILE, &limit) < 0) fail_world("rlimit", "", errno);
   limit.rlim_cur = limit.rlim_max;
   if (setrlimit(RLIMIT_NOFILE, &limit) < 0) fail_world("rlimit", "", errno);
-  uint64_t taken = lives_fit(limit.rlim_cur) + veil_names_fit(limit.rlim_cur) + dials_fit(limit.rlim_cur) + denials_descriptors();
+  uint64_t taken = lives_fit(limit.rlim_cur) + veil_names_fit(limit.rlim_cur) + dials_fit(limit.rlim_cur) + denials_descriptors() +
+                   kept_writes_descriptors();
   commands_fit(limit.rlim_cur > taken ? limit.rlim_cur - taken : 0, groups_descriptors() + (reports ? 1 : 0));
 }
 
@@ -128,6 +130,7 @@ static int build(const struct setup *setup, int null) {
   names_start();
   veil_names_start();
   spines_start();
+  kept_writes_start();
   if (names_guarded() || veil_names_any() || spines_any()) credentials_drop_but_mount();
   else credentials_drop();
   groups_open(&setup->limits);

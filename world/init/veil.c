@@ -13,6 +13,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "kept_writes.h"
 #include "mount_api.h"
 #include "mount_steps.h"
 #include "targets.h"
@@ -220,7 +221,7 @@ static int writable_tree(const struct stage *stage, int masks, int host, const s
     upper = overlay_layer(stage, context, "upperdir", step->parts[3]);
   if (upper >= 0) work = overlay_layer(stage, context, "workdir", step->parts[4]);
   if (work >= 0 && configure(context, userxattr, true) == 0) tree = filesystem_mount(context, attributes);
-  if (tree >= 0 && veil_watch(tree, host) < 0) tree = close_keeping_errno(tree, -1);
+  if (tree >= 0 && (veil_watch(tree, host) < 0 || kept_writes_watch(upper) < 0)) tree = close_keeping_errno(tree, -1);
   const int opened[] = {context, upper, work};
   for (size_t i = 0; i < sizeof opened / sizeof opened[0]; i++) close_keeping_errno(opened[i], 0);
   return tree;

@@ -38,6 +38,8 @@ export type CommandSide = {
   readonly removals?: ExecRequest["removals"];
   /** Answers a REPLACING. */
   readonly replace?: (payload: Buffer, judge: ReplacementJudge | undefined) => Promise<Field[]>;
+  /** Called before `ending` settles when anything was written in a scratch folder since the world was made. */
+  readonly onStrayed: () => void;
   /** Called once, before `ending` settles. */
   readonly onCounted: (counted: Counted) => void;
 };
@@ -140,6 +142,7 @@ export class LinuxCommand implements CommandRun {
       pidsMax: measured.get("pids_max"),
       seen: numberOf(fields, TAG.SEEN),
     });
+    if (numberOf(fields, TAG.STRAYED) === 1) this.#request.onStrayed();
     this.#request.record.end({
       recorded: numberOf(fields, TAG.RECORDED) === 1,
       unread: numberOf(fields, TAG.UNREAD) ?? 0,

@@ -65,6 +65,8 @@ export class LinuxWorld implements World {
   #listeners: ((processes: readonly WorldProcess[]) => void)[] = [];
   /** Of the command that began last: which one's process made a git folder, nobody can say. */
   #lastOnBrought: ExecRequest["onBrought"];
+  /** Init looked at the end of each command, in one go: as long as it found nothing, nothing is looked for here. */
+  #mayHaveStrays = false;
   #nextId = 1;
   #loss: string | undefined;
   /** How init ended, once it has. */
@@ -108,6 +110,9 @@ export class LinuxWorld implements World {
       ...request,
       record: new CommandRecord(this.spec, this.#facts.init),
       replace: (payload, judge) => answerReplacement(this.#facts.replacements, payload, judge, request),
+      onStrayed: () => {
+        this.#mayHaveStrays = true;
+      },
       onCounted: (counted) => {
         for (const violation of limitViolations(this.spec.limits, this.#facts.holding, counted))
           request.onViolation(violation);
@@ -168,7 +173,8 @@ export class LinuxWorld implements World {
   }
 
   strays(): Promise<Strayed> {
-    return this.#strays.take();
+    const isLost = this.#loss !== undefined;
+    return this.#mayHaveStrays || isLost ? this.#strays.take() : Promise.resolve({ paths: [], count: 0 });
   }
 
   async end(cause: string): Promise<void> {

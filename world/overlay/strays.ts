@@ -44,8 +44,8 @@ export class Strays {
   }
 
   /**
-   * What was written or deleted and not told yet. Costs one look for each veil as long as nothing strayed; afterwards it
-   * grows with everything that ever did.
+   * What was written or deleted and not told yet. Asked only once init has seen that something strayed (`init/kept_writes.h`);
+   * it grows with everything that ever did.
    */
   async take(): Promise<Strayed> {
     const touched = this.#layers.filter(({ upper, emptySince }) => changeTime(upper) !== emptySince);

@@ -11,7 +11,13 @@ export type MountOperation =
   | { readonly op: "tmpfs"; readonly target: string; readonly options: string }
   | { readonly op: "dir"; readonly target: string; readonly mode: string }
   | { readonly op: "file"; readonly target: string; readonly mode?: string }
-  | { readonly op: "bind"; readonly source: string; readonly target: string; readonly access: "rw" | "ro" }
+  /** `kept`: writable, and init says when something was written there first. */
+  | {
+      readonly op: "bind";
+      readonly source: string;
+      readonly target: string;
+      readonly access: "rw" | "ro" | "kept";
+    }
   | { readonly op: "readonly"; readonly target: string }
   | { readonly op: "text"; readonly target: string; readonly text: string }
   | { readonly op: "proc"; readonly target: string }

@@ -81,7 +81,7 @@ function place(
   const isSeen = isReadable(target, spec);
   const point: MountOperation[] = isPlaceless(target, spec) ? [{ op: "dir", target, mode: "755" }] : [];
   if (!isSeen || facts.kind(target) !== "folder" || facts.unveilable.has(target))
-    return [...point, { op: "bind", source: join(layers, "upper"), target, access: "rw" }];
+    return [...point, { op: "bind", source: join(layers, "upper"), target, access: "kept" }];
   const sealed = sealedIn(target, spec, facts).filter((path) => !hidden.some((name) => isWithin(path, name)));
   return [
     ...point,
