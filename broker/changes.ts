@@ -17,13 +17,23 @@ const DIFF_PATIENCE_MS = 30_000;
 /** What a command changed, as far as it was seen. */
 export async function changesOf(job: Job, world: World, ran: Ran): Promise<FsDiff> {
   if (ran.ending.kind === "not_started") return NO_CHANGES;
-  const patience = AbortSignal.timeout(DIFF_PATIENCE_MS);
-  if (!isIsolated(job)) return withStrays(await ran.run.changes(patience), await world.strays());
-  const changes = await world.fsDiff(patience).catch((error: unknown) => {
-    if (!patience.aborted) throw error;
-    return UNLISTED;
-  });
-  return withStrays(holdsChanges(job) ? changes : { ...changes, held: false }, await world.strays());
+  return withStrays(await listed(job, world, ran), await world.strays());
+}
+
+/** `AbortSignal.timeout` would leave a timer and a weak reference behind for each command, which the collector pays for. */
+async function listed(job: Job, world: World, ran: Ran): Promise<FsDiff> {
+  const patience = new AbortController();
+  const late = setTimeout(() => patience.abort(), DIFF_PATIENCE_MS);
+  try {
+    if (!isIsolated(job)) return await ran.run.changes(patience.signal);
+    const changes = await world.fsDiff(patience.signal).catch((error: unknown) => {
+      if (!patience.signal.aborted) throw error;
+      return UNLISTED;
+    });
+    return holdsChanges(job) ? changes : { ...changes, held: false };
+  } finally {
+    clearTimeout(late);
+  }
 }
 
 function withStrays(changes: FsDiff, { paths, count }: Strayed): FsDiff {

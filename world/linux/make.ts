@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { WorldSpec } from "../backend.ts";
+import type { Isolation } from "../../schemas/generated/types.ts";
 import { cgroupWord } from "../cgroup/words.ts";
 import { WorldGroups } from "../cgroup/world-group.ts";
 import { ChangeReader } from "../overlay/change-reader.ts";
@@ -173,20 +174,23 @@ export class WorldMaker {
         changes: this.#changes,
         replacements: this.#replacements,
         userxattr: userNamespace,
-        isolation: () => ({
-          ...isolationVector({
-            ...launched,
-            overlay,
-            unhidden: plan.unhidden,
-            bare: plan.bare,
-            beyond: plan.beyond,
-            cut,
-            cgroup,
-            seccomp: spec.seccomp,
-            network: networkWord(networked, spec.network, alone),
+        isolation: keptForWord(
+          () => networkWord(networked, spec.network, alone),
+          (network) => ({
+            ...isolationVector({
+              ...launched,
+              overlay,
+              unhidden: plan.unhidden,
+              bare: plan.bare,
+              beyond: plan.beyond,
+              cut,
+              cgroup,
+              seccomp: spec.seccomp,
+              network,
+            }),
+            backend: this.name,
           }),
-          backend: this.name,
-        }),
+        ),
         mounts: plan.mounts.map(operationLine),
         strays: plan.kept,
         quarantine: this.#options.quarantine,
@@ -199,4 +203,14 @@ export class WorldMaker {
       launched,
     );
   }
+}
+
+/** The isolation vector, built anew when the network's word is another one: nothing else of it changes while its world lives. */
+function keptForWord(word: () => string, build: (network: string) => Isolation): () => Isolation {
+  let kept: Isolation | undefined;
+  return () => {
+    const now = word();
+    if (kept?.net !== now) kept = build(now);
+    return kept;
+  };
 }
