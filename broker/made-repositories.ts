@@ -3,7 +3,7 @@
  * (`git clone`, a look, `rm -rf`): by the command that made it, by a later one, in another world. Known by device, inode and time of
  * birth, so that a folder which a person puts in the same place is the person's.
  */
-import { lstatSync, readdirSync } from "node:fs";
+import { lstatSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Database, RootDatabase } from "lmdb";
 import type { FsDiff } from "../schemas/generated/types.ts";
@@ -11,6 +11,7 @@ import type { RemovalJudge } from "../world/backend.ts";
 import { isWithin } from "./folders.ts";
 import { runsCode } from "./git-commands.ts";
 import { gitSettings } from "./git-config.ts";
+import { MovedFolders } from "./moved-folders.ts";
 import { PROFILE_FILE } from "./profiles.ts";
 import { readSmallFile } from "./small-file.ts";
 import type { OnFault } from "./spans/span-index.ts";
@@ -23,9 +24,6 @@ const MAX_CONFIG = 1024 * 1024;
 
 /** Each is looked at again when a command of its project ends. */
 const MOST_UNSEALED = 100;
-
-/** A folder that is moved is looked through, at 0.01 to 0.03 ms for each folder in it; one with more stays where it is. */
-const MOST_FOLDERS = 4000;
 
 /** The clock of files is behind by up to a tick of the kernel (1 to 10 ms). */
 const TICK_MS = 10;
@@ -40,6 +38,7 @@ export class MadeRepositories implements RemovalJudge {
   readonly #made = new Map<string, number>();
   /** Paths of those that no seal covers, since they are not called as git folders are. Forgotten with the broker. */
   readonly #unsealed = new Set<string>();
+  readonly #moved = new MovedFolders((folder) => this.isMade(folder));
 
   constructor(database: RootDatabase, onFault: OnFault) {
     this.#onFault = onFault;
@@ -92,27 +91,14 @@ export class MadeRepositories implements RemovalJudge {
   }
 
   /** What lies in a git folder stays there: git finds worktrees and submodules by their places. */
-  mayMove(folder: string): boolean {
+  async mayMove(folder: string): Promise<boolean> {
     if (
       dirname(folder)
         .split("/")
         .some((name) => name.endsWith(".git"))
     )
       return false;
-    const folders = [folder];
-    for (let at = 0; at < folders.length; at += 1) {
-      const here = folders[at] ?? folder;
-      if (at === MOST_FOLDERS) return false;
-      // Worktrees and submodules inside a git folder belong to that repository: they are not looked at.
-      if (here.endsWith(".git") || isGitFolder(here)) {
-        if (!this.isMade(here)) return false;
-        continue;
-      }
-      const below = foldersIn(here);
-      if (below === undefined) return false;
-      folders.push(...below);
-    }
-    return true;
+    return await this.#moved.mayMove(folder);
   }
 
   /** Whether a command made the folder that stands there now. */
@@ -145,22 +131,6 @@ function runsByItself(path: string): boolean {
   if (basename(path) !== "config" && basename(path) !== "config.worktree") return false;
   const text = readSmallFile(path, MAX_CONFIG, stat.uid);
   return (text === undefined ? undefined : gitSettings(text))?.some(runsCode) ?? true;
-}
-
-/** Undefined: one of them is a person's choice of a policy, or it cannot be looked through. */
-function foldersIn(folder: string): readonly string[] | undefined {
-  try {
-    const entries = readdirSync(folder, { withFileTypes: true });
-    if (entries.some(({ name }) => name === PROFILE_FILE)) return undefined;
-    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(folder, name));
-  } catch {
-    return undefined;
-  }
-}
-
-/** Under any name: a project's own git folder may be called otherwise. */
-function isGitFolder(folder: string): boolean {
-  return ["HEAD", "objects", "refs"].every((name) => identityOf(join(folder, name)) !== undefined);
 }
 
 /** False where the file system knows no time of birth. */

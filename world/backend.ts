@@ -177,8 +177,8 @@ export type ReplacementJudge = {
 export type RemovalJudge = {
   /** Whether a command made the repository that a sealed file or folder belongs to. */
   readonly mayRemove: (path: string) => boolean;
-  /** Whether commands made all that is sealed below a folder. */
-  readonly mayMove: (folder: string) => boolean;
+  /** Whether commands made all that is sealed below a folder, in the moment in which it settles. Never rejects. */
+  readonly mayMove: (folder: string) => Promise<boolean>;
 };
 
 /** Bytes that a command gets on a descriptor and that no other process ever sees: not in arguments, variables or files. */

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
@@ -49,6 +50,31 @@ describe.each(actors())("removing and moving repositories, as $kind", (actor) =>
     expect(existsSync(at("mine/.git/config"))).toBe(true);
     await expectRun("true");
   });
+
+  test.each([
+    ["a person's repository", (): void => void hostGit(actor, broker.project, "init", "-q", "big/z/mine")],
+    ["a command's repository", (): void => {}],
+  ])(
+    "commands that move a folder of thousands of folders with %s leave the broker answering",
+    async (_whose, add) => {
+      await expectRun(
+        "mkdir big big/z && git init -q big/z/n && cd big && seq -f 'f%g' 3900 | xargs mkdir && mkdir z/mine",
+      );
+      add();
+      await restart();
+      const moves = "while :; do mv big gib; mv gib big; sleep 0.5; done";
+      const attack = broker.run(`for i in $(seq 12); do (${moves}) 2>/dev/null & done; sleep 4`);
+      const waits: number[] = [];
+      for (const until = performance.now() + 4000; performance.now() < until; await sleep(20)) {
+        const asked = performance.now();
+        await broker.call("GET", "/v1/health");
+        waits.push(performance.now() - asked);
+      }
+      await attack;
+      expect(waits.toSorted((one, other) => one - other)[Math.floor(waits.length / 2)]).toBeLessThan(500);
+      await restart();
+    },
+  );
 
   const MADE = `git init -q n && cd n && ${GIT} commit -q --allow-empty -m one && cd ..`;
 

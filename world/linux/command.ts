@@ -52,6 +52,7 @@ export class LinuxCommand implements CommandRun {
   readonly #send: SendFrame;
   readonly onViolation: ExecRequest["onViolation"];
   readonly #request: CommandSide;
+  #isOver = false;
   #end: (ending: Ending) => void = () => {};
   #close: () => void = () => {};
 
@@ -101,11 +102,7 @@ export class LinuxCommand implements CommandRun {
     }
     if (type === FRAME.STARTING) return this.#ask(payload);
     if (type === FRAME.REPLACING) return this.#replace(payload);
-    if (type === FRAME.REMOVING) {
-      const fields = answerRemoval(payload, this.#request.removals, this.#request);
-      this.#send(encodeFields(FRAME.REPLACED, this.#id, fields));
-      return false;
-    }
+    if (type === FRAME.REMOVING) return this.#remove(payload);
     if (type === FRAME.PROGRAMS) {
       this.#request.onPrograms?.(decodePrograms(payload), 0);
       return false;
@@ -153,6 +150,7 @@ export class LinuxCommand implements CommandRun {
   }
 
   takeLoss(cause: string): void {
+    this.#isOver = true;
     this.#end({ kind: "world_lost", cause });
     this.#close();
   }
@@ -174,7 +172,17 @@ export class LinuxCommand implements CommandRun {
     return false;
   }
 
+  #remove(payload: Buffer): false {
+    const { removals, onViolation } = this.#request;
+    const side = { onViolation, isOver: () => this.#isOver };
+    void answerRemoval(payload, removals, side).then((fields) =>
+      this.#send(encodeFields(FRAME.REPLACED, this.#id, fields)),
+    );
+    return false;
+  }
+
   #finish(): true {
+    this.#isOver = true;
     this.#close();
     return true;
   }

@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { constants as system } from "node:os";
 import { basename, dirname } from "node:path";
-import { TAG } from "../../schemas/generated/frames.ts";
+import { FRAME_REPLACE_PATIENCE_MS, TAG } from "../../schemas/generated/frames.ts";
 import type { ExecRequest, RemovalJudge } from "../backend.ts";
 import { decodeFields, decodeNumber, type Field } from "./frame-codec.ts";
 
@@ -31,12 +31,21 @@ const REMOVES_PIN = 4;
 /** A name on the host; `device` and `inode` are those of its folder. */
 type Name = { readonly path: string; readonly device: bigint; readonly inode: bigint };
 
-/** The fields of a REPLACED. Tells what the judge refuses. */
-export function answerRemoval(
+/** What a REMOVING asks for. `target` counts when it moves. */
+type Asked = { readonly act: number; readonly from: Name; readonly target: Name };
+
+type Side = Pick<ExecRequest, "onViolation"> & {
+  /** Nothing of the command is left. */
+  readonly isOver: () => boolean;
+};
+
+/** The fields of a REPLACED. Tells what the judge refuses. Never rejects. */
+export async function answerRemoval(
   payload: Buffer,
   judge: RemovalJudge | undefined,
-  { onViolation }: Pick<ExecRequest, "onViolation">,
-): Field[] {
+  { onViolation, isOver }: Side,
+): Promise<Field[]> {
+  const since = performance.now();
   const fields = new Map(decodeFields(payload));
   const number = (tag: number): number => decodeNumber(fields.get(tag) ?? Buffer.alloc(8));
   const nameOf = (path: number, device: number, inode: number): Name => ({
@@ -44,27 +53,33 @@ export function answerRemoval(
     device: fields.get(device)?.readBigUInt64LE() ?? 0n,
     inode: fields.get(inode)?.readBigUInt64LE() ?? 0n,
   });
+  // The frame's memory is used again while the judge looks.
+  const token = Buffer.from(fields.get(TAG.TOKEN) ?? []);
+  const refused = number(TAG.ERRNO);
+  const from = nameOf(TAG.PATH, TAG.DEVICE, TAG.INODE);
+  const target = nameOf(TAG.TARGET, TAG.TARGET_DEVICE, TAG.TARGET_INODE);
   const answer = (errno: number): Field[] => [
-    [TAG.TOKEN, Buffer.from(fields.get(TAG.TOKEN) ?? [])],
+    [TAG.TOKEN, token],
     [TAG.ERRNO, errno],
   ];
-  const from = nameOf(TAG.PATH, TAG.DEVICE, TAG.INODE);
   try {
-    const done = carryOut(number(TAG.ACT), from, judge, () =>
-      nameOf(TAG.TARGET, TAG.TARGET_DEVICE, TAG.TARGET_INODE),
-    );
-    if (done) return answer(0);
+    // Nobody waits for it any more once the call has been answered, or its command has ended: then it must not happen.
+    const isLate = (): boolean => isOver() || performance.now() - since > FRAME_REPLACE_PATIENCE_MS / 2;
+    if (await carryOut({ act: number(TAG.ACT), from, target }, judge, isLate)) return answer(0);
   } catch (error) {
     return answer(errnoOf(error));
   }
-  const errno = number(TAG.ERRNO);
   const message = `'${from.path}' cannot be taken away in this world: a person's repository is sealed`;
   onViolation({ kind: "write", subject: from.path, message });
-  return answer(errno);
+  return answer(refused);
 }
 
-/** False: the judge refuses. Throws what the kernel says. */
-function carryOut(act: number, from: Name, judge: RemovalJudge | undefined, target: () => Name): boolean {
+/** False: the judge refuses. Throws what the kernel says, and EBUSY when it is too late. */
+async function carryOut(
+  { act, from, target }: Asked,
+  judge: RemovalJudge | undefined,
+  isLate: () => boolean,
+): Promise<boolean> {
   switch (act) {
     case REMOVES_PIN:
       // A folder with anything in it stays, whoever asks.
@@ -76,8 +91,9 @@ function carryOut(act: number, from: Name, judge: RemovalJudge | undefined, targ
       within(from, act === REMOVES_FILE ? unlinkSync : rmdirSync);
       return true;
     case MOVES:
-      if (judge?.mayMove(from.path) !== true) return false;
-      within(from, (source) => within(target(), (place) => moveToFree(source, place)));
+      if ((await judge?.mayMove(from.path)) !== true) return false;
+      if (isLate()) throw Object.assign(new Error("It took too long"), { errno: -system.errno.EBUSY });
+      within(from, (source) => within(target, (place) => moveToFree(source, place)));
       return true;
     default:
       throw new RangeError(`REMOVING with the act ${act}`);
