@@ -131,13 +131,14 @@ export function scopesOf(job: Job, changes: FsDiff, network: CommandNetwork | un
   ];
 }
 
-/** The smallest place that a path lies in, of those that `fs.write` or the call's token opens. */
+/** The smallest place that a path lies in, of those that `fs.write` or the call's token opens, and git's folder of the project. */
 function openedAround(path: string, job: Job): string {
-  const { effective, place, environment } = job;
+  const { effective, place, environment, site } = job;
   const folders = { project: place.project, home: environment.variables["HOME"] ?? "/" };
   const granted = (scopesOfJob(job)?.texts ?? []).filter((text) => text.startsWith("fs.write:"));
   const listed = effective.policies.flatMap(({ document }) => fileLists(document).write);
-  const opened = [...listed, ...granted.map((text) => text.slice("fs.write:".length))]
+  const git = site.git?.folder === undefined ? [] : [site.git.folder.path];
+  const opened = [...listed, ...git, ...granted.map((text) => text.slice("fs.write:".length))]
     .map((scope) => absolutePath(scope, folders).replace(/\/\*\*$/, ""))
     .filter((scope) => scope !== "" && isWithin(path, scope));
   return opened.reduce((one, other) => (one === path || other.length > one.length ? other : one), path);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
+import { GIT, hostGit } from "../git.ts";
 
 describe.each(actors())("changes outside the project, as $kind", (actor) => {
   let broker: TestBroker;
@@ -69,6 +70,23 @@ describe.each(actors())("changes outside the project, as $kind", (actor) => {
       truncated: true,
       summary: "1101 paths outside the project changed; the first 1000 are listed",
     });
+  });
+
+  test("what git writes in the git folder of a worktree is listed, and that folder is the scope that was used", async () => {
+    const [main, tree] = [join(broker.folder, "main"), join(broker.folder, "tree")];
+    broker.write(join(main, "file"), "x");
+    hostGit(actor, main, "init", "-q");
+    hostGit(actor, main, "commit", "-q", "--allow-empty", "-m", "first");
+    hostGit(actor, main, "worktree", "add", "-q", tree);
+    const ran = await broker.run({ cmd: `${GIT} commit -q --allow-empty -m second`, cwd: tree });
+    expect(ran).toMatchObject({ exit: 0, fs_diff: { writes: [], truncated: false } });
+    const changed = ["logs/refs/heads/tree", "refs/heads/tree", "worktrees/tree/COMMIT_EDITMSG"];
+    expect(ran.fs_diff?.outside).toEqual(
+      expect.arrayContaining(changed.map((name) => join(main, ".git", name))),
+    );
+    expect(ran.scopes_used).toEqual([`fs.write:${main}/.git`]);
+    const looked = await broker.run({ cmd: "git log --oneline", cwd: tree });
+    expect(looked.fs_diff?.outside).toEqual([]);
   });
 
   test("an isolated command's stay in its world, and are listed as that", async () => {

@@ -92,7 +92,7 @@ export function mountPlan(asked: WorldSpec, facts: HostFacts): MountPlan {
     denied: gone.names,
     unhidden: gone.hidden.filter((path) => !isVeiled(path, trees.parts)).length,
     zones: [...zones(spec, kept, facts), ...unsearched()],
-    opened: outside,
+    opened: [...kept.filter((path) => isOwnGit(path, spec)), ...outside],
     bare: trees.parts.filter(({ kind }) => kind === "bare").length,
     beyond: trees.beyond,
     kept: trees.kept,
@@ -159,6 +159,11 @@ function gitFolder(spec: WorldSpec, facts: HostFacts): readonly MountOperation[]
   const below = isPrivate(path) || !readsEverything(spec);
   const place: MountOperation[] = below ? [{ op: "dir", target: path, mode: "755" }] : [];
   return [...place, { op: "bind", source: path, target: path, access: isWritable(path, spec) ? "rw" : "ro" }];
+}
+
+/** Whether commands write there beside the project. */
+function isOwnGit(path: string, spec: WorldSpec): boolean {
+  return path === spec.gitFolder && isWritable(path, spec) && !isWithin(path, spec.project);
 }
 
 /**
