@@ -676,7 +676,7 @@ export const FRAME = {
   APPEARED: 73,
   /** init → broker, id 0, fields: The processes inside. */
   LISTED: 71,
-  /** init → broker, id command, bytes: Names that a command was about to change: records without padding, each TOUCHED_HEADER_SIZE bytes little-endian (u16 length of the path, u8 how, u8 before, u32 st_mode, u64 size, u64 inode, i64 mtime and i64 ctime in ns) and the path relative to PROJECT, or absolute below OPENED. how: bits of 1 a name is made or taken away, 2 opened for writing or cut, 4 its mode is set, 8 something is moved to it. before: 0 nothing stood there, 1 what the header says, 2 told before with fewer bits, 3 a folder was moved: the path is FROM NUL TO, how 1 when both were exchanged; from then on names are told anew. Sent before EXIT, never after. */
+  /** init → broker, id command, bytes: Names that a command was about to change: records without padding, each TOUCHED_HEADER_SIZE bytes little-endian (u16 length of the path, u8 how, u8 before, u32 st_mode, u64 size, u64 inode, i64 mtime and i64 ctime in ns) and the path relative to PROJECT, or absolute below OPENED. how: bits of 1 a name is made or taken away, 2 opened for writing or cut, 4 its mode is set, 8 something is moved to it, 16 it is a folder and is taken away. before: 0 nothing stood there, 1 what the header says, 2 told before with fewer bits, 3 a folder was moved: the path is FROM NUL TO, how 1 when both were exchanged; from then on names are told anew. Sent before EXIT, never after. */
   TOUCHED: 76,
   /** broker → init, id gate, fields: Which programs are asked about, from the EXEC that names it on. Of its number are no two; the last one may be named by any later EXEC, an older one by none. */
   GATE: 9,

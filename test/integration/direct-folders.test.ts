@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, renameSync } from "node:fs";
+import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { release } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -160,6 +160,34 @@ describe.each(actors())("one process that writes much, as $kind", (actor: Actor)
     const ran = await running;
     expect(ran.exit, ran.stderr).toBe(0);
     expect(ran.fs_diff?.writes).toEqual(expect.arrayContaining(["p/d/3", "p/d/4"]));
+    expect(ran.fs_diff).toMatchObject({ truncated: true, summary: expect.stringContaining("'o'") });
+  });
+
+  test.each([
+    ["that a person moves", "renamed", ":"],
+    ["that a command made there and a person moves", "made/renamed", "mkdir -p made/renamed"],
+    ["that a command moved and a person moves again", "second", "mv first second"],
+  ])("of changes in a folder %s nobody says that they are all", async (_whose, folder, first) => {
+    broker.write(join(broker.project, "renamed/there"), "");
+    broker.write(join(broker.project, "first/there"), "");
+    const running = broker.run(`${first} && : >${folder}/ready && while ! test -e go; do sleep 0.02; done`);
+    await expect
+      .poll(() => existsSync(join(broker.project, folder, "ready")), { timeout: 10_000 })
+      .toBe(true);
+    renameSync(join(broker.project, folder), join(broker.project, "elsewhere"));
+    broker.write(join(broker.project, "go"), "");
+    const { fs_diff } = await running;
+    rmSync(join(broker.project, "elsewhere"), { recursive: true });
+    rmSync(join(broker.project, "go"));
+    expect(fs_diff?.truncated).toBe(true);
+    expect(fs_diff?.summary).toBe(`'${folder}' was moved or removed by somebody else, with changes in it`);
+  });
+
+  test("its twin: what a command moves and removes itself is all", async () => {
+    const ran = await broker.run(
+      "mkdir -p t/a/b && : >t/a/b/c && mv t/a t/z && : >t/z/b/d && mv t u && rm -r u && mkdir -p k/l && : >k/l/m && mv k/l n && rmdir k && rm -r n",
+    );
+    expect(ran).toMatchObject({ exit: 0, fs_diff: { truncated: false, writes: [], dirs: [] } });
   });
 
   test("PID 1 stays on one processor for as long as one process alone calls, and no longer", async () => {

@@ -1,9 +1,9 @@
 /** Which of the names that were touched are changed: a look at each of them, and at what came along with moved folders. */
 import { type BigIntStats, lstatSync, readdirSync, type Stats } from "node:fs";
-import { rawPath } from "../overlay/names.ts";
+import { rawPath, shownPath } from "../overlay/names.ts";
 import { type ChangeKind, changeKind } from "../overlay/tree-hash.ts";
 import { type Looks, MAX_HERE } from "./looks.ts";
-import { originOf, targetsOf } from "./moves.ts";
+import { isAtOrBelow, originOf, targetsOf } from "./moves.ts";
 import { type Now, nowOf } from "./now.ts";
 import { type Before, HOW, type Touched } from "./touched.ts";
 import type { Turns } from "./turns.ts";
@@ -48,6 +48,8 @@ class Comparison {
   /** Whether a folder's path leads through folders alone, now. */
   readonly #real = new Map<string, boolean>([["", true]]);
   readonly #changes: DirectChange[] = [];
+  /** By a folder that is not there any more, the topmost of those above it that are not, or itself. */
+  readonly #missing = new Map<string, string>();
   #moved = 0;
   #unseen = 0;
 
@@ -93,10 +95,42 @@ class Comparison {
   }
 
   #gaps(): readonly string[] {
+    const lost = this.#lost();
     return [
       ...(this.#moved > MAX_MOVED ? [`folders with more than ${MAX_MOVED} names were moved`] : []),
       ...(this.#unseen > 0 ? [`${this.#unseen} paths cannot be looked at any more`] : []),
+      ...(lost === undefined
+        ? []
+        : [`'${shownPath(lost)}' was moved or removed by somebody else, with changes in it`]),
     ];
+  }
+
+  /** A folder that the command changed something in, or moved, and that it did not take away itself. */
+  #lost(): string | undefined {
+    const { before, moves } = this.#touched;
+    const folders = new Set([...targetsOf(moves), ...[...before.keys()].map(parentOf)]);
+    for (const folder of folders) {
+      const missing = this.#trying(() => this.#topMissing(folder));
+      if (missing !== undefined && !this.#tookAway(missing)) return missing;
+    }
+    return undefined;
+  }
+
+  #topMissing(folder: string): string | undefined {
+    if (this.#isReal(folder)) return undefined;
+    const known = this.#missing.get(folder);
+    if (known !== undefined) return known;
+    const missing = this.#topMissing(parentOf(folder)) ?? folder;
+    this.#missing.set(folder, missing);
+    return missing;
+  }
+
+  #tookAway(folder: string): boolean {
+    const { how, moves } = this.#touched;
+    if (((how.get(folder) ?? 0) & HOW.removed) !== 0) return true;
+    return moves.some(
+      ({ from, to, exchanged }) => isAtOrBelow(folder, from) || (exchanged && isAtOrBelow(folder, to)),
+    );
   }
 
   /** What came along with a folder that was moved here stood elsewhere before. */

@@ -25,6 +25,6 @@ export function targetsOf(moves: readonly Move[]): ReadonlySet<string> {
   return new Set(moves.flatMap(({ from, to, exchanged }) => (exchanged ? [to, from] : [to])));
 }
 
-function isAtOrBelow(path: string, folder: string): boolean {
+export function isAtOrBelow(path: string, folder: string): boolean {
   return path.startsWith(folder) && (path.length === folder.length || path[folder.length] === "/");
 }

@@ -3,8 +3,8 @@ import { TOUCHED_HEADER_SIZE } from "../../schemas/generated/frames.ts";
 import { type Move, originOf } from "./moves.ts";
 import type { Turns } from "./turns.ts";
 
-/** What was done to a name, as bits. */
-export const HOW = { name: 1, write: 2, mode: 4, moved: 8 } as const;
+/** What was done to a name, as bits. `removed`: a folder, by a call that may have failed. */
+export const HOW = { name: 1, write: 2, mode: 4, moved: 8, removed: 16 } as const;
 
 /** The numbers of `before` in a record. */
 const ABSENT = 0;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* What is done to a name, as bits (schemas/world-frames.schema.json, TOUCHED). */
-enum how { HOW_NAME = 1, HOW_WRITE = 2, HOW_MODE = 4, HOW_MOVED = 8 };
+enum how { HOW_NAME = 1, HOW_WRITE = 2, HOW_MODE = 4, HOW_MOVED = 8, HOW_REMOVED = 16 };
 
 #define FILE_NAMES_MAX 2
 

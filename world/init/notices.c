@@ -103,7 +103,8 @@ static void record(int listener, const struct seccomp_notif *notice, struct file
   for (int i = 0; i < count; i++) {
     /* Where the broker is asked, it says itself what it refuses. */
     if (!asked && places[i].refused != 0) refused_writes_tell(command, &places[i]);
-    if (found[i] == FOUND) touched_note(command, names[i].how, &places[i]);
+    bool empties = names[i].removes && places[i].exists && S_ISDIR(places[i].stat.st_mode);
+    if (found[i] == FOUND) touched_note(command, names[i].how | (empties ? HOW_REMOVED : 0), &places[i]);
     if (found[i] == UNREADABLE) touched_unread(command);
   }
   if (count == 2 && found[0] == FOUND && found[1] == FOUND && is_folder(&places[0], &places[1], names[0].exchanged)) {
