@@ -1,6 +1,6 @@
 /** Asking a person, from a question to their answer or to the reason why there is none. */
 import type { Broker } from "../broker.ts";
-import { type Refusal, refusal } from "../refusal.ts";
+import { quoted, type Refusal, refusal } from "../refusal.ts";
 import type { Pending, WaitEnd } from "./pending.ts";
 import type { Granted, Question } from "./question.ts";
 
@@ -83,7 +83,7 @@ function refusalBecause(end: WaitEnd, { id, question }: Pending): Refusal {
     case "deny":
       return refusal("approval_denied", `A person denied ${named(question)}`, DENIED_HINT, facts);
     case "policy_changed":
-      return policyChanged(question);
+      return question.outdated() ?? policyChanged(question);
     case "broker_stopped":
       return refusal(
         "busy",
@@ -114,6 +114,16 @@ export function policyChanged({ policyHash, policyId }: Pick<Question, "policyHa
     "policy_changed",
     `The policy changed since this was asked under ${policyHash}, so no answer to it counts`,
     "Ask again: the policy of now decides anew",
+    { policy_id: policyId },
+  );
+}
+
+/** The same where the policy holds still, and another project or folder stands there. */
+export function folderChanged(cwd: string, policyId: string): Refusal {
+  return refusal(
+    "policy_changed",
+    `Another folder stands at ${quoted(cwd)} than when this was asked, or it belongs to another project, so no answer to it counts`,
+    "Ask again: a new question is put about the folder of now",
     { policy_id: policyId },
   );
 }

@@ -11,7 +11,7 @@ import { type Refusal, refusal } from "../refusal.ts";
 import { folderOf, NO_PROJECT } from "../projects.ts";
 import { placeOf, placeOnHost } from "../request.ts";
 import { redact, redactRule, redactWords } from "../spans/redact.ts";
-import { policyChanged } from "./ask-person.ts";
+import { folderChanged, policyChanged } from "./ask-person.ts";
 import { previewCommand } from "./preview.ts";
 import { noPreview } from "./preview-words.ts";
 import { type NamedPrograms, namedPrograms } from "./programs.ts";
@@ -88,10 +88,10 @@ function outdatedBecause(broker: Broker, job: Job): Refusal | undefined {
   if ("code" in now) return now;
   const ground = groundOf(broker, agent, now, request.profile);
   if ("code" in ground) return ground;
-  const same = ground.effective.hash === effective.hash && now.identity === place.identity;
-  return same && now.project === place.project
-    ? undefined
-    : policyChanged({ policyHash: effective.hash, policyId: effective.id });
+  if (ground.effective.hash !== effective.hash)
+    return policyChanged({ policyHash: effective.hash, policyId: effective.id });
+  const isSame = now.identity === place.identity && now.project === place.project;
+  return isSame ? undefined : folderChanged(place.cwd, effective.id);
 }
 
 function tooLong({ request: { cmd = "", argv = [], env = {} } }: Job): Refusal | undefined {

@@ -16,7 +16,7 @@ const WORDS: Readonly<Record<QuestionEnd, string>> = {
   deny: "was denied",
   expired: "expired without an answer",
   dropped: "was dropped, because too many others were asked after it",
-  policy_changed: "ended with a changed policy",
+  policy_changed: "ended with a changed policy or folder",
   broker_stopped: "ended with its broker",
 };
 

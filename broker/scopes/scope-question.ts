@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { isLabel } from "../assignment.ts";
 import type { Broker } from "../broker.ts";
-import { policyChanged } from "../approvals/ask-person.ts";
+import { folderChanged, policyChanged } from "../approvals/ask-person.ts";
 import type { Question } from "../approvals/question.ts";
 import { groundOf } from "../judge.ts";
 import { isBelowSettings } from "../projects.ts";
@@ -69,8 +69,8 @@ function outdatedBecause(broker: Broker, call: ScopeCall, missing: readonly Scop
   const holds = groundOf(broker, agent, now, request.profile);
   if ("code" in holds) return holds;
   const { hash, id } = ground.effective;
-  if (holds.effective.hash !== hash || now.identity !== place.identity || now.project !== place.project)
-    return policyChanged({ policyHash: hash, policyId: id });
+  if (holds.effective.hash !== hash) return policyChanged({ policyHash: hash, policyId: id });
+  if (now.identity !== place.identity || now.project !== place.project) return folderChanged(place.cwd, id);
   return movedSince(missing);
 }
 

@@ -131,6 +131,20 @@ describe.each(actors())("what an answer is bound to, as $kind", (actor) => {
     expect(await person.told(body)).toMatchObject({ status: 200 });
   });
 
+  test("an answer to a question about a folder that was replaced meanwhile says so", async () => {
+    const cwd = join(broker.folder, "exchanged");
+    broker.write(join(cwd, ".git/HEAD"), "ref: refs/heads/main\n");
+    const waiting = person.told({ cmd: "touch placed", cwd, approval_wait_ms: 20_000 });
+    const { approval_id: id } = await person.waitedFor();
+    renameSync(cwd, `${cwd}-before`);
+    broker.write(join(cwd, ".git/HEAD"), "ref: refs/heads/main\n");
+    const message = expect.stringContaining(`Another folder stands at '${cwd}'`);
+    const answer = await broker.operator("POST", `/v1/approvals/${id}`, { decision: "once" });
+    expect(answer).toMatchObject({ status: 409, document: { error: { code: "policy_changed", message } } });
+    expect(await waiting).toMatchObject({ code: "policy_changed", message });
+    expect(existsSync(join(cwd, "placed"))).toBe(false);
+  });
+
   test("a program that steps before the approved one in PATH asks again", async () => {
     broker.write(inProject("late/tool"), "#!/bin/sh\nprintf good");
     broker.write(inProject("early/other"), "");
