@@ -124,7 +124,9 @@ async function runAndRecord(
   const room = broker.outputRoom.share(2 * maxOutputBytes);
   const notices = new Notices(job.span);
   if (lease.first) notices.takePlaces(world.spec.places ?? []);
-  for (const words of staleWords(broker, job.effective)) notices.takeStale(words);
+  for (const words of staleWords(broker, job.effective)) notices.takePolicy(words);
+  const unsure = broker.gitNamed.unsure(job.place.project);
+  if (unsure !== undefined) notices.takePolicy(unsure);
   const write = (span: SpanRecord): void => {
     broker.trace.event(span);
     notices.take(span);

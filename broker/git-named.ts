@@ -1,14 +1,15 @@
 /**
  * What git's settings and the links of its own folder name inside a project: hooks, files of more settings, programs. Git's own
  * folder is sealed, but `core.hooksPath = tools/hooks`, or a link `.git/hooks/pre-commit -> ../../scripts/check.sh`, leads out of it,
- * to files that any command could write and the person's next commit runs.
+ * to files that any command could write and the person's next commit runs. A hard link of a hook is such a file too.
  */
 import { lstatSync, realpathSync, type Stats, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { type GitSetting, gitSettings } from "./git-config.ts";
 import { isCommand } from "./git-commands.ts";
+import { fileId, HardLinks, linkedFile } from "./hard-links.ts";
 import { isWithin } from "./projects.ts";
-import { linksIn, wayTo } from "./link-ways.ts";
+import { entriesIn, wayTo } from "./link-ways.ts";
 import { quoted } from "./refusal.ts";
 import { readSmallFile } from "./small-file.ts";
 
@@ -39,6 +40,8 @@ type Known = {
   readonly named: readonly string[];
   /** By path, what git does with it. */
   readonly reasons: ReadonlyMap<string, string>;
+  /** Why a file that git runs or reads may have a name that is not among these. */
+  readonly unsure: string | undefined;
 };
 
 export type GitPlaces = {
@@ -57,6 +60,11 @@ export type GitPlaces = {
 export class GitNamed {
   /** By project: worktrees of one repository share its git folder. */
   readonly #known = new Map<string, Known>();
+  readonly #hardLinks: HardLinks;
+
+  constructor(hardLinks = new HardLinks()) {
+    this.#hardLinks = hardLinks;
+  }
 
   /** Absolute paths in the project, sorted. */
   of(places: GitPlaces): readonly string[] {
@@ -66,17 +74,30 @@ export class GitNamed {
     const folders = repositories.map(({ folder }) => folder).join("\0");
     if (known?.folders === folders && known.identity === identityOf(known.files)) return known.named;
     const [named, files] = [new Map<string, string>(), new Set<string>()];
-    const found = { named, files, read: new Set<string>() };
+    const found: Found = { named, files, read: new Set(), linked: new Map() };
     for (const path of settingsOfPerson(places.home)) {
       keep(path, "git takes settings from it", places, found);
       followLed(path, places, found);
     }
     for (const repository of repositories) lookInto(repository, found);
+    const unsure = keepOtherNames(this.#hardLinks, places, found);
     if (this.#known.size >= MAX_KNOWN) this.#known.clear();
     const kept = [...named.keys()].sort();
     const all = [...files];
-    this.#known.set(project, { folders, identity: identityOf(all), files: all, named: kept, reasons: named });
+    this.#known.set(project, {
+      folders,
+      identity: identityOf(all),
+      files: all,
+      named: kept,
+      reasons: named,
+      unsure,
+    });
     return kept;
+  }
+
+  /** Why commands could write by another name what git runs or reads, as it was when last asked; undefined where none could. */
+  unsure(project: string): string | undefined {
+    return this.#known.get(project)?.unsure;
   }
 
   /** What git does with a path that it names, or with the folder around it; undefined where it named none when last asked. */
@@ -133,6 +154,8 @@ type Found = {
   readonly files: Set<string>;
   /** Settings files. */
   readonly read: Set<string>;
+  /** Files with other names, by device and inode. */
+  readonly linked: Map<string, { readonly stat: Stats; readonly paths: string[]; readonly why: string }>;
 };
 
 function follow(path: string, places: Places, found: Found, depth: number): void {
@@ -142,6 +165,7 @@ function follow(path: string, places: Places, found: Found, depth: number): void
   // Many keep the settings of their home elsewhere, and a link to them.
   const real = realPath(path);
   found.files.add(real);
+  keepLinked(path, `git takes settings from it, as it is ${quoted(path)} too`, places, found);
   const text = readSmallFile(real, MAX_CONFIG, places.uid) ?? readSmallFile(real, MAX_CONFIG, 0);
   const settings = text === undefined ? undefined : gitSettings(text);
   for (const setting of settings ?? []) {
@@ -166,7 +190,10 @@ function keepNamed(setting: GitSetting, from: string, places: Places, found: Fou
   }
   if (!isCommand(setting)) return;
   const program = absolute(/^!?\s*(?:\w+=\S*\s+)*["']?([^\s"';|&]+)/.exec(value)?.[1] ?? "", tree, home);
-  if (isFile(program)) keepBoth(program, `git runs it, ${says}`, places, found);
+  if (!isFile(program)) return;
+  keepBoth(program, `git runs it, ${says}`, places, found);
+  found.files.add(program);
+  keepLinked(program, `git runs it: it is ${quoted(program)} too, ${says}`, places, found);
 }
 
 /** A hook is mostly a link where people keep it with the project's other scripts. */
@@ -174,11 +201,44 @@ function keepHooks(folder: string, places: Places, found: Found): void {
   found.files.add(folder);
   const real = realPath(folder);
   found.files.add(real);
-  for (const name of linksIn(real, MAX_HOOKS)) {
-    const link = join(folder, name);
-    const why = `git runs it as the hook '${name}', as ${quoted(link)} leads here`;
-    keepLed(join(real, name), why, places, found);
+  for (const entry of entriesIn(real, MAX_HOOKS)) {
+    const { name } = entry;
+    if (entry.isDirectory() || name.endsWith(".sample")) continue;
+    const [hook, path] = [join(folder, name), join(real, name)];
+    found.files.add(path);
+    const runs = `git runs it as the hook '${name}', as`;
+    if (entry.isSymbolicLink()) keepLed(path, `${runs} ${quoted(hook)} leads here`, places, found);
+    keepLinked(path, `${runs} it is ${quoted(hook)} too`, places, found);
   }
+}
+
+/** To look for the other names of the file that a path leads to. One of another user is not a command's to write. */
+function keepLinked(path: string, why: string, { uid }: Places, { linked }: Found): void {
+  const stat = linkedFile(path);
+  if (stat === undefined || stat.uid !== uid) return;
+  const [id, real] = [fileId(stat), realPath(path)];
+  const known = linked.get(id);
+  if (known === undefined) linked.set(id, { stat, paths: [real], why });
+  else known.paths.push(real);
+}
+
+/** Returns why there may be more of them. */
+function keepOtherNames(hardLinks: HardLinks, places: GitPlaces, found: Found): string | undefined {
+  const files = new Map([...found.linked].map(([id, { stat }]) => [id, stat]));
+  const { names, whole, closed } = hardLinks.in(places.project, files);
+  for (const path of closed.keys()) found.files.add(path);
+  let unsure: string | undefined;
+  for (const [id, { stat, paths, why }] of found.linked) {
+    const all = names.get(id) ?? [];
+    for (const path of all) found.files.add(path);
+    for (const path of all.filter((each) => !paths.includes(each))) keep(path, why, places, found);
+    if (!whole && new Set([...all, ...paths]).size < stat.nlink) unsure ??= unsureWords(paths[0] ?? "");
+  }
+  return unsure;
+}
+
+function unsureWords(path: string): string {
+  return `${quoted(path)} has another name (a hard link) that was not found in the project: a command that writes there changes what git runs. A person makes the file one of its own, outside of Substrate: cp -p FILE COPY && mv COPY FILE`;
 }
 
 /** Only in the project, and no working tree as a whole: what lies elsewhere is not written either, or the policy says that it is. */

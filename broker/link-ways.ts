@@ -1,5 +1,5 @@
 /** The steps of a symbolic link: a command that can replace one of them leads the whole link to another file. */
-import { type Dir, lstatSync, opendirSync, readlinkSync } from "node:fs";
+import { type Dir, type Dirent, lstatSync, opendirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 
 /** As the kernel (`MAXSYMLINKS`): a path with more leads nowhere. */
@@ -38,8 +38,16 @@ function linkAt(path: string): string | undefined {
   }
 }
 
-/** Names of the links among the first `most` entries of a folder; none where there is no folder. */
+/** Names of the links among the first `most` entries of a folder, sorted; none where there is no folder. */
 export function linksIn(folder: string, most: number): readonly string[] {
+  return entriesIn(folder, most)
+    .filter((entry) => entry.isSymbolicLink())
+    .map(({ name }) => name)
+    .sort();
+}
+
+/** The first `most` entries of a folder; none where there is no folder. */
+export function entriesIn(folder: string, most: number): readonly Dirent[] {
   let entries: Dir;
   try {
     entries = opendirSync(folder);
@@ -47,12 +55,12 @@ export function linksIn(folder: string, most: number): readonly string[] {
     // Missing, no folder, or closed to whoever works for the same user.
     return [];
   }
-  const links: string[] = [];
+  const found: Dirent[] = [];
   for (let left = most; left > 0; left -= 1) {
     const entry = entries.readSync();
     if (entry === null) break;
-    if (entry.isSymbolicLink()) links.push(entry.name);
+    found.push(entry);
   }
   entries.closeSync();
-  return links.sort();
+  return found;
 }

@@ -80,8 +80,8 @@ export class Notices {
       this.#add({ kind: "observed", message, rule: null, program: null, count: 1, span_id: this.#span });
   }
 
-  /** Takes a sentence about a policy or settings that do not load. */
-  takeStale(message: string): void {
+  /** Takes a sentence about a policy or settings that do not load, or about a file of git's that a policy does not cover. */
+  takePolicy(message: string): void {
     this.#add({ kind: "policy", message, rule: null, program: null, count: 1, span_id: this.#span });
   }
 

@@ -1028,7 +1028,7 @@ export interface FsDiff {
  */
 export interface Notice {
   /**
-   * denied: a program did not start, or a write or a change of git's settings was refused. approval_required: a program did not start before a person approves it. network: a name or connection was refused. budget: one cut something off. quarantined: a denied name that the command made was taken out. held: changes wait to be applied. world_only: writes that the host does not have. observed: a program started, or a name or address was reached, that an enforcing policy would have refused. policy: a policy in force or the settings do not load, and the last good ones hold.
+   * denied: a program did not start, or a write or a change of git's settings was refused. approval_required: a program did not start before a person approves it. network: a name or connection was refused. budget: one cut something off. quarantined: a denied name that the command made was taken out. held: changes wait to be applied. world_only: writes that the host does not have. observed: a program started, or a name or address was reached, that an enforcing policy would have refused. policy: a policy in force or the settings do not load, and the last good ones hold; or a file that git runs has a name that was not found, and is not denied there.
    */
   kind:
     | "denied"

@@ -1,6 +1,7 @@
 import {
   chmodSync,
   existsSync,
+  linkSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -107,6 +108,58 @@ describe.each(actors())("what git's settings name in a project, as $kind", (acto
     rmSync(at(".git/hooks/pre-commit"));
     const after = await broker.run("echo mine >> scripts/check.sh && tail -1 scripts/check.sh");
     expect(after).toMatchObject({ exit: 0, stdout: "mine\n" });
+  });
+
+  test("the script that a hook is a hard link of keeps its content, wherever its folder goes", async () => {
+    for (const path of ["checks/lint.sh", "checks/other.sh", "checks/deep/more.sh"]) {
+      broker.write(at(path), "#!/bin/sh\n");
+      chmodSync(at(path), 0o755);
+    }
+    mkdirSync(at(".git/hooks"), { recursive: true });
+    linkSync(at("checks/lint.sh"), at(".git/hooks/post-commit"));
+    const attack = (path: string): string =>
+      `ln ${path} twin; echo 'touch ${folder}/ran' >> ${path}; echo 'touch ${folder}/ran' >> twin; ln .git/hooks/post-commit own; echo 'touch ${folder}/ran' >> own; rm -f ${path} twin own; true`;
+    const ran = await broker.run(attack("checks/lint.sh"));
+    expect(JSON.stringify(ran.notices)).toContain("as the hook 'post-commit'");
+    await broker.run("chmod 0 checks; true");
+    await broker.run(`chmod 755 checks; ${attack("checks/lint.sh")}`);
+    renameSync(at("checks"), at("kontrol"));
+    await broker.run(attack("kontrol/lint.sh"));
+    linkSync(at("kontrol/lint.sh"), at("kontrol/deep/again.sh"));
+    await broker.run(attack("kontrol/deep/again.sh"));
+    expect(readFileSync(at("kontrol/lint.sh"), "utf8")).toBe("#!/bin/sh\n");
+    hostGit(actor, broker.project, "commit", "-q", "--allow-empty", "-m", "x");
+    expect(existsSync(join(folder, "ran"))).toBe(false);
+    const twin = await broker.run("echo more >> kontrol/other.sh && tail -1 kontrol/other.sh");
+    expect(twin).toMatchObject({ exit: 0, stdout: "more\n", notices: [] });
+    rmSync(at(".git/hooks/post-commit"));
+    rmSync(at("kontrol/deep/again.sh"));
+    const after = await broker.run("echo mine >> kontrol/lint.sh && tail -1 kontrol/lint.sh");
+    expect(after).toMatchObject({ exit: 0, stdout: "mine\n" });
+  });
+
+  test("settings that have a name in the project keep their content", async () => {
+    const settings = join(folder, "person/.gitconfig");
+    linkSync(settings, at("tools/gitconfig"));
+    const before = readFileSync(settings, "utf8");
+    await broker.run("printf '[core]\\n\\tfsmonitor = evil\\n' >> tools/gitconfig; true");
+    expect(readFileSync(settings, "utf8")).toBe(before);
+    rmSync(at("tools/gitconfig"));
+  });
+
+  test("a name of a hook that nobody can find is told", async () => {
+    broker.write(at("shut/check.sh"), "#!/bin/sh\n");
+    linkSync(at("shut/check.sh"), at(".git/hooks/pre-push"));
+    chmodSync(at("shut"), 0o000);
+    const told = (await broker.run("true")).notices?.map(({ message }) => message).join() ?? "";
+    // Root opens every folder, and finds it.
+    if (actor.kind === "root") expect(told).toBe("");
+    else expect(told).toMatch(/pre-push' has another name .* was not found/);
+    chmodSync(at("shut"), 0o755);
+    const ran = await broker.run("echo evil >> shut/check.sh; true");
+    expect(JSON.stringify(ran.notices)).toContain("as the hook 'pre-push'");
+    expect(readFileSync(at("shut/check.sh"), "utf8")).toBe("#!/bin/sh\n");
+    rmSync(at(".git/hooks/pre-push"));
   });
 
   test("settings and hooks that are links keep what they lead to", async () => {
