@@ -1,6 +1,8 @@
-/** Settings of git whose value is a program, a command, or leads to more settings (git-config(1)). */
+/**
+ * Settings of git whose value is a program, a command, or leads to more settings (git-config(1)). Git's later releases have more of
+ * them: only a file of which nobody knows that git reads it is judged by this list alone.
+ */
 import type { GitSetting } from "./git-config.ts";
-import { isPlainAddress } from "./git-safe-settings.ts";
 
 /** By section and key; what stands between them (`filter.x.clean`) says only for what. */
 const COMMANDS = new Set([
@@ -26,6 +28,8 @@ const COMMANDS = new Set([
   "tar.command",
   ...["path", "clean", "smudge"].map((key) => `lfs.${key}`),
   "gc.recentobjectshook",
+  "hook.command",
+  "svn.authorsprog",
   "imap.tunnel",
   ...["httpd", "browser"].map((key) => `instaweb.${key}`),
   "web.browser",
@@ -40,50 +44,18 @@ const LEADS_ON = new Set(["include.path", "includeif.path", "core.hookspath"]);
 const HARMLESS =
   /^(?:|true|false|yes|no|on|off|0|1|cat|less|more|vi|vim|nano|emacs|code --wait|gpg|gpg2|ssh|cache|store|manager|libsecret|git-lfs (?:clean|smudge) -- %f|git-lfs filter-process)$/;
 
-/** Whether the value is a command. */
-export function isCommand({ name }: GitSetting): boolean {
+/** Whether the value is a command, and one that starts only git's own programs or common system programs. */
+export function isHarmlessCommand(setting: GitSetting): boolean {
+  return !setting.name.startsWith("remote.") && isCommand(setting) && HARMLESS.test(setting.value);
+}
+
+/** Whether it is a setting of git's, and its value a command or the place of more settings. */
+export function namesCode(setting: GitSetting): boolean {
+  return LEADS_ON.has(setting.name) || (isCommand(setting) && !isHarmlessCommand(setting));
+}
+
+function isCommand({ name }: GitSetting): boolean {
   const section = name.slice(0, name.indexOf("."));
   const key = name.slice(name.lastIndexOf(".") + 1);
   return COMMANDS.has(`${section}.${key}`) || SECTIONS.has(section);
-}
-
-/**
- * Where git goes to by itself, for an object that a partial clone lacks: a `git log` there is enough. An address may name a program
- * (`ext::`, `NAME::`, `NAME://`), which a person's own settings may allow, or be an option of ssh.
- */
-const ADDRESSES = new Set([
-  ...["url", "pushurl", "pushdefault"].map((key) => `remote.${key}`),
-  ...["remote", "pushremote"].map((key) => `branch.${key}`),
-  "submodule.url",
-  "lfs.url",
-  "lfs.pushurl",
-]);
-
-/** They put another address in the place of one; theirs is the sub-section. */
-const REWRITES = new Set(["url.insteadof", "url.pushinsteadof"]);
-
-/** Tools whose name is a file that git's own scripts read. */
-const TOOLS = new Set(["merge.tool", "merge.guitool", "diff.tool", "diff.guitool"]);
-
-/** A command of git that only shows or records, with options that take no value: others start programs, write files or set settings. */
-const PLAIN_ALIAS =
-  /^(?:status|branch|commit|log|diff|show|checkout|switch|add|stash|remote|tag|shortlog|restore|reset)(?: (?:-[a-zA-Z]|--(?:oneline|graph|all|decorate|short|branch|cached|staged|stat|name-only|name-status|verbose|amend|no-edit|abbrev-commit|hard|soft)))*$/;
-
-/** Whether git would run what whoever wrote the setting chose, or read it from elsewhere. */
-export function runsCode(setting: GitSetting): boolean {
-  const { name, subsection, value } = setting;
-  // A remote's name is a word of the commands that git starts: `--upload-pack=…` is an option there.
-  if (/^(?:remote|submodule|branch)\./.test(name) && subsection?.startsWith("-") === true) return true;
-  if (LEADS_ON.has(name)) return true;
-  if (ADDRESSES.has(name)) return !isPlainAddress(value);
-  if (REWRITES.has(name)) return !isPlainAddress(subsection ?? "");
-  if (name === "submodule.update") return value.startsWith("!");
-  // A person's own alias of that name counts for less, and `-c core.pager=…` may stand in it.
-  if (name.startsWith("alias.")) return !PLAIN_ALIAS.test(value);
-  if (name.startsWith("protocol.")) return name.endsWith(".allow");
-  if (TOOLS.has(name)) return value.includes("/");
-  // With `http.saveCookies`, git writes what a server sends into that file.
-  if (name === "http.cookiefile") return value !== "";
-  if (name.startsWith("remote.")) return isCommand(setting);
-  return isCommand(setting) && !HARMLESS.test(value);
 }

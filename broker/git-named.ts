@@ -6,7 +6,7 @@
 import { lstatSync, realpathSync, type Stats, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { type GitSetting, gitSettings } from "./git-config.ts";
-import { isCommand } from "./git-commands.ts";
+import { runsCode } from "./git-harmless-settings.ts";
 import { fileId, HardLinks, linkedFile } from "./hard-links.ts";
 import { isWithin } from "./projects.ts";
 import { entriesIn, wayTo } from "./link-ways.ts";
@@ -188,7 +188,7 @@ function keepNamed(setting: GitSetting, from: string, places: Places, found: Fou
     keepBoth(folder, `git runs the hooks in it, ${says}`, places, found);
     for (const each of new Set([folder, hooks])) keepHooks(each, places, found);
   }
-  if (!isCommand(setting)) return;
+  if (!runsCode(setting)) return;
   const program = absolute(/^!?\s*(?:\w+=\S*\s+)*["']?([^\s"';|&]+)/.exec(value)?.[1] ?? "", tree, home);
   if (!isFile(program)) return;
   keepBoth(program, `git runs it, ${says}`, places, found);

@@ -2,8 +2,9 @@
 import { existsSync, lstatSync, readdirSync, realpathSync, type Stats } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { literalPattern } from "./file-scope.ts";
-import { runsCode } from "./git-commands.ts";
+import { namesCode } from "./git-commands.ts";
 import { gitSettings } from "./git-config.ts";
+import { runsCode } from "./git-harmless-settings.ts";
 import { leadsAstray } from "./git-links.ts";
 import type { Outside } from "./git-opened.ts";
 import { isPlainAddress } from "./git-safe-settings.ts";
@@ -164,8 +165,9 @@ function settingsWhy(place: string, uid: number, inGitFolder: boolean): string |
   const text = inGitFolder && stat.nlink > 1 ? undefined : readSmallFile(place, MAX_CONFIG, uid);
   const settings = text === undefined ? undefined : gitSettings(text);
   if (settings === undefined) return inGitFolder ? NOBODY_KNOWS : undefined;
-  const found = settings.find(runsCode);
-  if (found !== undefined) return `git would run what its '${found.name}' names`;
+  // Other programs have files of that name and form: where it becomes git's, all in it is judged.
+  const found = settings.find(inGitFolder ? runsCode : namesCode);
+  if (found !== undefined) return `git may run what its '${found.name}' names`;
   // Git sets it for a submodule alone. Elsewhere the person's next `git reset` writes the command's files into that folder.
   const leads =
     inGitFolder && !OF_SUBMODULE.test(place) && settings.some(({ name }) => name === "core.worktree");

@@ -27,6 +27,21 @@ describe.each(actors())("repositories that commands make, as $kind", (actor) => 
       "n/.git/config",
     ],
     ["an alias", "git init -q al && git -C al config alias.z '!id'", "al/.git/config"],
+    [
+      "a hook of its settings, as later releases of git have them",
+      "git init -q ch && git -C ch config hook.lint.event pre-commit && git -C ch config hook.lint.command id",
+      "ch/.git/config",
+    ],
+    [
+      "the program that git-svn asks for authors",
+      "git init -q sv && git -C sv config svn.authorsprog ./id",
+      "sv/.git/config",
+    ],
+    [
+      "a setting that nobody knows, behind a .git file",
+      "git init -q --bare un && git -C un config some.thing id && mkdir unw && echo 'gitdir: ../un' > unw/.git",
+      "un/config",
+    ],
     ["settings from elsewhere", "git init -q i && git -C i config include.path ../../evil", "i/.git/config"],
     [
       "in the old spelling",
@@ -277,6 +292,42 @@ describe.each(actors())("repositories that commands make, as $kind", (actor) => 
     expect((await broker.run("git -C copy log --format=%s && git -C lib log --format=%s")).stdout).toBe(
       "one\none\n",
     );
+  });
+
+  test("its twin: what git itself and its tools write of settings stays, and works on the host", async () => {
+    const made = await broker.run(
+      [
+        `git init -q or && cd or && git ${IDENTITY} commit -q --allow-empty -m one`,
+        "git config uploadpack.allowFilter true && git checkout -qb 'föö/(bär)' && git checkout -q -",
+        "git init -q --bare --shared=group ../or-shared.git && git remote add up ../or-shared.git && git push -qu up HEAD",
+        "git -c protocol.file.allow=always submodule --quiet add ../or-shared.git 'libs/My Lib'",
+        `git ${IDENTITY} commit -qam two && git worktree add -q ../or-tree 2> /dev/null && git -C ../or-tree sparse-checkout set --cone x`,
+        'git -c protocol.file.allow=always clone -q --filter=blob:none --sparse "file://$PWD" ../or-part && cd ../or-part',
+        "git config maintenance.auto false && git config maintenance.strategy incremental && git config branch.main.mergeOptions --no-ff",
+        "git config gitflow.branch.develop develop && git config svn-remote.svn.url https://svn.example.org/a && git config core.editor vim",
+        "git config blame.ignoreRevsFile .git-blame-ignore-revs && git config branch.main.gh-merge-base main && git config merge.tool vimdiff",
+      ].join(" && "),
+    );
+    expect(made).toMatchObject({ exit: 0, stderr: "" });
+    expect(made.notices).toEqual([]);
+    for (const path of ["or", "or/libs/My Lib", "or-tree", "or-part"])
+      expect(hostGit(actor, at(path), "status", "--short"), path).toBe("");
+    expect(hostGit(actor, at("or-shared.git"), "config", "core.sharedrepository").trim()).toBe("1");
+    expect(hostGit(actor, at("or-part"), "config", "gitflow.branch.develop").trim()).toBe("develop");
+    const removed = await broker.run("rm -rf or or-tree or-part or-shared.git");
+    expect(removed).toMatchObject({ exit: 0, notices: [] });
+  });
+
+  test("its twin: a setting that a person adds to a command's repository stays, and one that nobody knows goes with its repository", async () => {
+    await broker.run(`git init -q pa && git -C pa ${IDENTITY} commit -q --allow-empty -m one`);
+    hostGit(actor, at("pa"), "config", "hook.lint.command", "./lint");
+    const ran = await broker.run(
+      `git -C pa ${IDENTITY} commit -q --allow-empty -m two && git -C pa branch next`,
+    );
+    expect(ran).toMatchObject({ exit: 0, notices: [] });
+    expect(hostGit(actor, at("pa"), "config", "hook.lint.command").trim()).toBe("./lint");
+    const gone = await broker.run("git init -q go && git -C go config some.thing x && rm -rf go");
+    expect(gone).toMatchObject({ exit: 0, notices: [] });
   });
 
   test("a HEAD that comes in a later command than the settings is taken out", async () => {

@@ -38,6 +38,8 @@ describe.each(actors())("what git's settings name in a project, as $kind", (acto
     hostGit(actor, broker.project, "init", "-q");
     hostGit(actor, broker.project, "config", "include.path", "../settings/git.inc");
     hostGit(actor, broker.project, "config", "filter.x.clean", "tools/format.sh --fast");
+    broker.write(at("tools/lint.sh"), "#!/bin/sh\n");
+    hostGit(actor, broker.project, "config", "hook.lint.command", "tools/lint.sh");
   });
   afterAll(async () => {
     await broker.stop();
@@ -63,9 +65,9 @@ describe.each(actors())("what git's settings name in a project, as $kind", (acto
     expect(existsSync(join(folder, "ran"))).toBe(false);
   });
 
-  test("one that is there keeps its content, and so do included settings and a filter's program", async () => {
+  test("one that is there keeps its content, and so do included settings and the programs of a filter and of a hook in the settings", async () => {
     broker.write(at("tools/hooks/pre-commit"), "#!/bin/sh\n");
-    for (const path of ["tools/hooks/pre-commit", "settings/git.inc", "tools/format.sh"]) {
+    for (const path of ["tools/hooks/pre-commit", "settings/git.inc", "tools/format.sh", "tools/lint.sh"]) {
       const before = readFileSync(at(path), "utf8");
       await broker.run(`echo evil >> ${path}; rm -f ${path}; mv tools t2; mv settings s2; true`);
       expect(readFileSync(at(path), "utf8")).toBe(before);
