@@ -3,7 +3,7 @@
  * (`git clone`, a look, `rm -rf`): by the command that made it, by a later one, in another world. Known by device, inode and time of
  * birth, so that a folder which a person puts in the same place is the person's.
  */
-import { lstatSync } from "node:fs";
+import { type BigIntStats, lstatSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { Database, RootDatabase } from "lmdb";
 import type { FsDiff } from "../schemas/generated/types.ts";
@@ -36,8 +36,9 @@ export class MadeRepositories implements RemovalJudge {
   readonly #onFault: OnFault;
   /** By identity, in which order they were made. */
   readonly #made = new Map<string, number>();
-  /** Paths of those that no seal covers, since they are not called as git folders are. Forgotten with the broker. */
-  readonly #unsealed = new Set<string>();
+  /** Paths of those that no seal covers, since they are not called as git folders are, by identity. */
+  readonly #unsealed = new Map<string, string>();
+  readonly #keptUnsealed: Database<string, string>;
   readonly #moved = new MovedFolders((folder) => this.isMade(folder));
 
   constructor(database: RootDatabase, onFault: OnFault) {
@@ -45,6 +46,11 @@ export class MadeRepositories implements RemovalJudge {
     this.#kept = database.openDB({ name: "made-repositories" });
     const known = [...this.#kept.getRange()].toSorted((one, other) => one.value - other.value);
     for (const { key, value } of known) this.#made.set(key, value);
+    this.#keptUnsealed = database.openDB({ name: "unsealed-repositories" });
+    for (const { key } of known) {
+      const folder = this.#keptUnsealed.get(key);
+      if (folder !== undefined) this.#unsealed.set(key, folder);
+    }
   }
 
   /**
@@ -61,23 +67,21 @@ export class MadeRepositories implements RemovalJudge {
       // The clock alone does not tell: a command may begin in the tick in which an earlier one made the folder.
       if (within !== "." && !brought.has(within)) continue;
       const folder = join(project, within);
-      if (!isBornSince(folder, since - TICK_MS)) continue;
-      const identity = PARTS.some((names) => names.every((name) => brought.has(join(within, name))))
-        ? identityOf(folder)
-        : undefined;
+      const identity = identityOf(folder);
       if (identity === undefined) continue;
-      this.#keep(identity);
-      if (folder.split("/").some((name) => name.endsWith(".git"))) continue;
-      this.#unsealed.add(folder);
-      const [oldest] = this.#unsealed;
-      if (this.#unsealed.size > MOST_UNSEALED && oldest !== undefined) this.#unsealed.delete(oldest);
+      const isNew =
+        isBornSince(folder, since - TICK_MS) &&
+        PARTS.some((names) => names.every((name) => brought.has(join(within, name))));
+      if (isNew) this.#keep(identity);
+      // Also one that a command moved here.
+      if (this.#made.has(identity)) this.#watch(identity, folder);
     }
   }
 
   /** Git folders at or below a project that commands made and that no seal covers: later commands change them by any name. */
   unsealedIn(project: string): readonly string[] {
-    for (const folder of this.#unsealed) if (!this.isMade(folder)) this.#unsealed.delete(folder);
-    return [...this.#unsealed].filter((folder) => isWithin(folder, project));
+    for (const [identity, folder] of this.#unsealed) if (isAnother(folder, identity)) this.#forget(identity);
+    return [...this.#unsealed.values()].filter((folder) => isWithin(folder, project));
   }
 
   /** The innermost git folder around it counts: what a command makes around a person's repository says nothing of that. */
@@ -116,6 +120,20 @@ export class MadeRepositories implements RemovalJudge {
     if (this.#made.size <= MOST_KNOWN || oldest === undefined) return;
     this.#made.delete(oldest);
     this.#save(this.#kept.remove(oldest));
+    this.#forget(oldest);
+  }
+
+  #watch(identity: string, folder: string): void {
+    if (folder.split("/").some((name) => name.endsWith(".git"))) return this.#forget(identity);
+    if (this.#unsealed.get(identity) === folder) return;
+    this.#unsealed.set(identity, folder);
+    this.#save(this.#keptUnsealed.put(identity, folder));
+    const [oldest] = this.#unsealed.keys();
+    if (this.#unsealed.size > MOST_UNSEALED && oldest !== undefined) this.#forget(oldest);
+  }
+
+  #forget(identity: string): void {
+    if (this.#unsealed.delete(identity)) this.#save(this.#keptUnsealed.remove(identity));
   }
 
   #save(saved: Promise<boolean>): void {
@@ -142,11 +160,25 @@ function isBornSince(folder: string, since: number): boolean {
   }
 }
 
+/** False of a folder that its maker has closed: a later command may open it again. */
+function isAnother(path: string, identity: string): boolean {
+  try {
+    const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+    return stat === undefined || fullIdentity(stat) !== identity;
+  } catch {
+    return false;
+  }
+}
+
 function identityOf(path: string): string | undefined {
   try {
     const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false });
-    return stat === undefined ? undefined : [stat.dev, stat.ino, stat.birthtimeNs].join(":");
+    return stat === undefined ? undefined : fullIdentity(stat);
   } catch {
     return undefined;
   }
+}
+
+function fullIdentity({ dev, ino, birthtimeNs }: BigIntStats): string {
+  return [dev, ino, birthtimeNs].join(":");
 }

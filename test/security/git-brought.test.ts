@@ -228,6 +228,37 @@ describe.each(actors())("repositories that commands make, as $kind", (actor) => 
     await broker.run("git update-index --force-remove tbw");
   });
 
+  test.each([
+    ["that is older than the broker", "ob", "true", true],
+    ["that a command closed for a while", "oc", "chmod 0 oc-all; true", false],
+    ["that a command moved", "om", "mv om-all om-else", false],
+  ])("nor in one %s", async (_claim, name, between, isNewBroker) => {
+    rmSync(at("RAN"), { force: true });
+    const first = `mkdir ${name}-all && cd ${name}-all && git init -q --bare ${name} && git -C ${name} config core.bare false && mkdir w && echo 'gitdir: ../${name}' > w/.git && : > w/f && git -C w add f`;
+    expect(await broker.run(first)).toMatchObject({ exit: 0, stderr: "", notices: [] });
+    await broker.run(between);
+    if (isNewBroker) {
+      await broker.kill("SIGTERM");
+      broker = await broker.again();
+    }
+    const place = existsSync(at(`${name}-else`)) ? `${name}-else` : `${name}-all`;
+    await broker.run(`chmod 700 ${place}; ln ${place}/${name}/config ${name}-second`);
+    await broker.run(`${CODE(broker.project)} >> ${name}-second; rm -f ${name}-second`);
+    triedGit(actor, at(`${place}/w`), ["status"]);
+    expect(existsSync(at("RAN"))).toBe(false);
+    expect(existsSync(at(`${place}/${name}/HEAD`))).toBe(true);
+  });
+
+  test("its twin: one that is older than the broker stays as it is, and is removed by commands", async () => {
+    const made = `git init -q --bare older-one && git -C older-one config core.bare false && mkdir older-w && echo 'gitdir: ../older-one' > older-w/.git`;
+    expect(await broker.run(made)).toMatchObject({ exit: 0, notices: [] });
+    await broker.kill("SIGTERM");
+    broker = await broker.again();
+    const used = `cd older-w && echo x > f && git add f && git ${IDENTITY} commit -qm one && git config user.name b && git log --format=%s`;
+    expect(await broker.run(used)).toMatchObject({ exit: 0, stdout: "one\n", notices: [] });
+    expect(await broker.run("rm -rf older-w older-one")).toMatchObject({ exit: 0, notices: [] });
+  });
+
   test("nor in a folder of settings that becomes one after them, where a worktree leads to it", async () => {
     const made = await broker.run(
       `git init -q cn && git -C cn ${IDENTITY} commit -q --allow-empty -m x && git -C cn worktree add -q ../cnw`,
