@@ -159,10 +159,13 @@ export function readCommand({ argv, cmd = "", shell = "sh" }: ExecuteRequest): R
   return argv === undefined ? readShell(cmd, shell) : readArgv(argv);
 }
 
-/** The git folder of a worktree is opened beside the policy, and where links lead only the world can say. */
+/**
+ * The git folder of a worktree is opened beside the policy, and where links lead only the world can say. Outside of the project a world
+ * refuses to make a folder and says which entry of the policy would let it.
+ */
 function isForTheWorld(broker: Broker, { project }: Place, path: string): boolean {
   const git = broker.gitFolders.of(project, broker.projectRules)?.folder;
-  return (git !== undefined && isWithin(path, git.path)) || leadsElsewhere(path);
+  return (git !== undefined && isWithin(path, git.path)) || leadsElsewhere(path, isWithin(path, project));
 }
 
 /** Where a running command's programs are started: as its own words were judged, with the PATH that it began with. */

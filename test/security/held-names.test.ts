@@ -116,6 +116,17 @@ describe.each(actors())("names that tools run later, written by isolated command
     expect(error.hint).toContain("substrate apply");
   });
 
+  test("a plain command that says it makes a denied folder and a file in it does not begin; where nothing denies it, it runs", async () => {
+    const refused = await broker.refused({
+      cmd: "mkdir -p .vscode && echo {} > .vscode/tasks.json && cat .vscode/tasks.json",
+    });
+    expect(refused).toMatchObject({ code: "policy_denied", rule: { list: "fs.deny_write" } });
+    expect(refused.hint).toContain("commands.isolated");
+    expect(existsSync(here(".vscode"))).toBe(false);
+    const twin = await broker.run("mkdir -p .other/in && echo {} > .other/in/tasks.json && ls -A .other/in");
+    expect(twin).toMatchObject({ exit: 0, stdout: "tasks.json\n", notices: [] });
+  });
+
   test("a command whose words say what it writes runs where it is isolated, and not where it is plain", async () => {
     const ran = await broker.run("true iso && echo x > .envrc && cp .envrc .mcp.json");
     expect(ran).toMatchObject({ exit: 0, decision: { verdict: "isolate" }, fs_diff: { held: true } });

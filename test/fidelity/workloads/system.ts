@@ -1,8 +1,6 @@
 import type { PolicyName, Workload } from "../workload.ts";
 
 const SETTINGS = "git's settings and hooks cannot be written by plain commands (item 2)";
-const QUARANTINED =
-  "a plain command may make a folder that is denied, which is taken out when it ends (item 2)";
 
 /** What a plain command is told that may not write what runs by itself later; where it is isolated its changes are held. */
 const PLAIN = /commands\.isolated names may write it/;
@@ -89,7 +87,7 @@ export const SYSTEM: readonly Workload[] = [
   {
     name: "an editor's settings are written (.vscode/tasks.json)",
     policies: PLAIN_AND_ISOLATED,
-    known: { strict: QUARANTINED },
+    refused: { strict: PLAIN },
     command: "mkdir -p .vscode && echo '{}' > .vscode/tasks.json && cat .vscode/tasks.json",
   },
   {
