@@ -14,19 +14,16 @@ const LAST_WORDS = [
   [new RegExp(`^(?!${SAYS}\\n)[\\s\\S]*$`), ""],
 ] as const;
 
-type Install = Pick<
-  Workload,
-  "quick" | "name" | "needs" | "tried" | "files" | "prepare" | "command" | "known"
-> & {
+type Install = Pick<Workload, "quick" | "name" | "needs" | "tried" | "files" | "prepare" | "command"> & {
   readonly varies?: Omit<Varies, "output">;
 };
 
-function everywhere(why: string): Readonly<Record<string, string>> {
-  return Object.fromEntries(POLICIES.map((policy) => [policy, why]));
-}
-
 const JS = '{"name":"app","version":"1.0.0"}\n';
 
+/**
+ * `links` of pnpm and bun: both link files from their store in the home (pnpm.io/settings, packageImportMethod; bun.sh/docs/install/cache)
+ * and copy where link(2) fails, as it does between mounts, which home and project are in a world.
+ */
 const TOOLS: readonly Install[] = [
   {
     name: "npm install of a new package",
@@ -40,10 +37,10 @@ const TOOLS: readonly Install[] = [
     needs: ["pnpm"],
     files: { "package.json": JS, ".npmrc": `registry=${registryUrl("npm")}/\n` },
     command: `pnpm add thing && node -p 'require("thing")'`,
-    varies: { content: [/\.pnpm-workspace-state/, /\.modules\.yaml$/] },
-    known: everywhere(
-      "pnpm keeps its store in node_modules where it cannot link files from the home's, which in a world is another mount",
-    ),
+    varies: {
+      content: [/\.pnpm-workspace-state/, /\.modules\.yaml$/],
+      links: [/\/node_modules\/\.pnpm\/thing@1\.0\.0\/node_modules\/thing\/[^/]+$/],
+    },
   },
   {
     name: "yarn 4 add of a new package",
@@ -58,9 +55,7 @@ const TOOLS: readonly Install[] = [
     needs: ["bun"],
     files: { "package.json": JS, "bunfig.toml": `[install]\nregistry = "${registryUrl("npm")}/"\n` },
     command: `bun add thing && bun -e 'console.log(require("thing"))'`,
-    known: everywhere(
-      "bun copies files where it cannot link them from its cache, which in a world is another mount",
-    ),
+    varies: { links: [/\/node_modules\/thing\/[^/]+$/] },
   },
   {
     name: "pip install of a new package into a virtual environment",
