@@ -1,7 +1,5 @@
 import type { PolicyName, Workload } from "../workload.ts";
 
-const SETTINGS = "git's settings and hooks cannot be written by plain commands (item 2)";
-
 /** What a plain command is told that may not write what runs by itself later; where it is isolated its changes are held. */
 const PLAIN = /commands\.isolated names may write it/;
 const PLAIN_AND_ISOLATED: readonly PolicyName[] = ["default", "strict", "isolated"];
@@ -53,13 +51,15 @@ export const SYSTEM: readonly Workload[] = [
   },
   {
     name: "git lfs",
-    known: { default: SETTINGS, strict: SETTINGS },
+    policies: PLAIN_AND_ISOLATED,
+    refused: { default: PLAIN, strict: PLAIN },
     needs: ["git", "git-lfs"],
     prepare: "git init -q .; head -c 100000 /dev/zero > big.bin",
     command:
-      "git lfs install --local; git lfs track '*.bin'; git add .; git commit -qm big; git lfs ls-files; git show HEAD:big.bin",
+      "git lfs install --local && git lfs track '*.bin' && git add . && git commit -qm big && git lfs ls-files && git show HEAD:big.bin && git config --local --list | sort",
     env: { GIT_AUTHOR_DATE: "2024-05-06T07:08:09+00:00", GIT_COMMITTER_DATE: "2024-05-06T07:08:09+00:00" },
-    varies: { content: [/\/index$/] },
+    // git-lfs sets its settings in any order; sorted they are printed.
+    varies: { content: [/\/index$/, /\.git\/config$/] },
   },
   {
     name: "husky, as a project sets it up",
