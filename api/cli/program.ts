@@ -143,6 +143,7 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
     .passThroughOptions()
     .argument("<command...>", "one word: a shell command; more words: a program and its arguments")
     .usage("[options] -- COMMAND...")
+    .addHelpText("after", EXEC_HELP)
     .action((words: string[], options: object) =>
       choose(async (at) => (await import("./commands/exec.ts")).execCommand(at, words, options)),
     );
@@ -161,6 +162,10 @@ function describeCommands(program: Command, choose: (action: Action) => void): v
       choose(async (at) => (await import("./commands/check.ts")).checkCommand(at, words, options)),
     );
 }
+
+const EXEC_HELP = `
+The output is printed when the command has ended. Resource limits are the world's own: what 'ulimit' has set in this shell does
+not hold for the command, which can lower them for itself (exec -- 'ulimit -n 256; COMMAND').`;
 
 /** Errors that say all that a person needs: shown without a stack trace. */
 const KNOWN: readonly string[] = [

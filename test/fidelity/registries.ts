@@ -21,7 +21,7 @@ function addressOf(path: RegistryPath): string {
 const SETTINGS: Readonly<Record<string, string>> = {
   ".npmrc": `registry=${registryUrl("npm")}/\n`,
   ".yarnrc.yml": `npmRegistryServer: "${registryUrl("npm")}"\nunsafeHttpWhitelist: ["${addressOf("npm")}"]\nenableTelemetry: false\n`,
-  // What pnpm says to set where its store cannot be linked to the project; from 11.19 on it else keeps one in node_modules.
+  // What pnpm says to set where it cannot link from the home's store to the project; else pnpm 12 keeps one in node_modules.
   ".config/pnpm/config.yaml": "storeDir: ~/.local/share/pnpm/store\n",
   ".config/pip/pip.conf": `[global]\nindex-url = ${registryUrl("pypi")}/simple\ntrusted-host = ${addressOf("pypi")}\n`,
   ".cargo/config.toml": `[source.crates-io]\nreplace-with = "own"\n[source.own]\nregistry = "sparse+${registryUrl("cargo")}/"\n`,

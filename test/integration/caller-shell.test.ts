@@ -47,6 +47,19 @@ describe.each(actors())("the caller's shell, as $kind", (actor) => {
     expect(plain).not.toMatch(/^(CI|NODE_ENV)=/m);
   });
 
+  test("soft limits of the shell do not hold for the command, which can lower them for itself; the help says so", async () => {
+    const { node, launcher } = await installationFor(actor);
+    const limited = ["/bin/sh", "-c", 'ulimit -S -n 256; exec "$@"', "sh", node, launcher, "exec", "--"];
+    const run = async (cmd: string): Promise<string> => {
+      const env = { PATH: SYSTEM, HOME: actor.home, SUBSTRATE_HOME: broker.home };
+      return (await runAs(actor, [...limited, cmd], { cwd: broker.project, env })).stdout;
+    };
+    expect(Number(await run("ulimit -Sn"))).toBeGreaterThan(256);
+    expect(await run("ulimit -n 200; ulimit -Sn")).toBe("200\n");
+    const { stdout } = await broker.cli(["exec", "--help"]);
+    expect(stdout).toContain("Resource limits are the world's own: what 'ulimit' has set in this shell");
+  });
+
   test("a call of the API that says nothing of a shell has the broker's own", async () => {
     expect((await broker.run("echo $CI $NODE_ENV $UNLISTED")).stdout).toBe("brokers brokers\n");
   });

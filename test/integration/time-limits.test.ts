@@ -1,5 +1,6 @@
 /** How long a command may run, and what is said when its time is over; and that no output is cut in silence. */
 import { spawn } from "node-pty";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { ErrorReply, ExecuteReply } from "../../schemas/generated/types.ts";
@@ -149,7 +150,27 @@ describe.each(actors().slice(0, 1))("a terminal's input, as $kind", (actor) => {
     }
   });
 
-  async function onTerminal(broker: TestBroker, words: readonly string[], typed: string): Promise<string> {
+  test("that ends a command with Ctrl-C is told where its output is; a command that ends by itself says nothing of it", async () => {
+    const broker = await TestBroker.start(actor, {});
+    try {
+      const words = ["exec", "--", "echo text; touch begun; sleep 60"];
+      const ended = await onTerminal(broker, words, "\u0003", () =>
+        existsSync(join(broker.project, "begun")),
+      );
+      expect(ended).toContain("exec prints it when the command has ended");
+      expect(ended).toContain("substrate exec --keep --");
+      expect(await onTerminal(broker, ["exec", "--", "echo begun"], "")).not.toContain("exec prints");
+    } finally {
+      await broker.stop();
+    }
+  });
+
+  async function onTerminal(
+    broker: TestBroker,
+    words: readonly string[],
+    typed: string,
+    ready: (text: string) => boolean = (text) => text.includes("Ctrl-D"),
+  ): Promise<string> {
     const { node, launcher } = await installationFor(actor);
     const terminal = spawn(node, [launcher, ...words], {
       cwd: broker.project,
@@ -159,11 +180,14 @@ describe.each(actors().slice(0, 1))("a terminal's input, as $kind", (actor) => {
     let sent = typed === "";
     terminal.onData((data) => {
       text += data;
-      if (sent || !text.includes("Ctrl-D")) return;
+    });
+    const looking = setInterval(() => {
+      if (sent || !ready(text)) return;
       sent = true;
       terminal.write(typed);
-    });
+    }, 20);
     await new Promise<void>((resolve) => terminal.onExit(() => setTimeout(resolve, 200)));
+    clearInterval(looking);
     return text;
   }
 });

@@ -48,7 +48,11 @@ export async function execCommand(
     inputTaken: options.stdin === true,
   };
   const answer = await askingHere(terminal, asking, (sent, id) => callUntilSignal(socket, sent, id));
-  if (typeof answer === "number") return answer;
+  if (typeof answer === "number") {
+    if (answer === INTERRUPTED && terminal.err.isTTY && options.json !== true)
+      terminal.err.write(LOST_OUTPUT);
+    return answer;
+  }
   if (options.json === true) printJson(terminal, answer.document);
   if (answer.status !== 200) {
     if (options.json !== true) terminal.err.write(`substrate: ${wordsOf(answer)}\n`);
@@ -62,6 +66,13 @@ export async function execCommand(
   terminal.err.write(`substrate: ${cutWords(reply)}\n`);
   return EXIT_SUBSTRATE;
 }
+
+/** Ctrl-C. */
+const INTERRUPTED = 128 + constants.signals.SIGINT;
+
+/** Whoever waits for a server's first line waits in vain. */
+const LOST_OUTPUT =
+  "substrate: the command was ended before its output was printed: exec prints it when the command has ended. What goes on running: substrate exec --keep -- 'COMMAND > FILE 2>&1 &', then 'substrate world publish PORT' for a server\n";
 
 /** Of each stream. A reply may hold twice as much; then four commands with long outputs would make a fifth one wait. */
 const MAX_OUTPUT = 8 * 1024 * 1024;
