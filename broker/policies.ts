@@ -1,10 +1,17 @@
 /** Which policy holds, and that it is the one on the disk now. */
-import { existsSync, readdirSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { createHash } from "node:crypto";
 import type { PolicyDocument } from "../schemas/generated/types.ts";
 import type { NetEntry } from "./network/entries.ts";
-import { type CompiledPolicy, loadPolicy, type PolicyMemory, type PolicyProblem } from "./policy/index.ts";
+import {
+  type BaseFile,
+  type CompiledPolicy,
+  identityOf,
+  loadPolicy,
+  type PolicyMemory,
+  type PolicyProblem,
+} from "./policy/index.ts";
 import type { PolicyCommits } from "./policy-commits.ts";
 import { quoted, type Refusal, refusal } from "./refusal.ts";
 
@@ -165,8 +172,15 @@ export class Policies {
     return { ...current, commit: this.#commitOf(current) };
   }
 
-  #commitOf({ file, policy, text }: Loaded): string | null {
-    return policy === undefined ? null : this.#commits.of(file, text);
+  /** Null too where a policy that it starts from, in the same folder, is not in that commit as it holds. */
+  #commitOf({ file, policy, text, memory }: Loaded): string | null {
+    if (policy === undefined) return null;
+    const commit = this.#commits.of(file, text);
+    const beside = memory.bases.filter(({ path }) => dirname(path) === dirname(file));
+    const isWhole = beside.every(
+      ({ path, yaml }) => yaml === null || this.#commits.of(path, yaml.text) === commit,
+    );
+    return isWhole ? commit : null;
   }
 
   /** Of every policy that was asked for so far, as it holds now. */
@@ -202,10 +216,10 @@ export class Policies {
     const known = this.#loaded.get(name);
     const file = this.#file(name, known?.file);
     const identity = identityOf(file);
-    if (known?.identity === identity) return known;
-    const result = loadPolicy(file, known?.memory);
+    if (known?.identity === identity && known.memory.bases.every(isAsRead)) return known;
+    const result = loadPolicy(file, this.#shipped, known?.memory);
     const { memory } = result;
-    this.#commits.forget(file);
+    for (const path of [file, ...memory.bases.map((base) => base.path)]) this.#commits.forget(path);
     const loaded: Loaded =
       "ok" in result
         ? { file, identity, policy: result.ok, problems: [], text: memory.yaml?.text ?? "", memory }
@@ -241,12 +255,8 @@ function isNews(known: Loaded, now: Loaded): boolean {
   return said(known) !== said(now);
 }
 
-/** Device, inode, size and both times: an edit in place, a rename and a copy over each change one of them. */
-function identityOf(path: string): string {
-  const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
-  return stat === undefined
-    ? "missing"
-    : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
+function isAsRead({ path, identity }: BaseFile): boolean {
+  return identityOf(path) === identity;
 }
 
 /** Without a policy nothing is allowed. */

@@ -29,7 +29,7 @@ export async function expandedPresets(
   policy: CompiledPolicy,
 ): Promise<Awaited<ReturnType<Presets["expandAll"]>>> {
   const rules = projectRules(terminal);
-  const own = ownPolicyFiles(terminal).map((file) => loadPolicy(file));
+  const own = ownPolicyFiles(terminal).map((file) => loadPolicy(file, terminal.installation.policies));
   const documents = [policy, ...own.flatMap((loaded) => ("ok" in loaded ? loaded.ok : []))].map(
     ({ document }) => document,
   );

@@ -10,7 +10,10 @@ import type { Installation } from "../installation.ts";
  */
 export function neededParts(home: Home, installation: Installation): ReadonlySet<string> {
   const own = join(home.policies, "default.yaml");
-  const loaded = loadPolicy(existsSync(own) ? own : join(installation.policies, "default.yaml"));
+  const loaded = loadPolicy(
+    existsSync(own) ? own : join(installation.policies, "default.yaml"),
+    installation.policies,
+  );
   if (!("ok" in loaded)) return new Set();
   const { world, commands } = loaded.ok.document;
   const isolates = (commands?.isolated ?? []).length > 0 || (commands?.opaque ?? "isolate") === "isolate";

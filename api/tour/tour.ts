@@ -37,7 +37,7 @@ export async function runTour(terminal: Terminal): Promise<number> {
 /** Before everything else: who sees the stops below believes that the policy stops things already. */
 function sayMode({ terminal, colours }: Guide): void {
   const file = policyFile(terminal, "default");
-  const result = loadPolicy(file);
+  const result = loadPolicy(file, terminal.installation.policies);
   const mode = "ok" in result ? result.ok.mode : undefined;
   printLine(terminal);
   if (mode === undefined) {

@@ -30,13 +30,13 @@ export type EditOf = {
  */
 export function editFor({ policy, text, wish, from, to }: EditOf): Edit | { readonly wrong: string } {
   const items = wish.additions.map((addition) => ({ ...addition, note: "" }));
-  const insertions: readonly Insertion[] = placeAdditions(text, items, listsWhenAbsent(policy.document));
+  const insertions: readonly Insertion[] = placeAdditions(text, items, listsWhenAbsent(policy));
   const edited = withInsertions(text, insertions);
   if (Buffer.byteLength(edited) > MAX_POLICY_BYTES)
     return {
       wrong: `with it the file would be longer than the ${MAX_POLICY_BYTES} bytes that a policy may have`,
     };
-  const loaded = parsePolicy(edited, policy.source);
+  const loaded = parsePolicy(edited, policy.source, undefined, () => policy.base ?? []);
   if ("problems" in loaded) return { wrong: `it would not load with it: ${loaded.problems[0]?.text}` };
   if (!isDeepStrictEqual(loaded.ok.document, withAdditions(policy.document, wish.additions)))
     return {

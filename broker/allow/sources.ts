@@ -1,15 +1,13 @@
 import type { CompiledPolicy } from "../policy/index.ts";
-import { readYaml } from "../policy/yaml-file.ts";
 
-/** Where a path of a policy's document stands: `default.yaml:31`; of a list that the file does not have, the file alone. */
+/** Where a path of a policy's document stands: `default.yaml:31`; of a list that no file has, the policy's file alone. */
 export type Sources = (path: readonly (string | number)[]) => string;
 
-/** `text` is the policy's file, which loads. */
-export function sourcesIn(text: string, { source, document }: CompiledPolicy): Sources {
-  const yaml = readYaml(text);
+export function sourcesOf({ source, document, at }: CompiledPolicy): Sources {
   return (path) => {
-    if ("problems" in yaml || valueAt(document, path) === undefined) return source;
-    return `${source}:${yaml.positionOf(path).line}`;
+    if (valueAt(document, path) === undefined) return source;
+    const { file, line } = at(path);
+    return `${file}:${line}`;
   };
 }
 

@@ -47,7 +47,7 @@ export function checkProposal({
   connections,
   cases,
 }: Checkable): Omit<Checked, "neighbours"> | { readonly wrong: string } {
-  const loaded = parsePolicy(text, before.source);
+  const loaded = parsePolicy(text, before.source, undefined, () => before.base ?? []);
   if ("problems" in loaded) return { wrong: `it does not load: ${loaded.problems[0]?.text}` };
   const after = loaded.ok;
   if (!isDeepStrictEqual(after.document, wanted))

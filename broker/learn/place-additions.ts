@@ -8,7 +8,7 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from "yaml";
-import type { PolicyDocument } from "../../schemas/generated/types.ts";
+import { type CompiledPolicy, ONLY } from "../policy/index.ts";
 import { fileLists } from "../file-lists.ts";
 import type { Item, OpenedList } from "./additions.ts";
 
@@ -28,7 +28,7 @@ export function placeAdditions(
   additions: readonly NewItem[],
   whole: Readonly<Record<OpenedList, readonly string[]>>,
 ): readonly Insertion[] {
-  const root = parseDocument(text).contents;
+  const root = parseDocument(text, { customTags: [ONLY] }).contents;
   if (!isMap(root)) return [];
   const eol = text.includes("\r\n") ? "\r\n" : "\n";
   const lists = [...new Set(additions.map(({ list }) => list))];
@@ -44,8 +44,12 @@ export function placeAdditions(
 }
 
 /** What each list must be written with when the file has none: its absence means that already. */
-export function listsWhenAbsent(document: PolicyDocument): Readonly<Record<OpenedList, readonly string[]>> {
-  const { read, write } = fileLists(document);
+export function listsWhenAbsent({
+  document,
+  base,
+}: Pick<CompiledPolicy, "document" | "base">): Readonly<Record<OpenedList, readonly string[]>> {
+  // What is written is added to what the policy starts from.
+  const { read, write } = base === null ? fileLists(document) : { read: [], write: [] };
   const nothing = { "commands.allowed": [], "approval.auto_approve": [], "net.allowed": [] };
   return { ...nothing, "fs.read": read, "fs.write": write };
 }

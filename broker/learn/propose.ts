@@ -1,5 +1,4 @@
 /** The spine: from what was observed to a patch that was tried. Pure; files and clocks are the caller's. */
-import type { PolicyDocument } from "../../schemas/generated/types.ts";
 import type { PolicyCase } from "../policy-cases/parse-case.ts";
 import type { CompiledPolicy, Where } from "../policy/index.ts";
 import { type Addition, compiled, withAdditions } from "./additions.ts";
@@ -45,14 +44,14 @@ export function propose(from: LearnFrom): Proposal | { readonly wrong: string } 
   const { document } = from.policy;
   const writes = judgeWrites(document, from.observed.writes, from.whereOf, from.kindOf);
   const { commands: judged, groups, neighbours } = learnCommands(from, writes);
-  const commands = withSources(judged, from.text, from.policy);
+  const commands = withSources(judged, from.policy);
   const connections = judgeConnections(rulesOf(from.policy), from.observed.connections);
   const additions = [
     ...writes.additions,
     ...groups.map((group) => additionOf(group, commands)),
     ...connections.additions,
   ];
-  const insertions = insertionsOf(from.text, document, additions);
+  const insertions = insertionsOf(from.text, from.policy, additions);
   const text = withInsertions(from.text, insertions);
   const wanted = withAdditions(document, additions);
   const checked = checkProposal({
@@ -152,9 +151,9 @@ function additionOf({ list, pattern, needs }: Grouped, commands: readonly Judged
 
 function insertionsOf(
   text: string,
-  document: PolicyDocument,
+  policy: CompiledPolicy,
   additions: readonly Addition[],
 ): readonly Insertion[] {
   const items = additions.map(({ list, value, seen }) => ({ list, value, note: seenWords(seen) }));
-  return placeAdditions(text, items, listsWhenAbsent(document));
+  return placeAdditions(text, items, listsWhenAbsent(policy));
 }

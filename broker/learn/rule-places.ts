@@ -1,19 +1,15 @@
 import type { DecisionRule, PolicyDocument } from "../../schemas/generated/types.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
-import { readYaml } from "../policy/yaml-file.ts";
 import type { JudgedCommand } from "./command-fates.ts";
 
 /** Rules were matched in a policy that was made for it: they get the lines that they have in the file. */
 export function withSources(
   commands: readonly JudgedCommand[],
-  text: string,
-  { source, document }: CompiledPolicy,
+  { document, at }: CompiledPolicy,
 ): readonly JudgedCommand[] {
-  const yaml = readYaml(text);
-  if ("problems" in yaml) return commands;
   const placed = (rule: DecisionRule): DecisionRule => {
-    const { line } = yaml.positionOf(ruleInDocument(document, rule));
-    return { ...rule, source: `${source}:${line}` };
+    const { file, line } = at(ruleInDocument(document, rule));
+    return { ...rule, source: `${file}:${line}` };
   };
   return commands.map((one) =>
     "rule" in one.fate && one.fate.rule !== null

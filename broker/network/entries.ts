@@ -40,10 +40,13 @@ export type NetReading = {
 };
 
 /** The list of a policy, and what is wrong with entries that say nothing that could be kept to. */
-export function readNet(document: PolicyDocument, places: Places): NetReading {
+export function readNet(document: PolicyDocument, { at }: Pick<Places, "at">): NetReading {
   const entries: NetEntry[] = [];
   const problems: CompileProblem[] = [];
-  const source = (...path: (string | number)[]): string => `${places.file}:${places.lineOf(path)}`;
+  const source = (...path: (string | number)[]): string => {
+    const { file, line } = at(path);
+    return `${file}:${line}`;
+  };
   for (const [index, written] of (document.net?.allowed ?? []).entries()) {
     const path = ["net", "allowed", index] as const;
     const allows = readEntry(written);

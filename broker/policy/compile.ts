@@ -2,6 +2,7 @@ import type { CommandRule, PolicyDocument } from "../../schemas/generated/types.
 import { type PolicyNet, readNet } from "../network/entries.ts";
 import type { CompiledPolicy, PolicyMemory } from "./decision.ts";
 import { failedExamples } from "./examples.ts";
+import type { Written } from "./extends.ts";
 import { canonicalJson, policyHash } from "./hash.ts";
 import { patternComplaint } from "../../world/backend.ts";
 import { notYet } from "./not-yet.ts";
@@ -12,10 +13,10 @@ import { StartNames } from "./start-names.ts";
 
 /** Where the keys of a document stand in its file. */
 export interface Places {
-  /** The file's name, as it stands in `rule.source`. */
+  /** The file's name. */
   readonly file: string;
-  /** Line of a key or list item, from 1; that of the nearest key above it when it is absent. */
-  lineOf(path: readonly (string | number)[]): number;
+  readonly at: Written["at"];
+  readonly base: Written | null;
 }
 
 /** Why a valid document is no policy that can be used. */
@@ -52,14 +53,15 @@ export function compilePolicy(document: PolicyDocument, places: Places, before: 
     rulesBefore += writtenBefore.length;
     for (const [index, written] of rulesIn(document, list).entries()) {
       const path = [...keys, index];
-      const line = places.lineOf(path);
+      const { file, line } = places.at(path);
+      const source = `${file}:${line}`;
       const same = before.policy?.rules.all[rules.length];
       // As most are after an edit: a rule that is where it was needs no look at all.
-      if (same?.line === line && offset === 0 && writtenBefore[index] === written) {
+      if (same?.source === source && offset === 0 && writtenBefore[index] === written) {
         rules.push(same);
         continue;
       }
-      const [rule, found] = readRule(written, { list, line, order: rules.length, file: places.file }, before);
+      const [rule, found] = readRule(written, { list, line, order: rules.length, source }, before);
       rules.push(rule);
       problems.push(...found.map((message) => ({ path, message })));
     }
@@ -70,6 +72,12 @@ export function compilePolicy(document: PolicyDocument, places: Places, before: 
   if (problems.length > 0) return { problems };
   const notes = [...missing, ...idle];
   return { ok: assemble(document, places, { rules, net, notes, before }) };
+}
+
+/** As it stands in `rule.source`: `default.yaml:31`. */
+export function sourceOf({ at }: Pick<Places, "at">, path: readonly (string | number)[]): string {
+  const { file, line } = at(path);
+  return `${file}:${line}`;
 }
 
 function unusablePatterns({ fs }: PolicyDocument): readonly CompileProblem[] {
@@ -94,7 +102,7 @@ function assemble(
   places: Places,
   { rules, net, notes, before }: Parts,
 ): CompiledPolicy {
-  const source = (...path: string[]): string => `${places.file}:${places.lineOf(path)}`;
+  const source = (...path: string[]): string => sourceOf(places, path);
   const set: RuleSet = {
     ...indexRules(rules, before.policy?.rules),
     allowedInWords: allowedInWords(rules),
@@ -118,6 +126,8 @@ function assemble(
     hash: policyHash(document, before.texts),
     source: places.file,
     document,
+    at: places.at,
+    base: places.base,
     rules: set,
     starts: new StartNames(set, document.approval?.require === true, before.policy?.starts),
     net,
@@ -138,21 +148,16 @@ function rulesIn(document: PolicyDocument, list: RuleList): readonly CommandRule
   return lists[list] ?? [];
 }
 
-type RulePlace = Pick<Rule, "list" | "line" | "order"> & { readonly file: string };
+type RulePlace = Pick<Rule, "list" | "line" | "order" | "source">;
 
 /** A rule, and what speaks against it. One that is known was read and tried before, wherever it stood. */
-function readRule(
-  written: CommandRule,
-  { file, ...place }: RulePlace,
-  before: PolicyMemory,
-): [Rule, readonly string[]] {
+function readRule(written: CommandRule, place: RulePlace, before: PolicyMemory): [Rule, readonly string[]] {
   const known = before.known[readingOf(place.list)];
   const text = canonicalJson(written, before.texts);
   const stages = known.get(text);
   const pattern = typeof written === "string" ? written : written.pattern;
   const reason = typeof written === "string" ? undefined : written.reason;
-  const source = `${file}:${place.line}`;
-  const rule = { ...place, pattern, reason, source, stages: stages ?? readPattern(pattern) };
+  const rule = { ...place, pattern, reason, stages: stages ?? readPattern(pattern) };
   if (stages !== undefined) return [rule, []];
   const found = complaints(rule, written);
   if (found.length === 0) remember(known, text, rule.stages);

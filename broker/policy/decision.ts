@@ -1,6 +1,8 @@
 import type { DecisionRule, PolicyDocument, PolicyMode, Verdict } from "../../schemas/generated/types.ts";
 import type { PolicyNet } from "../network/entries.ts";
+import type { BaseFile } from "./bases.ts";
 import type { Builtins } from "./builtins.ts";
+import type { Written } from "./extends.ts";
 import type { CanonicalTexts } from "./hash.ts";
 import type { KnownRules, RuleSet } from "./rule-set.ts";
 import type { StartNames } from "./start-names.ts";
@@ -57,7 +59,12 @@ export interface CompiledPolicy {
   readonly hash: string;
   /** File name without folders, as it stands in `rule.source`. */
   readonly source: string;
+  /** With all that it starts from. */
   readonly document: PolicyDocument;
+  /** Where each part of the document is written. */
+  readonly at: Written["at"];
+  /** What it starts from (`extends`); null for a policy that stands alone. */
+  readonly base: Written | null;
   readonly rules: RuleSet;
   /** Whose starts it may have something to say about. */
   readonly starts: StartNames;
@@ -91,6 +98,8 @@ export interface PolicyMemory {
   readonly yaml: YamlFile | null;
   /** The last policy that loaded. */
   readonly policy: CompiledPolicy | null;
+  /** Files that the last answer rests on beside its own, those too that were looked for and are not there. */
+  readonly bases: readonly BaseFile[];
   readonly texts: CanonicalTexts;
   readonly known: KnownRules;
 }

@@ -18,6 +18,8 @@ export type {
   Where,
 } from "./decision.ts";
 export { isHarmless } from "./harmless-variables.ts";
+export type { BaseFile } from "./bases.ts";
+export { identityOf } from "./read-text.ts";
 export { loadPolicy, MAX_POLICY_BYTES, parsePolicy } from "./load.ts";
 export { isSystemFolder } from "./match.ts";
 export { namesPlace, PASSED_BY_DEFAULT, passes } from "./passed-variables.ts";
@@ -25,4 +27,5 @@ export { HOME_MARK } from "./command.ts";
 export { rehearse } from "./rehearse.ts";
 export { isKnownStart, programsOf, runsAnything } from "./runner-programs.ts";
 export { undecidedIn } from "./undecided.ts";
+export { ONLY } from "./yaml-file.ts";
 export { isReadable, readArgv, readShell, withVariables } from "./read.ts";

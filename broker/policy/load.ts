@@ -1,105 +1,71 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
 import { basename } from "node:path";
-import { validatePolicyDocument } from "../../schemas/generated/validators.js";
-import { describeErrors } from "../../schemas/validation-errors.ts";
+import { type BaseFile, baseOf } from "./bases.ts";
 import { compilePolicy } from "./compile.ts";
 import type { PolicyLoad, PolicyMemory, PolicyProblem } from "./decision.ts";
-import { readYaml, type YamlFile } from "./yaml-file.ts";
+import { extended, type OwnFile, type Written } from "./extends.ts";
+import { problem, problemAt, readOwn } from "./read-own.ts";
+import { readText } from "./read-text.ts";
 
-/** 256 KiB: a policy that people can review is far smaller. */
-export const MAX_POLICY_BYTES = 256 * 1024;
+export { MAX_POLICY_BYTES } from "./read-text.ts";
+
+/** The policy that a file's `extends` names, or what is wrong with it. */
+export type FindBase = (own: OwnFile) => Written | readonly PolicyProblem[];
 
 /**
- * Reads, validates and compiles a policy file. Bad content and unreadable files come back as problems. In one go,
- * so that no command is decided between the old policy and the new one.
+ * Reads, validates and compiles a policy file and the policies that it starts from. Bad content and unreadable files come back as
+ * problems. In one go, so that no command is decided between the old policy and the new one.
  *
  * @param path absolute path; its last part is the file name in `rule.source` and in problems.
+ * @param shipped the folder of the shipped policies, which `extends` may name.
  * @param memory what the last reading of this file left: the same answer, in less time.
  */
-export function loadPolicy(path: string, memory = noMemory()): PolicyLoad {
+export function loadPolicy(path: string, shipped: string, memory = noMemory()): PolicyLoad {
   const file = basename(path);
-  const unread = (why: string): PolicyLoad => ({ problems: [problem(file, 0, 0, [], why)], memory });
-  try {
-    const bytes = readBounded(path);
-    if (bytes.length > MAX_POLICY_BYTES)
-      return unread(`A policy has at most ${MAX_POLICY_BYTES} bytes, this file has more`);
-    return parsePolicy(new TextDecoder("utf-8", { fatal: true }).decode(bytes), file, memory);
-  } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : String(error);
-    if (code === "ERR_ENCODING_INVALID_ENCODED_DATA") return unread("It is not UTF-8 text");
-    return unread(`Cannot read '${path}': ${code}`);
-  }
+  const text = readText(path);
+  if ("why" in text)
+    return {
+      problems: [problem({ file, line: 0, column: 0 }, [], text.why)],
+      memory: { ...memory, bases: [] },
+    };
+  const files: BaseFile[] = [];
+  const bases = { shipped, before: memory.bases, files };
+  const loaded = parsePolicy(text.ok, file, memory, (own) => baseOf(own, [path], bases));
+  return { ...loaded, memory: { ...loaded.memory, bases: files } };
 }
 
 /** The same for text at hand. Pure. */
-export function parsePolicy(text: string, file: string, memory = noMemory()): PolicyLoad {
-  const yaml = readYaml(text, memory.yaml);
-  if ("problems" in yaml) {
-    const problems = yaml.problems.map(({ line, column, message }) =>
-      problem(file, line, column, [], message),
-    );
-    return { problems, memory };
-  }
-  if (!validatePolicyDocument(yaml.value)) {
-    const errors = describeErrors(yaml.value, validatePolicyDocument.errors ?? []);
-    const problems = errors.map((error) => problemAt(yaml, file, error.pointer, error.message));
-    return { problems, memory: { ...memory, yaml: memory.yaml ?? yaml } };
-  }
-  const places = { file, lineOf: (path: readonly (string | number)[]) => yaml.positionOf(path).line };
-  const compiled = compilePolicy(yaml.value, places, memory);
-  if ("ok" in compiled) return { ...compiled, memory: { ...memory, yaml, policy: compiled.ok } };
-  const problems = compiled.problems.map(({ path, message }) => problemAt(yaml, file, path, message));
-  return { problems, memory: { ...memory, yaml: memory.yaml ?? yaml } };
+export function parsePolicy(
+  text: string,
+  file: string,
+  memory = noMemory(),
+  findBase: FindBase = noBase,
+): PolicyLoad {
+  const read = readOwn(text, file, memory.yaml);
+  const failed = (problems: readonly PolicyProblem[]): PolicyLoad => ({
+    problems,
+    memory: { ...memory, yaml: memory.yaml ?? read.yaml },
+  });
+  if ("problems" in read) return failed(read.problems);
+  const { own, yaml } = read;
+  const base = own.document.extends === undefined ? null : findBase(own);
+  if (base !== null && !("document" in base)) return failed(base);
+  const { document, at } = base === null ? own : extended(base, own);
+  const compiled = compilePolicy(document, { file, at, base }, memory);
+  if ("problems" in compiled)
+    return failed(compiled.problems.map(({ path, message }) => problemAt(at, path, message)));
+  return { ...compiled, memory: { ...memory, yaml, policy: compiled.ok } };
+}
+
+function noBase({ at, document }: OwnFile): readonly PolicyProblem[] {
+  return [problemAt(at, ["extends"], `There is no '${document.extends}' here that it could start from`)];
 }
 
 function noMemory(): PolicyMemory {
   return {
     yaml: null,
     policy: null,
+    bases: [],
     texts: new WeakMap(),
     known: { refusing: new Map(), allowing: new Map() },
   };
-}
-
-/** At most one byte more than a policy may have. */
-function readBounded(path: string): Buffer {
-  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
-  try {
-    const stat = fstatSync(file);
-    if (!stat.isFile())
-      throw Object.assign(new Error("it is no plain file"), { code: "it is no plain file" });
-    // No more than it takes: what an edit throws away is collected in the middle of some request.
-    let buffer = Buffer.allocUnsafe(Math.min(stat.size, MAX_POLICY_BYTES) + 1);
-    let length = 0;
-    for (;;) {
-      const count = readSync(file, buffer, length, buffer.length - length, null);
-      length += count;
-      if (count === 0 || length > MAX_POLICY_BYTES) return buffer.subarray(0, length);
-      // It has grown meanwhile.
-      if (length === buffer.length) buffer = Buffer.concat([buffer], MAX_POLICY_BYTES + 1);
-    }
-  } finally {
-    closeSync(file);
-  }
-}
-
-function problemAt(
-  yaml: YamlFile,
-  file: string,
-  path: readonly (string | number)[],
-  message: string,
-): PolicyProblem {
-  const { line, column } = yaml.positionOf(path);
-  return problem(file, line, column, path, message);
-}
-
-function problem(
-  file: string,
-  line: number,
-  column: number,
-  path: readonly (string | number)[],
-  message: string,
-): PolicyProblem {
-  const place = line === 0 ? file : `${file}:${line}:${column}`;
-  return { file, line, column, path: path.join("."), message, text: `${place}: ${message}` };
 }

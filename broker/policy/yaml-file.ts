@@ -1,4 +1,14 @@
-import { LineCounter, parseDocument } from "yaml";
+import {
+  type CollectionTag,
+  type DocumentOptions,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type ParseOptions,
+  parseDocument,
+  type SchemaOptions,
+} from "yaml";
 import { type Edit, editOf } from "./yaml-edit.ts";
 import { hasAlias, type Part, partsOf } from "./yaml-parts.ts";
 
@@ -16,6 +26,8 @@ export interface YamlFile {
   readonly divisible: boolean;
   /** Only what had changed was read. */
   readonly isPart: boolean;
+  /** The lists that are written `!only [..]`: their keys and positions, joined by dots. */
+  readonly only: ReadonlySet<string>;
   /** Of a key or list item; of the nearest one above it when it is absent. */
   positionOf(path: readonly (string | number)[]): YamlPosition;
 }
@@ -40,7 +52,9 @@ export function readYaml(
     };
   try {
     const edit = before?.divisible === true ? editOf(before, text, readItems) : null;
-    return edit === null ? readDocument(text) : fileOf(text, edit, { divisible: true, isPart: true });
+    return edit === null
+      ? readDocument(text)
+      : fileOf(text, edit, { divisible: true, isPart: true, only: new Set() });
   } catch (error) {
     // Aliases that multiply end in a ReferenceError, thousands of nested brackets in a RangeError.
     const message = error instanceof Error ? error.message : String(error);
@@ -48,7 +62,16 @@ export function readYaml(
   }
 }
 
-const OPTIONS = { uniqueKeys: true, prettyErrors: false, strict: true, keepSourceTokens: true } as const;
+/** A list that takes the place of the one that `extends` brings. */
+export const ONLY: CollectionTag = { tag: "!only", collection: "seq", resolve: (list) => list };
+
+const OPTIONS = {
+  uniqueKeys: true,
+  prettyErrors: false,
+  strict: true,
+  keepSourceTokens: true,
+  customTags: [ONLY],
+} satisfies DocumentOptions & ParseOptions & SchemaOptions;
 
 function readDocument(text: string): YamlFile | { readonly problems: readonly YamlProblem[] } {
   const lines = new LineCounter();
@@ -65,19 +88,36 @@ function readDocument(text: string): YamlFile | { readonly problems: readonly Ya
   const start = document.contents?.range[0] ?? 0;
   const root = { at: start, inside: partsOf(document.contents, text, start, text.length) };
   // A directive (`%YAML 1.1`) changes what words mean; the end of a document may stand before the end of the file.
-  const divisible = !hasAlias(document.contents) && !/^(%|---|\.\.\.)/m.test(text);
-  return fileOf(text, { value, root }, { divisible, isPart: false });
+  const only = new Set(markedLists(document.contents, []));
+  const divisible = !hasAlias(document.contents) && !/^(%|---|\.\.\.)/m.test(text) && only.size === 0;
+  return fileOf(text, { value, root }, { divisible, isPart: false, only });
+}
+
+function markedLists(node: unknown, above: readonly (string | number)[]): readonly string[] {
+  if (isSeq(node)) {
+    const inside = node.items.flatMap((item, index) => markedLists(item, [...above, index]));
+    return node.tag === ONLY.tag ? [above.join("."), ...inside] : inside;
+  }
+  if (!isMap(node)) return [];
+  return node.items.flatMap(({ key, value }) =>
+    isScalar(key) ? markedLists(value, [...above, String(key.value)]) : [],
+  );
 }
 
 /** Items of a list as the whole file would have them; null for any doubt. */
 function readItems(text: string): Edit | null {
   const document = parseDocument(text, OPTIONS);
   if (document.errors.length + document.warnings.length > 0 || hasAlias(document.contents)) return null;
+  if (markedLists(document.contents, []).length > 0) return null;
   const root = { at: 0, inside: partsOf(document.contents, text, 0, text.length) };
   return { value: document.toJS({ maxAliasCount: 0 }), root };
 }
 
-function fileOf(text: string, { value, root }: Edit, how: Pick<YamlFile, "divisible" | "isPart">): YamlFile {
+function fileOf(
+  text: string,
+  { value, root }: Edit,
+  how: Pick<YamlFile, "divisible" | "isPart" | "only">,
+): YamlFile {
   let starts: readonly number[] | null = null;
   let last = 0;
   const positionOf = (path: readonly (string | number)[]): YamlPosition => {

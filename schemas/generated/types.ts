@@ -1569,6 +1569,7 @@ export interface PolicyDocument {
    */
   readonly name: string;
   readonly mode?: PolicyMode;
+  readonly extends?: PolicyName;
   /**
    * A request or a .substrate-profile file may name this policy. Absent: false.
    */

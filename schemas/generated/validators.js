@@ -12695,33 +12695,33 @@ return validate10;
 
 export const validatePolicyDocument = /* @__PURE__ */ (() => {
 
-const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"policy.schema.json","title":"PolicyDocument","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["id","name"],"properties":{"id":{"$ref":"shared.schema.json#/definitions/policy_name"},"name":{"type":"string","minLength":1,"maxLength":256},"mode":{"$ref":"shared.schema.json#/definitions/policy_mode"},"selectable":{"type":"boolean"},"fs":{"type":"object","additionalProperties":false,"properties":{"read":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_scope"}},"deny_read":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"write":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_scope"}},"deny_write":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"scratch":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/folder_scope"}}}},"net":{"type":"object","additionalProperties":false,"properties":{"allowed":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/net_name"}},"dns":{"type":"object","additionalProperties":false,"properties":{"pinned":{"type":"boolean"},"refresh_secs":{"type":"integer","minimum":1,"maximum":86400},"servers":{"type":"array","minItems":1,"maxItems":16,"items":{"type":"string","maxLength":64,"pattern":"^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$","x-wanted":"an address with a port, such as 127.0.0.1:5353"}}}},"egress_budget":{"type":"object","additionalProperties":false,"properties":{"bytes_per_sec":{"type":"integer","minimum":1,"maximum":9007199254740991},"total_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}}}},"commands":{"type":"object","additionalProperties":false,"properties":{"allowed":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"denied":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"isolated":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"ask":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"warn":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"opaque":{"type":"string","enum":["deny","ask","isolate","allow"]},"memory_programs":{"type":"string","enum":["allow","deny"]},"timeout":{"type":["string","null"],"maxLength":16,"pattern":"^[1-9][0-9]*(?:ms|s|m|h|d)$","x-wanted":"a duration such as 90s, 30m or 2h, or null"},"shell_operators":{"type":"boolean"}}},"world":{"type":"object","additionalProperties":false,"properties":{"reuse_session":{"type":"boolean"},"isolate_network":{"type":"boolean"},"enable_preload":{"type":"boolean"},"seccomp":{"type":"string","enum":["enforce","log"]},"require":{"type":"array","maxItems":12,"items":{"$ref":"shared.schema.json#/definitions/isolation_part"}},"limits":{"type":"object","additionalProperties":false,"properties":{"cpu":{"type":"string","maxLength":16,"pattern":"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$","x-wanted":"CPUs such as \"2\", \"0.5\" or \"500m\", in quotes"},"memory":{"$ref":"#/definitions/size"},"pids":{"type":"integer","minimum":1,"maximum":4194304},"disk":{"$ref":"#/definitions/size"}}},"env":{"type":"array","maxItems":1024,"items":{"type":"string","maxLength":1024,"pattern":"^[^=\\s\\u0000]+$","x-wanted":"the name of a variable, or a glob such as LC_*"}},"publish":{"type":"array","maxItems":1024,"items":{"type":"integer","minimum":1,"maximum":65535}},"sockets":{"type":"array","maxItems":16,"items":{"type":"string","maxLength":1024,"pattern":"^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$","x-wanted":"ssh-agent, gpg-agent, or an absolute path"}}}},"approval":{"type":"object","additionalProperties":false,"properties":{"interactive":{"type":"boolean"},"require":{"type":"boolean"},"auto_approve":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_pattern"}},"preview":{"type":"string","enum":["auto","off"]},"timeout_secs":{"type":"integer","minimum":1,"maximum":86400}}},"budgets":{"type":"object","additionalProperties":false,"properties":{"window":{"type":"string","maxLength":16,"pattern":"^[1-9][0-9]*[smhd]$","x-wanted":"a duration such as 30m, 24h or 7d"},"default":{"$ref":"shared.schema.json#/definitions/budget_limits"},"shared":{"$ref":"shared.schema.json#/definitions/budget_limits"}}},"changes":{"type":"object","additionalProperties":false,"properties":{"apply":{"type":"string","enum":["operator","agent"]},"auto_apply":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}}}},"shims":{"type":"object","additionalProperties":false,"properties":{"offline":{"type":"string","enum":["pass","deny"]}}},"privacy":{"type":"object","additionalProperties":false,"properties":{"ignore_paths":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"hash_code_only":{"type":"boolean"},"index_user_docs":{"type":"boolean"}}}}},{"if":{"required":["world"],"properties":{"world":{"type":"object","required":["isolate_network"],"properties":{"isolate_network":{"const":false}}}}},"then":{"properties":{"net":{"type":"object","properties":{"allowed":{"not":{},"x-wanted":"absent while world.isolate_network is false (the host's network has no list)"}}}}}}],"definitions":{"path_scope":{"title":"PathScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$","x-wanted":"a path or path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"},"folder_scope":{"title":"FolderScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$","x-wanted":"path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"},"path_glob":{"title":"PathGlob","type":"string","minLength":1,"maxLength":4095,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"},"net_name":{"title":"NetName","type":"string","maxLength":261,"pattern":"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$","x-wanted":"a host name, *.name, name:port, a CIDR or one of @npm @pip @cargo @go @gem @apt @git"},"command_pattern":{"title":"CommandPattern","type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},"command_rule":{"title":"CommandRule","anyOf":[{"type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{"pattern":{"$ref":"#/definitions/command_pattern"},"match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"not_match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"reason":{"type":"string","maxLength":1024}}}]},"size":{"title":"Size","type":"string","maxLength":24,"pattern":"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$","x-wanted":"a size such as \"2Gi\" or \"512Mi\", in quotes"}}};
+const schema11 = {"$schema":"http://json-schema.org/draft-07/schema#","$id":"policy.schema.json","title":"PolicyDocument","type":"object","allOf":[{"type":"object","additionalProperties":false,"required":["id","name"],"properties":{"id":{"$ref":"shared.schema.json#/definitions/policy_name"},"name":{"type":"string","minLength":1,"maxLength":256},"mode":{"$ref":"shared.schema.json#/definitions/policy_mode"},"extends":{"$ref":"shared.schema.json#/definitions/policy_name"},"selectable":{"type":"boolean"},"fs":{"type":"object","additionalProperties":false,"properties":{"read":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_scope"}},"deny_read":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"write":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_scope"}},"deny_write":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"scratch":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/folder_scope"}}}},"net":{"type":"object","additionalProperties":false,"properties":{"allowed":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/net_name"}},"dns":{"type":"object","additionalProperties":false,"properties":{"pinned":{"type":"boolean"},"refresh_secs":{"type":"integer","minimum":1,"maximum":86400},"servers":{"type":"array","minItems":1,"maxItems":16,"items":{"type":"string","maxLength":64,"pattern":"^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$","x-wanted":"an address with a port, such as 127.0.0.1:5353"}}}},"egress_budget":{"type":"object","additionalProperties":false,"properties":{"bytes_per_sec":{"type":"integer","minimum":1,"maximum":9007199254740991},"total_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}}}},"commands":{"type":"object","additionalProperties":false,"properties":{"allowed":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"denied":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"isolated":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"ask":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"warn":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_rule"}},"opaque":{"type":"string","enum":["deny","ask","isolate","allow"]},"memory_programs":{"type":"string","enum":["allow","deny"]},"timeout":{"type":["string","null"],"maxLength":16,"pattern":"^[1-9][0-9]*(?:ms|s|m|h|d)$","x-wanted":"a duration such as 90s, 30m or 2h, or null"},"shell_operators":{"type":"boolean"}}},"world":{"type":"object","additionalProperties":false,"properties":{"reuse_session":{"type":"boolean"},"isolate_network":{"type":"boolean"},"enable_preload":{"type":"boolean"},"seccomp":{"type":"string","enum":["enforce","log"]},"require":{"type":"array","maxItems":12,"items":{"$ref":"shared.schema.json#/definitions/isolation_part"}},"limits":{"type":"object","additionalProperties":false,"properties":{"cpu":{"type":"string","maxLength":16,"pattern":"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$","x-wanted":"CPUs such as \"2\", \"0.5\" or \"500m\", in quotes"},"memory":{"$ref":"#/definitions/size"},"pids":{"type":"integer","minimum":1,"maximum":4194304},"disk":{"$ref":"#/definitions/size"}}},"env":{"type":"array","maxItems":1024,"items":{"type":"string","maxLength":1024,"pattern":"^[^=\\s\\u0000]+$","x-wanted":"the name of a variable, or a glob such as LC_*"}},"publish":{"type":"array","maxItems":1024,"items":{"type":"integer","minimum":1,"maximum":65535}},"sockets":{"type":"array","maxItems":16,"items":{"type":"string","maxLength":1024,"pattern":"^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$","x-wanted":"ssh-agent, gpg-agent, or an absolute path"}}}},"approval":{"type":"object","additionalProperties":false,"properties":{"interactive":{"type":"boolean"},"require":{"type":"boolean"},"auto_approve":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/command_pattern"}},"preview":{"type":"string","enum":["auto","off"]},"timeout_secs":{"type":"integer","minimum":1,"maximum":86400}}},"budgets":{"type":"object","additionalProperties":false,"properties":{"window":{"type":"string","maxLength":16,"pattern":"^[1-9][0-9]*[smhd]$","x-wanted":"a duration such as 30m, 24h or 7d"},"default":{"$ref":"shared.schema.json#/definitions/budget_limits"},"shared":{"$ref":"shared.schema.json#/definitions/budget_limits"}}},"changes":{"type":"object","additionalProperties":false,"properties":{"apply":{"type":"string","enum":["operator","agent"]},"auto_apply":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}}}},"shims":{"type":"object","additionalProperties":false,"properties":{"offline":{"type":"string","enum":["pass","deny"]}}},"privacy":{"type":"object","additionalProperties":false,"properties":{"ignore_paths":{"type":"array","maxItems":4096,"items":{"$ref":"#/definitions/path_glob"}},"hash_code_only":{"type":"boolean"},"index_user_docs":{"type":"boolean"}}}}},{"if":{"required":["world"],"properties":{"world":{"type":"object","required":["isolate_network"],"properties":{"isolate_network":{"const":false}}}}},"then":{"properties":{"net":{"type":"object","properties":{"allowed":{"not":{},"x-wanted":"absent while world.isolate_network is false (the host's network has no list)"}}}}}}],"definitions":{"path_scope":{"title":"PathScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$","x-wanted":"a path or path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"},"folder_scope":{"title":"FolderScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$","x-wanted":"path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"},"path_glob":{"title":"PathGlob","type":"string","minLength":1,"maxLength":4095,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"},"net_name":{"title":"NetName","type":"string","maxLength":261,"pattern":"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$","x-wanted":"a host name, *.name, name:port, a CIDR or one of @npm @pip @cargo @go @gem @apt @git"},"command_pattern":{"title":"CommandPattern","type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},"command_rule":{"title":"CommandRule","anyOf":[{"type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{"pattern":{"$ref":"#/definitions/command_pattern"},"match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"not_match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"reason":{"type":"string","maxLength":1024}}}]},"size":{"title":"Size","type":"string","maxLength":24,"pattern":"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$","x-wanted":"a size such as \"2Gi\" or \"512Mi\", in quotes"}}};
 const schema13 = {"title":"PolicyName","type":"string","maxLength":128,"pattern":"^[a-z0-9-]+$","x-wanted":"lower-case letters, digits and '-'"};
 const schema14 = {"title":"PolicyMode","type":"string","enum":["observe","enforce"]};
-const schema15 = {"title":"PathScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$","x-wanted":"a path or path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"};
-const schema16 = {"title":"PathGlob","type":"string","minLength":1,"maxLength":4095,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"};
-const schema19 = {"title":"FolderScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$","x-wanted":"path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"};
-const schema20 = {"title":"NetName","type":"string","maxLength":261,"pattern":"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$","x-wanted":"a host name, *.name, name:port, a CIDR or one of @npm @pip @cargo @go @gem @apt @git"};
-const schema23 = {"title":"IsolationPart","type":"string","enum":["user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"]};
-const schema24 = {"title":"Size","type":"string","maxLength":24,"pattern":"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$","x-wanted":"a size such as \"2Gi\" or \"512Mi\", in quotes"};
-const schema22 = {"title":"CommandPattern","type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"};
-const schema27 = {"title":"BudgetLimits","type":"object","additionalProperties":false,"properties":{"max_execs":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_runtime_ms":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_egress_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}};
+const schema16 = {"title":"PathScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$","x-wanted":"a path or path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"};
+const schema17 = {"title":"PathGlob","type":"string","minLength":1,"maxLength":4095,"pattern":"^[^\\u0000]*$","x-wanted":"text without NUL"};
+const schema20 = {"title":"FolderScope","type":"string","minLength":1,"maxLength":4095,"pattern":"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$","x-wanted":"path/** that starts with '/', '~/', '$HOME' or '$PROJECT'"};
+const schema21 = {"title":"NetName","type":"string","maxLength":261,"pattern":"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$","x-wanted":"a host name, *.name, name:port, a CIDR or one of @npm @pip @cargo @go @gem @apt @git"};
+const schema24 = {"title":"IsolationPart","type":"string","enum":["user","mount","pid","net","ipc","uts","cgroup","seccomp","no_new_privs","capabilities","exec_gate","overlay"]};
+const schema25 = {"title":"Size","type":"string","maxLength":24,"pattern":"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$","x-wanted":"a size such as \"2Gi\" or \"512Mi\", in quotes"};
+const schema23 = {"title":"CommandPattern","type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"};
+const schema28 = {"title":"BudgetLimits","type":"object","additionalProperties":false,"properties":{"max_execs":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_runtime_ms":{"type":"integer","minimum":0,"maximum":9007199254740991},"max_egress_bytes":{"type":"integer","minimum":0,"maximum":9007199254740991}}};
 const func2 = Object.prototype.hasOwnProperty;
 const func3 = codePointLength;
 const pattern0 = new RegExp("^[a-z0-9-]+$", "u");
-const pattern1 = new RegExp("^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$", "u");
-const pattern2 = new RegExp("^[^\\u0000]*$", "u");
-const pattern5 = new RegExp("^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$", "u");
-const pattern6 = new RegExp("^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$", "u");
-const pattern7 = new RegExp("^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$", "u");
-const pattern10 = new RegExp("^[1-9][0-9]*(?:ms|s|m|h|d)$", "u");
-const pattern11 = new RegExp("^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$", "u");
-const pattern12 = new RegExp("^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$", "u");
-const pattern14 = new RegExp("^[^=\\s\\u0000]+$", "u");
-const pattern15 = new RegExp("^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$", "u");
-const pattern8 = new RegExp("^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$", "u");
-const pattern17 = new RegExp("^[1-9][0-9]*[smhd]$", "u");
-const schema21 = {"title":"CommandRule","anyOf":[{"type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{"pattern":{"$ref":"#/definitions/command_pattern"},"match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"not_match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"reason":{"type":"string","maxLength":1024}}}]};
+const pattern2 = new RegExp("^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$", "u");
+const pattern3 = new RegExp("^[^\\u0000]*$", "u");
+const pattern6 = new RegExp("^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$", "u");
+const pattern7 = new RegExp("^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$", "u");
+const pattern8 = new RegExp("^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$", "u");
+const pattern11 = new RegExp("^[1-9][0-9]*(?:ms|s|m|h|d)$", "u");
+const pattern12 = new RegExp("^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$", "u");
+const pattern13 = new RegExp("^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$", "u");
+const pattern15 = new RegExp("^[^=\\s\\u0000]+$", "u");
+const pattern16 = new RegExp("^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$", "u");
+const pattern9 = new RegExp("^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$", "u");
+const pattern18 = new RegExp("^[1-9][0-9]*[smhd]$", "u");
+const schema22 = {"title":"CommandRule","anyOf":[{"type":"string","maxLength":4096,"pattern":"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$","x-wanted":"a pattern of at least one word"},{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{"pattern":{"$ref":"#/definitions/command_pattern"},"match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"not_match":{"type":"array","maxItems":256,"items":{"type":"string","maxLength":4096}},"reason":{"type":"string","maxLength":1024}}}]};
 
 function validate12(data, {instancePath="", parentData, parentDataProperty, rootData=data}={}){
 let vErrors = null;
@@ -12731,7 +12731,7 @@ let valid0 = false;
 const _errs1 = errors;
 if(typeof data === "string"){
 if(func3(data) > 4096){
-const err0 = {instancePath,schemaPath:"#/anyOf/0/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema21.anyOf[0],data};
+const err0 = {instancePath,schemaPath:"#/anyOf/0/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema22.anyOf[0],data};
 if(vErrors === null){
 vErrors = [err0];
 }
@@ -12740,8 +12740,8 @@ vErrors.push(err0);
 }
 errors++;
 }
-if(!pattern8.test(data)){
-const err1 = {instancePath,schemaPath:"#/anyOf/0/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"+"\"",schema:"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$",parentSchema:schema21.anyOf[0],data};
+if(!pattern9.test(data)){
+const err1 = {instancePath,schemaPath:"#/anyOf/0/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"+"\"",schema:"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$",parentSchema:schema22.anyOf[0],data};
 if(vErrors === null){
 vErrors = [err1];
 }
@@ -12752,7 +12752,7 @@ errors++;
 }
 }
 else {
-const err2 = {instancePath,schemaPath:"#/anyOf/0/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.anyOf[0].type,parentSchema:schema21.anyOf[0],data};
+const err2 = {instancePath,schemaPath:"#/anyOf/0/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.anyOf[0].type,parentSchema:schema22.anyOf[0],data};
 if(vErrors === null){
 vErrors = [err2];
 }
@@ -12767,7 +12767,7 @@ if(!valid0){
 const _errs3 = errors;
 if(data && typeof data == "object" && !Array.isArray(data)){
 if(data.pattern === undefined){
-const err3 = {instancePath,schemaPath:"#/anyOf/1/required",keyword:"required",params:{missingProperty: "pattern"},message:"must have required property '"+"pattern"+"'",schema:schema21.anyOf[1].required,parentSchema:schema21.anyOf[1],data};
+const err3 = {instancePath,schemaPath:"#/anyOf/1/required",keyword:"required",params:{missingProperty: "pattern"},message:"must have required property '"+"pattern"+"'",schema:schema22.anyOf[1].required,parentSchema:schema22.anyOf[1],data};
 if(vErrors === null){
 vErrors = [err3];
 }
@@ -12778,7 +12778,7 @@ errors++;
 }
 for(const key0 in data){
 if(!((((key0 === "pattern") || (key0 === "match")) || (key0 === "not_match")) || (key0 === "reason"))){
-const err4 = {instancePath,schemaPath:"#/anyOf/1/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema21.anyOf[1],data};
+const err4 = {instancePath,schemaPath:"#/anyOf/1/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key0},message:"must NOT have additional properties",schema:false,parentSchema:schema22.anyOf[1],data};
 if(vErrors === null){
 vErrors = [err4];
 }
@@ -12792,7 +12792,7 @@ if(data.pattern !== undefined){
 let data0 = data.pattern;
 if(typeof data0 === "string"){
 if(func3(data0) > 4096){
-const err5 = {instancePath:instancePath+"/pattern",schemaPath:"#/definitions/command_pattern/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema22,data:data0};
+const err5 = {instancePath:instancePath+"/pattern",schemaPath:"#/definitions/command_pattern/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema23,data:data0};
 if(vErrors === null){
 vErrors = [err5];
 }
@@ -12801,8 +12801,8 @@ vErrors.push(err5);
 }
 errors++;
 }
-if(!pattern8.test(data0)){
-const err6 = {instancePath:instancePath+"/pattern",schemaPath:"#/definitions/command_pattern/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"+"\"",schema:"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$",parentSchema:schema22,data:data0};
+if(!pattern9.test(data0)){
+const err6 = {instancePath:instancePath+"/pattern",schemaPath:"#/definitions/command_pattern/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"+"\"",schema:"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$",parentSchema:schema23,data:data0};
 if(vErrors === null){
 vErrors = [err6];
 }
@@ -12813,7 +12813,7 @@ errors++;
 }
 }
 else {
-const err7 = {instancePath:instancePath+"/pattern",schemaPath:"#/definitions/command_pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.type,parentSchema:schema22,data:data0};
+const err7 = {instancePath:instancePath+"/pattern",schemaPath:"#/definitions/command_pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.type,parentSchema:schema23,data:data0};
 if(vErrors === null){
 vErrors = [err7];
 }
@@ -12827,7 +12827,7 @@ if(data.match !== undefined){
 let data1 = data.match;
 if(Array.isArray(data1)){
 if(data1.length > 256){
-const err8 = {instancePath:instancePath+"/match",schemaPath:"#/anyOf/1/properties/match/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items",schema:256,parentSchema:schema21.anyOf[1].properties.match,data:data1};
+const err8 = {instancePath:instancePath+"/match",schemaPath:"#/anyOf/1/properties/match/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items",schema:256,parentSchema:schema22.anyOf[1].properties.match,data:data1};
 if(vErrors === null){
 vErrors = [err8];
 }
@@ -12841,7 +12841,7 @@ for(let i0=0; i0<len0; i0++){
 let data2 = data1[i0];
 if(typeof data2 === "string"){
 if(func3(data2) > 4096){
-const err9 = {instancePath:instancePath+"/match/" + i0,schemaPath:"#/anyOf/1/properties/match/items/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema21.anyOf[1].properties.match.items,data:data2};
+const err9 = {instancePath:instancePath+"/match/" + i0,schemaPath:"#/anyOf/1/properties/match/items/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema22.anyOf[1].properties.match.items,data:data2};
 if(vErrors === null){
 vErrors = [err9];
 }
@@ -12852,7 +12852,7 @@ errors++;
 }
 }
 else {
-const err10 = {instancePath:instancePath+"/match/" + i0,schemaPath:"#/anyOf/1/properties/match/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.anyOf[1].properties.match.items.type,parentSchema:schema21.anyOf[1].properties.match.items,data:data2};
+const err10 = {instancePath:instancePath+"/match/" + i0,schemaPath:"#/anyOf/1/properties/match/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.anyOf[1].properties.match.items.type,parentSchema:schema22.anyOf[1].properties.match.items,data:data2};
 if(vErrors === null){
 vErrors = [err10];
 }
@@ -12864,7 +12864,7 @@ errors++;
 }
 }
 else {
-const err11 = {instancePath:instancePath+"/match",schemaPath:"#/anyOf/1/properties/match/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema21.anyOf[1].properties.match.type,parentSchema:schema21.anyOf[1].properties.match,data:data1};
+const err11 = {instancePath:instancePath+"/match",schemaPath:"#/anyOf/1/properties/match/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema22.anyOf[1].properties.match.type,parentSchema:schema22.anyOf[1].properties.match,data:data1};
 if(vErrors === null){
 vErrors = [err11];
 }
@@ -12878,7 +12878,7 @@ if(data.not_match !== undefined){
 let data3 = data.not_match;
 if(Array.isArray(data3)){
 if(data3.length > 256){
-const err12 = {instancePath:instancePath+"/not_match",schemaPath:"#/anyOf/1/properties/not_match/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items",schema:256,parentSchema:schema21.anyOf[1].properties.not_match,data:data3};
+const err12 = {instancePath:instancePath+"/not_match",schemaPath:"#/anyOf/1/properties/not_match/maxItems",keyword:"maxItems",params:{limit: 256},message:"must NOT have more than 256 items",schema:256,parentSchema:schema22.anyOf[1].properties.not_match,data:data3};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -12892,7 +12892,7 @@ for(let i1=0; i1<len1; i1++){
 let data4 = data3[i1];
 if(typeof data4 === "string"){
 if(func3(data4) > 4096){
-const err13 = {instancePath:instancePath+"/not_match/" + i1,schemaPath:"#/anyOf/1/properties/not_match/items/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema21.anyOf[1].properties.not_match.items,data:data4};
+const err13 = {instancePath:instancePath+"/not_match/" + i1,schemaPath:"#/anyOf/1/properties/not_match/items/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema22.anyOf[1].properties.not_match.items,data:data4};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -12903,7 +12903,7 @@ errors++;
 }
 }
 else {
-const err14 = {instancePath:instancePath+"/not_match/" + i1,schemaPath:"#/anyOf/1/properties/not_match/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.anyOf[1].properties.not_match.items.type,parentSchema:schema21.anyOf[1].properties.not_match.items,data:data4};
+const err14 = {instancePath:instancePath+"/not_match/" + i1,schemaPath:"#/anyOf/1/properties/not_match/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.anyOf[1].properties.not_match.items.type,parentSchema:schema22.anyOf[1].properties.not_match.items,data:data4};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -12915,7 +12915,7 @@ errors++;
 }
 }
 else {
-const err15 = {instancePath:instancePath+"/not_match",schemaPath:"#/anyOf/1/properties/not_match/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema21.anyOf[1].properties.not_match.type,parentSchema:schema21.anyOf[1].properties.not_match,data:data3};
+const err15 = {instancePath:instancePath+"/not_match",schemaPath:"#/anyOf/1/properties/not_match/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema22.anyOf[1].properties.not_match.type,parentSchema:schema22.anyOf[1].properties.not_match,data:data3};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -12929,7 +12929,7 @@ if(data.reason !== undefined){
 let data5 = data.reason;
 if(typeof data5 === "string"){
 if(func3(data5) > 1024){
-const err16 = {instancePath:instancePath+"/reason",schemaPath:"#/anyOf/1/properties/reason/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema21.anyOf[1].properties.reason,data:data5};
+const err16 = {instancePath:instancePath+"/reason",schemaPath:"#/anyOf/1/properties/reason/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema22.anyOf[1].properties.reason,data:data5};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -12940,7 +12940,7 @@ errors++;
 }
 }
 else {
-const err17 = {instancePath:instancePath+"/reason",schemaPath:"#/anyOf/1/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.anyOf[1].properties.reason.type,parentSchema:schema21.anyOf[1].properties.reason,data:data5};
+const err17 = {instancePath:instancePath+"/reason",schemaPath:"#/anyOf/1/properties/reason/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.anyOf[1].properties.reason.type,parentSchema:schema22.anyOf[1].properties.reason,data:data5};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -12952,7 +12952,7 @@ errors++;
 }
 }
 else {
-const err18 = {instancePath,schemaPath:"#/anyOf/1/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema21.anyOf[1].type,parentSchema:schema21.anyOf[1],data};
+const err18 = {instancePath,schemaPath:"#/anyOf/1/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema22.anyOf[1].type,parentSchema:schema22.anyOf[1],data};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -12965,7 +12965,7 @@ var _valid0 = _errs3 === errors;
 valid0 = valid0 || _valid0;
 }
 if(!valid0){
-const err19 = {instancePath,schemaPath:"#/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema21.anyOf,parentSchema:schema21,data};
+const err19 = {instancePath,schemaPath:"#/anyOf",keyword:"anyOf",params:{},message:"must match a schema in anyOf",schema:schema22.anyOf,parentSchema:schema22,data};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -13130,10 +13130,11 @@ vErrors.push(err11);
 errors++;
 }
 }
-if(data.selectable !== undefined){
-let data3 = data.selectable;
-if(typeof data3 !== "boolean"){
-const err12 = {instancePath:instancePath+"/selectable",schemaPath:"#/allOf/0/properties/selectable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.selectable.type,parentSchema:schema11.allOf[0].properties.selectable,data:data3};
+if(data.extends !== undefined){
+let data3 = data.extends;
+if(typeof data3 === "string"){
+if(func3(data3) > 128){
+const err12 = {instancePath:instancePath+"/extends",schemaPath:"shared.schema.json#/definitions/policy_name/maxLength",keyword:"maxLength",params:{limit: 128},message:"must NOT have more than 128 characters",schema:128,parentSchema:schema13,data:data3};
 if(vErrors === null){
 vErrors = [err12];
 }
@@ -13142,13 +13143,8 @@ vErrors.push(err12);
 }
 errors++;
 }
-}
-if(data.fs !== undefined){
-let data4 = data.fs;
-if(data4 && typeof data4 == "object" && !Array.isArray(data4)){
-for(const key1 in data4){
-if(!(((((key1 === "read") || (key1 === "deny_read")) || (key1 === "write")) || (key1 === "deny_write")) || (key1 === "scratch"))){
-const err13 = {instancePath:instancePath+"/fs",schemaPath:"#/allOf/0/properties/fs/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.fs,data:data4};
+if(!pattern0.test(data3)){
+const err13 = {instancePath:instancePath+"/extends",schemaPath:"shared.schema.json#/definitions/policy_name/pattern",keyword:"pattern",params:{pattern: "^[a-z0-9-]+$"},message:"must match pattern \""+"^[a-z0-9-]+$"+"\"",schema:"^[a-z0-9-]+$",parentSchema:schema13,data:data3};
 if(vErrors === null){
 vErrors = [err13];
 }
@@ -13158,11 +13154,8 @@ vErrors.push(err13);
 errors++;
 }
 }
-if(data4.read !== undefined){
-let data5 = data4.read;
-if(Array.isArray(data5)){
-if(data5.length > 4096){
-const err14 = {instancePath:instancePath+"/fs/read",schemaPath:"#/allOf/0/properties/fs/properties/read/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.fs.properties.read,data:data5};
+else {
+const err14 = {instancePath:instancePath+"/extends",schemaPath:"shared.schema.json#/definitions/policy_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema13.type,parentSchema:schema13,data:data3};
 if(vErrors === null){
 vErrors = [err14];
 }
@@ -13171,12 +13164,11 @@ vErrors.push(err14);
 }
 errors++;
 }
-const len0 = data5.length;
-for(let i0=0; i0<len0; i0++){
-let data6 = data5[i0];
-if(typeof data6 === "string"){
-if(func3(data6) > 4095){
-const err15 = {instancePath:instancePath+"/fs/read/" + i0,schemaPath:"#/definitions/path_scope/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema15,data:data6};
+}
+if(data.selectable !== undefined){
+let data4 = data.selectable;
+if(typeof data4 !== "boolean"){
+const err15 = {instancePath:instancePath+"/selectable",schemaPath:"#/allOf/0/properties/selectable/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.selectable.type,parentSchema:schema11.allOf[0].properties.selectable,data:data4};
 if(vErrors === null){
 vErrors = [err15];
 }
@@ -13185,8 +13177,13 @@ vErrors.push(err15);
 }
 errors++;
 }
-if(func3(data6) < 1){
-const err16 = {instancePath:instancePath+"/fs/read/" + i0,schemaPath:"#/definitions/path_scope/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema15,data:data6};
+}
+if(data.fs !== undefined){
+let data5 = data.fs;
+if(data5 && typeof data5 == "object" && !Array.isArray(data5)){
+for(const key1 in data5){
+if(!(((((key1 === "read") || (key1 === "deny_read")) || (key1 === "write")) || (key1 === "deny_write")) || (key1 === "scratch"))){
+const err16 = {instancePath:instancePath+"/fs",schemaPath:"#/allOf/0/properties/fs/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key1},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.fs,data:data5};
 if(vErrors === null){
 vErrors = [err16];
 }
@@ -13195,8 +13192,12 @@ vErrors.push(err16);
 }
 errors++;
 }
-if(!pattern1.test(data6)){
-const err17 = {instancePath:instancePath+"/fs/read/" + i0,schemaPath:"#/definitions/path_scope/pattern",keyword:"pattern",params:{pattern: "^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$"},message:"must match pattern \""+"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$"+"\"",schema:"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$",parentSchema:schema15,data:data6};
+}
+if(data5.read !== undefined){
+let data6 = data5.read;
+if(Array.isArray(data6)){
+if(data6.length > 4096){
+const err17 = {instancePath:instancePath+"/fs/read",schemaPath:"#/allOf/0/properties/fs/properties/read/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.fs.properties.read,data:data6};
 if(vErrors === null){
 vErrors = [err17];
 }
@@ -13205,9 +13206,12 @@ vErrors.push(err17);
 }
 errors++;
 }
-}
-else {
-const err18 = {instancePath:instancePath+"/fs/read/" + i0,schemaPath:"#/definitions/path_scope/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.type,parentSchema:schema15,data:data6};
+const len0 = data6.length;
+for(let i0=0; i0<len0; i0++){
+let data7 = data6[i0];
+if(typeof data7 === "string"){
+if(func3(data7) > 4095){
+const err18 = {instancePath:instancePath+"/fs/read/" + i0,schemaPath:"#/definitions/path_scope/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema16,data:data7};
 if(vErrors === null){
 vErrors = [err18];
 }
@@ -13216,10 +13220,8 @@ vErrors.push(err18);
 }
 errors++;
 }
-}
-}
-else {
-const err19 = {instancePath:instancePath+"/fs/read",schemaPath:"#/allOf/0/properties/fs/properties/read/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.fs.properties.read.type,parentSchema:schema11.allOf[0].properties.fs.properties.read,data:data5};
+if(func3(data7) < 1){
+const err19 = {instancePath:instancePath+"/fs/read/" + i0,schemaPath:"#/definitions/path_scope/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema16,data:data7};
 if(vErrors === null){
 vErrors = [err19];
 }
@@ -13228,12 +13230,8 @@ vErrors.push(err19);
 }
 errors++;
 }
-}
-if(data4.deny_read !== undefined){
-let data7 = data4.deny_read;
-if(Array.isArray(data7)){
-if(data7.length > 4096){
-const err20 = {instancePath:instancePath+"/fs/deny_read",schemaPath:"#/allOf/0/properties/fs/properties/deny_read/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.fs.properties.deny_read,data:data7};
+if(!pattern2.test(data7)){
+const err20 = {instancePath:instancePath+"/fs/read/" + i0,schemaPath:"#/definitions/path_scope/pattern",keyword:"pattern",params:{pattern: "^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$"},message:"must match pattern \""+"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$"+"\"",schema:"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$",parentSchema:schema16,data:data7};
 if(vErrors === null){
 vErrors = [err20];
 }
@@ -13242,12 +13240,9 @@ vErrors.push(err20);
 }
 errors++;
 }
-const len1 = data7.length;
-for(let i1=0; i1<len1; i1++){
-let data8 = data7[i1];
-if(typeof data8 === "string"){
-if(func3(data8) > 4095){
-const err21 = {instancePath:instancePath+"/fs/deny_read/" + i1,schemaPath:"#/definitions/path_glob/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema16,data:data8};
+}
+else {
+const err21 = {instancePath:instancePath+"/fs/read/" + i0,schemaPath:"#/definitions/path_scope/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data7};
 if(vErrors === null){
 vErrors = [err21];
 }
@@ -13256,8 +13251,10 @@ vErrors.push(err21);
 }
 errors++;
 }
-if(func3(data8) < 1){
-const err22 = {instancePath:instancePath+"/fs/deny_read/" + i1,schemaPath:"#/definitions/path_glob/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema16,data:data8};
+}
+}
+else {
+const err22 = {instancePath:instancePath+"/fs/read",schemaPath:"#/allOf/0/properties/fs/properties/read/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.fs.properties.read.type,parentSchema:schema11.allOf[0].properties.fs.properties.read,data:data6};
 if(vErrors === null){
 vErrors = [err22];
 }
@@ -13266,8 +13263,12 @@ vErrors.push(err22);
 }
 errors++;
 }
-if(!pattern2.test(data8)){
-const err23 = {instancePath:instancePath+"/fs/deny_read/" + i1,schemaPath:"#/definitions/path_glob/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema16,data:data8};
+}
+if(data5.deny_read !== undefined){
+let data8 = data5.deny_read;
+if(Array.isArray(data8)){
+if(data8.length > 4096){
+const err23 = {instancePath:instancePath+"/fs/deny_read",schemaPath:"#/allOf/0/properties/fs/properties/deny_read/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.fs.properties.deny_read,data:data8};
 if(vErrors === null){
 vErrors = [err23];
 }
@@ -13276,9 +13277,12 @@ vErrors.push(err23);
 }
 errors++;
 }
-}
-else {
-const err24 = {instancePath:instancePath+"/fs/deny_read/" + i1,schemaPath:"#/definitions/path_glob/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data8};
+const len1 = data8.length;
+for(let i1=0; i1<len1; i1++){
+let data9 = data8[i1];
+if(typeof data9 === "string"){
+if(func3(data9) > 4095){
+const err24 = {instancePath:instancePath+"/fs/deny_read/" + i1,schemaPath:"#/definitions/path_glob/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema17,data:data9};
 if(vErrors === null){
 vErrors = [err24];
 }
@@ -13287,10 +13291,8 @@ vErrors.push(err24);
 }
 errors++;
 }
-}
-}
-else {
-const err25 = {instancePath:instancePath+"/fs/deny_read",schemaPath:"#/allOf/0/properties/fs/properties/deny_read/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.fs.properties.deny_read.type,parentSchema:schema11.allOf[0].properties.fs.properties.deny_read,data:data7};
+if(func3(data9) < 1){
+const err25 = {instancePath:instancePath+"/fs/deny_read/" + i1,schemaPath:"#/definitions/path_glob/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17,data:data9};
 if(vErrors === null){
 vErrors = [err25];
 }
@@ -13299,12 +13301,8 @@ vErrors.push(err25);
 }
 errors++;
 }
-}
-if(data4.write !== undefined){
-let data9 = data4.write;
-if(Array.isArray(data9)){
-if(data9.length > 4096){
-const err26 = {instancePath:instancePath+"/fs/write",schemaPath:"#/allOf/0/properties/fs/properties/write/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.fs.properties.write,data:data9};
+if(!pattern3.test(data9)){
+const err26 = {instancePath:instancePath+"/fs/deny_read/" + i1,schemaPath:"#/definitions/path_glob/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema17,data:data9};
 if(vErrors === null){
 vErrors = [err26];
 }
@@ -13313,12 +13311,9 @@ vErrors.push(err26);
 }
 errors++;
 }
-const len2 = data9.length;
-for(let i2=0; i2<len2; i2++){
-let data10 = data9[i2];
-if(typeof data10 === "string"){
-if(func3(data10) > 4095){
-const err27 = {instancePath:instancePath+"/fs/write/" + i2,schemaPath:"#/definitions/path_scope/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema15,data:data10};
+}
+else {
+const err27 = {instancePath:instancePath+"/fs/deny_read/" + i1,schemaPath:"#/definitions/path_glob/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.type,parentSchema:schema17,data:data9};
 if(vErrors === null){
 vErrors = [err27];
 }
@@ -13327,8 +13322,10 @@ vErrors.push(err27);
 }
 errors++;
 }
-if(func3(data10) < 1){
-const err28 = {instancePath:instancePath+"/fs/write/" + i2,schemaPath:"#/definitions/path_scope/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema15,data:data10};
+}
+}
+else {
+const err28 = {instancePath:instancePath+"/fs/deny_read",schemaPath:"#/allOf/0/properties/fs/properties/deny_read/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.fs.properties.deny_read.type,parentSchema:schema11.allOf[0].properties.fs.properties.deny_read,data:data8};
 if(vErrors === null){
 vErrors = [err28];
 }
@@ -13337,8 +13334,12 @@ vErrors.push(err28);
 }
 errors++;
 }
-if(!pattern1.test(data10)){
-const err29 = {instancePath:instancePath+"/fs/write/" + i2,schemaPath:"#/definitions/path_scope/pattern",keyword:"pattern",params:{pattern: "^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$"},message:"must match pattern \""+"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$"+"\"",schema:"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$",parentSchema:schema15,data:data10};
+}
+if(data5.write !== undefined){
+let data10 = data5.write;
+if(Array.isArray(data10)){
+if(data10.length > 4096){
+const err29 = {instancePath:instancePath+"/fs/write",schemaPath:"#/allOf/0/properties/fs/properties/write/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.fs.properties.write,data:data10};
 if(vErrors === null){
 vErrors = [err29];
 }
@@ -13347,9 +13348,12 @@ vErrors.push(err29);
 }
 errors++;
 }
-}
-else {
-const err30 = {instancePath:instancePath+"/fs/write/" + i2,schemaPath:"#/definitions/path_scope/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema15.type,parentSchema:schema15,data:data10};
+const len2 = data10.length;
+for(let i2=0; i2<len2; i2++){
+let data11 = data10[i2];
+if(typeof data11 === "string"){
+if(func3(data11) > 4095){
+const err30 = {instancePath:instancePath+"/fs/write/" + i2,schemaPath:"#/definitions/path_scope/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema16,data:data11};
 if(vErrors === null){
 vErrors = [err30];
 }
@@ -13358,10 +13362,8 @@ vErrors.push(err30);
 }
 errors++;
 }
-}
-}
-else {
-const err31 = {instancePath:instancePath+"/fs/write",schemaPath:"#/allOf/0/properties/fs/properties/write/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.fs.properties.write.type,parentSchema:schema11.allOf[0].properties.fs.properties.write,data:data9};
+if(func3(data11) < 1){
+const err31 = {instancePath:instancePath+"/fs/write/" + i2,schemaPath:"#/definitions/path_scope/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema16,data:data11};
 if(vErrors === null){
 vErrors = [err31];
 }
@@ -13370,12 +13372,8 @@ vErrors.push(err31);
 }
 errors++;
 }
-}
-if(data4.deny_write !== undefined){
-let data11 = data4.deny_write;
-if(Array.isArray(data11)){
-if(data11.length > 4096){
-const err32 = {instancePath:instancePath+"/fs/deny_write",schemaPath:"#/allOf/0/properties/fs/properties/deny_write/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.fs.properties.deny_write,data:data11};
+if(!pattern2.test(data11)){
+const err32 = {instancePath:instancePath+"/fs/write/" + i2,schemaPath:"#/definitions/path_scope/pattern",keyword:"pattern",params:{pattern: "^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$"},message:"must match pattern \""+"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$"+"\"",schema:"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*(?:/\\*\\*)?$",parentSchema:schema16,data:data11};
 if(vErrors === null){
 vErrors = [err32];
 }
@@ -13384,12 +13382,9 @@ vErrors.push(err32);
 }
 errors++;
 }
-const len3 = data11.length;
-for(let i3=0; i3<len3; i3++){
-let data12 = data11[i3];
-if(typeof data12 === "string"){
-if(func3(data12) > 4095){
-const err33 = {instancePath:instancePath+"/fs/deny_write/" + i3,schemaPath:"#/definitions/path_glob/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema16,data:data12};
+}
+else {
+const err33 = {instancePath:instancePath+"/fs/write/" + i2,schemaPath:"#/definitions/path_scope/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data11};
 if(vErrors === null){
 vErrors = [err33];
 }
@@ -13398,8 +13393,10 @@ vErrors.push(err33);
 }
 errors++;
 }
-if(func3(data12) < 1){
-const err34 = {instancePath:instancePath+"/fs/deny_write/" + i3,schemaPath:"#/definitions/path_glob/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema16,data:data12};
+}
+}
+else {
+const err34 = {instancePath:instancePath+"/fs/write",schemaPath:"#/allOf/0/properties/fs/properties/write/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.fs.properties.write.type,parentSchema:schema11.allOf[0].properties.fs.properties.write,data:data10};
 if(vErrors === null){
 vErrors = [err34];
 }
@@ -13408,8 +13405,12 @@ vErrors.push(err34);
 }
 errors++;
 }
-if(!pattern2.test(data12)){
-const err35 = {instancePath:instancePath+"/fs/deny_write/" + i3,schemaPath:"#/definitions/path_glob/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema16,data:data12};
+}
+if(data5.deny_write !== undefined){
+let data12 = data5.deny_write;
+if(Array.isArray(data12)){
+if(data12.length > 4096){
+const err35 = {instancePath:instancePath+"/fs/deny_write",schemaPath:"#/allOf/0/properties/fs/properties/deny_write/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.fs.properties.deny_write,data:data12};
 if(vErrors === null){
 vErrors = [err35];
 }
@@ -13418,9 +13419,12 @@ vErrors.push(err35);
 }
 errors++;
 }
-}
-else {
-const err36 = {instancePath:instancePath+"/fs/deny_write/" + i3,schemaPath:"#/definitions/path_glob/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data12};
+const len3 = data12.length;
+for(let i3=0; i3<len3; i3++){
+let data13 = data12[i3];
+if(typeof data13 === "string"){
+if(func3(data13) > 4095){
+const err36 = {instancePath:instancePath+"/fs/deny_write/" + i3,schemaPath:"#/definitions/path_glob/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema17,data:data13};
 if(vErrors === null){
 vErrors = [err36];
 }
@@ -13429,10 +13433,8 @@ vErrors.push(err36);
 }
 errors++;
 }
-}
-}
-else {
-const err37 = {instancePath:instancePath+"/fs/deny_write",schemaPath:"#/allOf/0/properties/fs/properties/deny_write/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.fs.properties.deny_write.type,parentSchema:schema11.allOf[0].properties.fs.properties.deny_write,data:data11};
+if(func3(data13) < 1){
+const err37 = {instancePath:instancePath+"/fs/deny_write/" + i3,schemaPath:"#/definitions/path_glob/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17,data:data13};
 if(vErrors === null){
 vErrors = [err37];
 }
@@ -13441,12 +13443,8 @@ vErrors.push(err37);
 }
 errors++;
 }
-}
-if(data4.scratch !== undefined){
-let data13 = data4.scratch;
-if(Array.isArray(data13)){
-if(data13.length > 4096){
-const err38 = {instancePath:instancePath+"/fs/scratch",schemaPath:"#/allOf/0/properties/fs/properties/scratch/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.fs.properties.scratch,data:data13};
+if(!pattern3.test(data13)){
+const err38 = {instancePath:instancePath+"/fs/deny_write/" + i3,schemaPath:"#/definitions/path_glob/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema17,data:data13};
 if(vErrors === null){
 vErrors = [err38];
 }
@@ -13455,12 +13453,9 @@ vErrors.push(err38);
 }
 errors++;
 }
-const len4 = data13.length;
-for(let i4=0; i4<len4; i4++){
-let data14 = data13[i4];
-if(typeof data14 === "string"){
-if(func3(data14) > 4095){
-const err39 = {instancePath:instancePath+"/fs/scratch/" + i4,schemaPath:"#/definitions/folder_scope/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema19,data:data14};
+}
+else {
+const err39 = {instancePath:instancePath+"/fs/deny_write/" + i3,schemaPath:"#/definitions/path_glob/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.type,parentSchema:schema17,data:data13};
 if(vErrors === null){
 vErrors = [err39];
 }
@@ -13469,8 +13464,10 @@ vErrors.push(err39);
 }
 errors++;
 }
-if(func3(data14) < 1){
-const err40 = {instancePath:instancePath+"/fs/scratch/" + i4,schemaPath:"#/definitions/folder_scope/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema19,data:data14};
+}
+}
+else {
+const err40 = {instancePath:instancePath+"/fs/deny_write",schemaPath:"#/allOf/0/properties/fs/properties/deny_write/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.fs.properties.deny_write.type,parentSchema:schema11.allOf[0].properties.fs.properties.deny_write,data:data12};
 if(vErrors === null){
 vErrors = [err40];
 }
@@ -13479,8 +13476,12 @@ vErrors.push(err40);
 }
 errors++;
 }
-if(!pattern5.test(data14)){
-const err41 = {instancePath:instancePath+"/fs/scratch/" + i4,schemaPath:"#/definitions/folder_scope/pattern",keyword:"pattern",params:{pattern: "^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$"},message:"must match pattern \""+"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$"+"\"",schema:"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$",parentSchema:schema19,data:data14};
+}
+if(data5.scratch !== undefined){
+let data14 = data5.scratch;
+if(Array.isArray(data14)){
+if(data14.length > 4096){
+const err41 = {instancePath:instancePath+"/fs/scratch",schemaPath:"#/allOf/0/properties/fs/properties/scratch/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.fs.properties.scratch,data:data14};
 if(vErrors === null){
 vErrors = [err41];
 }
@@ -13489,9 +13490,12 @@ vErrors.push(err41);
 }
 errors++;
 }
-}
-else {
-const err42 = {instancePath:instancePath+"/fs/scratch/" + i4,schemaPath:"#/definitions/folder_scope/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema19.type,parentSchema:schema19,data:data14};
+const len4 = data14.length;
+for(let i4=0; i4<len4; i4++){
+let data15 = data14[i4];
+if(typeof data15 === "string"){
+if(func3(data15) > 4095){
+const err42 = {instancePath:instancePath+"/fs/scratch/" + i4,schemaPath:"#/definitions/folder_scope/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema20,data:data15};
 if(vErrors === null){
 vErrors = [err42];
 }
@@ -13500,10 +13504,8 @@ vErrors.push(err42);
 }
 errors++;
 }
-}
-}
-else {
-const err43 = {instancePath:instancePath+"/fs/scratch",schemaPath:"#/allOf/0/properties/fs/properties/scratch/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.fs.properties.scratch.type,parentSchema:schema11.allOf[0].properties.fs.properties.scratch,data:data13};
+if(func3(data15) < 1){
+const err43 = {instancePath:instancePath+"/fs/scratch/" + i4,schemaPath:"#/definitions/folder_scope/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema20,data:data15};
 if(vErrors === null){
 vErrors = [err43];
 }
@@ -13512,10 +13514,8 @@ vErrors.push(err43);
 }
 errors++;
 }
-}
-}
-else {
-const err44 = {instancePath:instancePath+"/fs",schemaPath:"#/allOf/0/properties/fs/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.fs.type,parentSchema:schema11.allOf[0].properties.fs,data:data4};
+if(!pattern6.test(data15)){
+const err44 = {instancePath:instancePath+"/fs/scratch/" + i4,schemaPath:"#/definitions/folder_scope/pattern",keyword:"pattern",params:{pattern: "^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$"},message:"must match pattern \""+"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$"+"\"",schema:"^(?:~|\\$HOME|\\$PROJECT)?(?:/[^/*?\\u0000]*)*/\\*\\*$",parentSchema:schema20,data:data15};
 if(vErrors === null){
 vErrors = [err44];
 }
@@ -13525,12 +13525,8 @@ vErrors.push(err44);
 errors++;
 }
 }
-if(data.net !== undefined){
-let data15 = data.net;
-if(data15 && typeof data15 == "object" && !Array.isArray(data15)){
-for(const key2 in data15){
-if(!(((key2 === "allowed") || (key2 === "dns")) || (key2 === "egress_budget"))){
-const err45 = {instancePath:instancePath+"/net",schemaPath:"#/allOf/0/properties/net/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.net,data:data15};
+else {
+const err45 = {instancePath:instancePath+"/fs/scratch/" + i4,schemaPath:"#/definitions/folder_scope/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.type,parentSchema:schema20,data:data15};
 if(vErrors === null){
 vErrors = [err45];
 }
@@ -13540,11 +13536,9 @@ vErrors.push(err45);
 errors++;
 }
 }
-if(data15.allowed !== undefined){
-let data16 = data15.allowed;
-if(Array.isArray(data16)){
-if(data16.length > 4096){
-const err46 = {instancePath:instancePath+"/net/allowed",schemaPath:"#/allOf/0/properties/net/properties/allowed/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.net.properties.allowed,data:data16};
+}
+else {
+const err46 = {instancePath:instancePath+"/fs/scratch",schemaPath:"#/allOf/0/properties/fs/properties/scratch/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.fs.properties.scratch.type,parentSchema:schema11.allOf[0].properties.fs.properties.scratch,data:data14};
 if(vErrors === null){
 vErrors = [err46];
 }
@@ -13553,12 +13547,10 @@ vErrors.push(err46);
 }
 errors++;
 }
-const len5 = data16.length;
-for(let i5=0; i5<len5; i5++){
-let data17 = data16[i5];
-if(typeof data17 === "string"){
-if(func3(data17) > 261){
-const err47 = {instancePath:instancePath+"/net/allowed/" + i5,schemaPath:"#/definitions/net_name/maxLength",keyword:"maxLength",params:{limit: 261},message:"must NOT have more than 261 characters",schema:261,parentSchema:schema20,data:data17};
+}
+}
+else {
+const err47 = {instancePath:instancePath+"/fs",schemaPath:"#/allOf/0/properties/fs/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.fs.type,parentSchema:schema11.allOf[0].properties.fs,data:data5};
 if(vErrors === null){
 vErrors = [err47];
 }
@@ -13567,8 +13559,13 @@ vErrors.push(err47);
 }
 errors++;
 }
-if(!pattern6.test(data17)){
-const err48 = {instancePath:instancePath+"/net/allowed/" + i5,schemaPath:"#/definitions/net_name/pattern",keyword:"pattern",params:{pattern: "^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$"},message:"must match pattern \""+"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$"+"\"",schema:"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$",parentSchema:schema20,data:data17};
+}
+if(data.net !== undefined){
+let data16 = data.net;
+if(data16 && typeof data16 == "object" && !Array.isArray(data16)){
+for(const key2 in data16){
+if(!(((key2 === "allowed") || (key2 === "dns")) || (key2 === "egress_budget"))){
+const err48 = {instancePath:instancePath+"/net",schemaPath:"#/allOf/0/properties/net/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key2},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.net,data:data16};
 if(vErrors === null){
 vErrors = [err48];
 }
@@ -13578,8 +13575,11 @@ vErrors.push(err48);
 errors++;
 }
 }
-else {
-const err49 = {instancePath:instancePath+"/net/allowed/" + i5,schemaPath:"#/definitions/net_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema20.type,parentSchema:schema20,data:data17};
+if(data16.allowed !== undefined){
+let data17 = data16.allowed;
+if(Array.isArray(data17)){
+if(data17.length > 4096){
+const err49 = {instancePath:instancePath+"/net/allowed",schemaPath:"#/allOf/0/properties/net/properties/allowed/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.net.properties.allowed,data:data17};
 if(vErrors === null){
 vErrors = [err49];
 }
@@ -13588,10 +13588,12 @@ vErrors.push(err49);
 }
 errors++;
 }
-}
-}
-else {
-const err50 = {instancePath:instancePath+"/net/allowed",schemaPath:"#/allOf/0/properties/net/properties/allowed/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.net.properties.allowed.type,parentSchema:schema11.allOf[0].properties.net.properties.allowed,data:data16};
+const len5 = data17.length;
+for(let i5=0; i5<len5; i5++){
+let data18 = data17[i5];
+if(typeof data18 === "string"){
+if(func3(data18) > 261){
+const err50 = {instancePath:instancePath+"/net/allowed/" + i5,schemaPath:"#/definitions/net_name/maxLength",keyword:"maxLength",params:{limit: 261},message:"must NOT have more than 261 characters",schema:261,parentSchema:schema21,data:data18};
 if(vErrors === null){
 vErrors = [err50];
 }
@@ -13600,13 +13602,8 @@ vErrors.push(err50);
 }
 errors++;
 }
-}
-if(data15.dns !== undefined){
-let data18 = data15.dns;
-if(data18 && typeof data18 == "object" && !Array.isArray(data18)){
-for(const key3 in data18){
-if(!(((key3 === "pinned") || (key3 === "refresh_secs")) || (key3 === "servers"))){
-const err51 = {instancePath:instancePath+"/net/dns",schemaPath:"#/allOf/0/properties/net/properties/dns/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.net.properties.dns,data:data18};
+if(!pattern7.test(data18)){
+const err51 = {instancePath:instancePath+"/net/allowed/" + i5,schemaPath:"#/definitions/net_name/pattern",keyword:"pattern",params:{pattern: "^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$"},message:"must match pattern \""+"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$"+"\"",schema:"^(?:@(?:npm|pip|cargo|go|gem|apt|git)|(?:\\*\\.)?[A-Za-z0-9_\\u0080-\\u{10ffff}-]+(?:\\.[A-Za-z0-9_\\u0080-\\u{10ffff}-]+)*\\.?(?::[0-9]{1,5})?|[0-9]{1,3}(?:\\.[0-9]{1,3}){3}/[0-9]{1,2}(?::[0-9]{1,5})?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]{1,3})?|\\[[0-9A-Fa-f:.]+\\](?:/[0-9]{1,3})?(?::[0-9]{1,5})?)$",parentSchema:schema21,data:data18};
 if(vErrors === null){
 vErrors = [err51];
 }
@@ -13616,10 +13613,8 @@ vErrors.push(err51);
 errors++;
 }
 }
-if(data18.pinned !== undefined){
-let data19 = data18.pinned;
-if(typeof data19 !== "boolean"){
-const err52 = {instancePath:instancePath+"/net/dns/pinned",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/pinned/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.net.properties.dns.properties.pinned.type,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.pinned,data:data19};
+else {
+const err52 = {instancePath:instancePath+"/net/allowed/" + i5,schemaPath:"#/definitions/net_name/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema21.type,parentSchema:schema21,data:data18};
 if(vErrors === null){
 vErrors = [err52];
 }
@@ -13629,10 +13624,9 @@ vErrors.push(err52);
 errors++;
 }
 }
-if(data18.refresh_secs !== undefined){
-let data20 = data18.refresh_secs;
-if(!(((typeof data20 == "number") && (!(data20 % 1) && !isNaN(data20))) && (isFinite(data20)))){
-const err53 = {instancePath:instancePath+"/net/dns/refresh_secs",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/refresh_secs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.net.properties.dns.properties.refresh_secs.type,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.refresh_secs,data:data20};
+}
+else {
+const err53 = {instancePath:instancePath+"/net/allowed",schemaPath:"#/allOf/0/properties/net/properties/allowed/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.net.properties.allowed.type,parentSchema:schema11.allOf[0].properties.net.properties.allowed,data:data17};
 if(vErrors === null){
 vErrors = [err53];
 }
@@ -13641,9 +13635,13 @@ vErrors.push(err53);
 }
 errors++;
 }
-if((typeof data20 == "number") && (isFinite(data20))){
-if(data20 > 86400 || isNaN(data20)){
-const err54 = {instancePath:instancePath+"/net/dns/refresh_secs",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/refresh_secs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 86400},message:"must be <= 86400",schema:86400,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.refresh_secs,data:data20};
+}
+if(data16.dns !== undefined){
+let data19 = data16.dns;
+if(data19 && typeof data19 == "object" && !Array.isArray(data19)){
+for(const key3 in data19){
+if(!(((key3 === "pinned") || (key3 === "refresh_secs")) || (key3 === "servers"))){
+const err54 = {instancePath:instancePath+"/net/dns",schemaPath:"#/allOf/0/properties/net/properties/dns/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key3},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.net.properties.dns,data:data19};
 if(vErrors === null){
 vErrors = [err54];
 }
@@ -13652,8 +13650,11 @@ vErrors.push(err54);
 }
 errors++;
 }
-if(data20 < 1 || isNaN(data20)){
-const err55 = {instancePath:instancePath+"/net/dns/refresh_secs",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/refresh_secs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.refresh_secs,data:data20};
+}
+if(data19.pinned !== undefined){
+let data20 = data19.pinned;
+if(typeof data20 !== "boolean"){
+const err55 = {instancePath:instancePath+"/net/dns/pinned",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/pinned/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.net.properties.dns.properties.pinned.type,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.pinned,data:data20};
 if(vErrors === null){
 vErrors = [err55];
 }
@@ -13663,12 +13664,10 @@ vErrors.push(err55);
 errors++;
 }
 }
-}
-if(data18.servers !== undefined){
-let data21 = data18.servers;
-if(Array.isArray(data21)){
-if(data21.length > 16){
-const err56 = {instancePath:instancePath+"/net/dns/servers",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/maxItems",keyword:"maxItems",params:{limit: 16},message:"must NOT have more than 16 items",schema:16,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers,data:data21};
+if(data19.refresh_secs !== undefined){
+let data21 = data19.refresh_secs;
+if(!(((typeof data21 == "number") && (!(data21 % 1) && !isNaN(data21))) && (isFinite(data21)))){
+const err56 = {instancePath:instancePath+"/net/dns/refresh_secs",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/refresh_secs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.net.properties.dns.properties.refresh_secs.type,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.refresh_secs,data:data21};
 if(vErrors === null){
 vErrors = [err56];
 }
@@ -13677,8 +13676,9 @@ vErrors.push(err56);
 }
 errors++;
 }
-if(data21.length < 1){
-const err57 = {instancePath:instancePath+"/net/dns/servers",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers,data:data21};
+if((typeof data21 == "number") && (isFinite(data21))){
+if(data21 > 86400 || isNaN(data21)){
+const err57 = {instancePath:instancePath+"/net/dns/refresh_secs",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/refresh_secs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 86400},message:"must be <= 86400",schema:86400,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.refresh_secs,data:data21};
 if(vErrors === null){
 vErrors = [err57];
 }
@@ -13687,12 +13687,8 @@ vErrors.push(err57);
 }
 errors++;
 }
-const len6 = data21.length;
-for(let i6=0; i6<len6; i6++){
-let data22 = data21[i6];
-if(typeof data22 === "string"){
-if(func3(data22) > 64){
-const err58 = {instancePath:instancePath+"/net/dns/servers/" + i6,schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters",schema:64,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers.items,data:data22};
+if(data21 < 1 || isNaN(data21)){
+const err58 = {instancePath:instancePath+"/net/dns/refresh_secs",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/refresh_secs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.refresh_secs,data:data21};
 if(vErrors === null){
 vErrors = [err58];
 }
@@ -13701,8 +13697,13 @@ vErrors.push(err58);
 }
 errors++;
 }
-if(!pattern7.test(data22)){
-const err59 = {instancePath:instancePath+"/net/dns/servers/" + i6,schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/items/pattern",keyword:"pattern",params:{pattern: "^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$"},message:"must match pattern \""+"^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$"+"\"",schema:"^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$",parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers.items,data:data22};
+}
+}
+if(data19.servers !== undefined){
+let data22 = data19.servers;
+if(Array.isArray(data22)){
+if(data22.length > 16){
+const err59 = {instancePath:instancePath+"/net/dns/servers",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/maxItems",keyword:"maxItems",params:{limit: 16},message:"must NOT have more than 16 items",schema:16,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers,data:data22};
 if(vErrors === null){
 vErrors = [err59];
 }
@@ -13711,9 +13712,8 @@ vErrors.push(err59);
 }
 errors++;
 }
-}
-else {
-const err60 = {instancePath:instancePath+"/net/dns/servers/" + i6,schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.net.properties.dns.properties.servers.items.type,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers.items,data:data22};
+if(data22.length < 1){
+const err60 = {instancePath:instancePath+"/net/dns/servers",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/minItems",keyword:"minItems",params:{limit: 1},message:"must NOT have fewer than 1 items",schema:1,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers,data:data22};
 if(vErrors === null){
 vErrors = [err60];
 }
@@ -13722,10 +13722,12 @@ vErrors.push(err60);
 }
 errors++;
 }
-}
-}
-else {
-const err61 = {instancePath:instancePath+"/net/dns/servers",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.net.properties.dns.properties.servers.type,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers,data:data21};
+const len6 = data22.length;
+for(let i6=0; i6<len6; i6++){
+let data23 = data22[i6];
+if(typeof data23 === "string"){
+if(func3(data23) > 64){
+const err61 = {instancePath:instancePath+"/net/dns/servers/" + i6,schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/items/maxLength",keyword:"maxLength",params:{limit: 64},message:"must NOT have more than 64 characters",schema:64,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers.items,data:data23};
 if(vErrors === null){
 vErrors = [err61];
 }
@@ -13734,10 +13736,8 @@ vErrors.push(err61);
 }
 errors++;
 }
-}
-}
-else {
-const err62 = {instancePath:instancePath+"/net/dns",schemaPath:"#/allOf/0/properties/net/properties/dns/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.net.properties.dns.type,parentSchema:schema11.allOf[0].properties.net.properties.dns,data:data18};
+if(!pattern8.test(data23)){
+const err62 = {instancePath:instancePath+"/net/dns/servers/" + i6,schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/items/pattern",keyword:"pattern",params:{pattern: "^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$"},message:"must match pattern \""+"^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$"+"\"",schema:"^(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|\\[[0-9A-Fa-f:]+\\])(?::[0-9]{1,5})?$",parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers.items,data:data23};
 if(vErrors === null){
 vErrors = [err62];
 }
@@ -13747,12 +13747,8 @@ vErrors.push(err62);
 errors++;
 }
 }
-if(data15.egress_budget !== undefined){
-let data23 = data15.egress_budget;
-if(data23 && typeof data23 == "object" && !Array.isArray(data23)){
-for(const key4 in data23){
-if(!((key4 === "bytes_per_sec") || (key4 === "total_bytes"))){
-const err63 = {instancePath:instancePath+"/net/egress_budget",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget,data:data23};
+else {
+const err63 = {instancePath:instancePath+"/net/dns/servers/" + i6,schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.net.properties.dns.properties.servers.items.type,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers.items,data:data23};
 if(vErrors === null){
 vErrors = [err63];
 }
@@ -13762,10 +13758,9 @@ vErrors.push(err63);
 errors++;
 }
 }
-if(data23.bytes_per_sec !== undefined){
-let data24 = data23.bytes_per_sec;
-if(!(((typeof data24 == "number") && (!(data24 % 1) && !isNaN(data24))) && (isFinite(data24)))){
-const err64 = {instancePath:instancePath+"/net/egress_budget/bytes_per_sec",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/bytes_per_sec/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.net.properties.egress_budget.properties.bytes_per_sec.type,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.bytes_per_sec,data:data24};
+}
+else {
+const err64 = {instancePath:instancePath+"/net/dns/servers",schemaPath:"#/allOf/0/properties/net/properties/dns/properties/servers/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.net.properties.dns.properties.servers.type,parentSchema:schema11.allOf[0].properties.net.properties.dns.properties.servers,data:data22};
 if(vErrors === null){
 vErrors = [err64];
 }
@@ -13774,9 +13769,10 @@ vErrors.push(err64);
 }
 errors++;
 }
-if((typeof data24 == "number") && (isFinite(data24))){
-if(data24 > 9007199254740991 || isNaN(data24)){
-const err65 = {instancePath:instancePath+"/net/egress_budget/bytes_per_sec",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/bytes_per_sec/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.bytes_per_sec,data:data24};
+}
+}
+else {
+const err65 = {instancePath:instancePath+"/net/dns",schemaPath:"#/allOf/0/properties/net/properties/dns/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.net.properties.dns.type,parentSchema:schema11.allOf[0].properties.net.properties.dns,data:data19};
 if(vErrors === null){
 vErrors = [err65];
 }
@@ -13785,8 +13781,13 @@ vErrors.push(err65);
 }
 errors++;
 }
-if(data24 < 1 || isNaN(data24)){
-const err66 = {instancePath:instancePath+"/net/egress_budget/bytes_per_sec",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/bytes_per_sec/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.bytes_per_sec,data:data24};
+}
+if(data16.egress_budget !== undefined){
+let data24 = data16.egress_budget;
+if(data24 && typeof data24 == "object" && !Array.isArray(data24)){
+for(const key4 in data24){
+if(!((key4 === "bytes_per_sec") || (key4 === "total_bytes"))){
+const err66 = {instancePath:instancePath+"/net/egress_budget",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key4},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget,data:data24};
 if(vErrors === null){
 vErrors = [err66];
 }
@@ -13796,11 +13797,10 @@ vErrors.push(err66);
 errors++;
 }
 }
-}
-if(data23.total_bytes !== undefined){
-let data25 = data23.total_bytes;
+if(data24.bytes_per_sec !== undefined){
+let data25 = data24.bytes_per_sec;
 if(!(((typeof data25 == "number") && (!(data25 % 1) && !isNaN(data25))) && (isFinite(data25)))){
-const err67 = {instancePath:instancePath+"/net/egress_budget/total_bytes",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/total_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.net.properties.egress_budget.properties.total_bytes.type,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.total_bytes,data:data25};
+const err67 = {instancePath:instancePath+"/net/egress_budget/bytes_per_sec",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/bytes_per_sec/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.net.properties.egress_budget.properties.bytes_per_sec.type,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.bytes_per_sec,data:data25};
 if(vErrors === null){
 vErrors = [err67];
 }
@@ -13811,7 +13811,7 @@ errors++;
 }
 if((typeof data25 == "number") && (isFinite(data25))){
 if(data25 > 9007199254740991 || isNaN(data25)){
-const err68 = {instancePath:instancePath+"/net/egress_budget/total_bytes",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/total_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.total_bytes,data:data25};
+const err68 = {instancePath:instancePath+"/net/egress_budget/bytes_per_sec",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/bytes_per_sec/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.bytes_per_sec,data:data25};
 if(vErrors === null){
 vErrors = [err68];
 }
@@ -13820,8 +13820,8 @@ vErrors.push(err68);
 }
 errors++;
 }
-if(data25 < 0 || isNaN(data25)){
-const err69 = {instancePath:instancePath+"/net/egress_budget/total_bytes",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/total_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.total_bytes,data:data25};
+if(data25 < 1 || isNaN(data25)){
+const err69 = {instancePath:instancePath+"/net/egress_budget/bytes_per_sec",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/bytes_per_sec/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.bytes_per_sec,data:data25};
 if(vErrors === null){
 vErrors = [err69];
 }
@@ -13832,9 +13832,10 @@ errors++;
 }
 }
 }
-}
-else {
-const err70 = {instancePath:instancePath+"/net/egress_budget",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.net.properties.egress_budget.type,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget,data:data23};
+if(data24.total_bytes !== undefined){
+let data26 = data24.total_bytes;
+if(!(((typeof data26 == "number") && (!(data26 % 1) && !isNaN(data26))) && (isFinite(data26)))){
+const err70 = {instancePath:instancePath+"/net/egress_budget/total_bytes",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/total_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.net.properties.egress_budget.properties.total_bytes.type,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.total_bytes,data:data26};
 if(vErrors === null){
 vErrors = [err70];
 }
@@ -13843,10 +13844,9 @@ vErrors.push(err70);
 }
 errors++;
 }
-}
-}
-else {
-const err71 = {instancePath:instancePath+"/net",schemaPath:"#/allOf/0/properties/net/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.net.type,parentSchema:schema11.allOf[0].properties.net,data:data15};
+if((typeof data26 == "number") && (isFinite(data26))){
+if(data26 > 9007199254740991 || isNaN(data26)){
+const err71 = {instancePath:instancePath+"/net/egress_budget/total_bytes",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/total_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.total_bytes,data:data26};
 if(vErrors === null){
 vErrors = [err71];
 }
@@ -13855,13 +13855,8 @@ vErrors.push(err71);
 }
 errors++;
 }
-}
-if(data.commands !== undefined){
-let data26 = data.commands;
-if(data26 && typeof data26 == "object" && !Array.isArray(data26)){
-for(const key5 in data26){
-if(!(func2.call(schema11.allOf[0].properties.commands.properties, key5))){
-const err72 = {instancePath:instancePath+"/commands",schemaPath:"#/allOf/0/properties/commands/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key5},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.commands,data:data26};
+if(data26 < 0 || isNaN(data26)){
+const err72 = {instancePath:instancePath+"/net/egress_budget/total_bytes",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/properties/total_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget.properties.total_bytes,data:data26};
 if(vErrors === null){
 vErrors = [err72];
 }
@@ -13871,11 +13866,10 @@ vErrors.push(err72);
 errors++;
 }
 }
-if(data26.allowed !== undefined){
-let data27 = data26.allowed;
-if(Array.isArray(data27)){
-if(data27.length > 4096){
-const err73 = {instancePath:instancePath+"/commands/allowed",schemaPath:"#/allOf/0/properties/commands/properties/allowed/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.commands.properties.allowed,data:data27};
+}
+}
+else {
+const err73 = {instancePath:instancePath+"/net/egress_budget",schemaPath:"#/allOf/0/properties/net/properties/egress_budget/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.net.properties.egress_budget.type,parentSchema:schema11.allOf[0].properties.net.properties.egress_budget,data:data24};
 if(vErrors === null){
 vErrors = [err73];
 }
@@ -13884,16 +13878,10 @@ vErrors.push(err73);
 }
 errors++;
 }
-const len7 = data27.length;
-for(let i7=0; i7<len7; i7++){
-if(!(validate12(data27[i7], {instancePath:instancePath+"/commands/allowed/" + i7,parentData:data27,parentDataProperty:i7,rootData}))){
-vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
-errors = vErrors.length;
-}
 }
 }
 else {
-const err74 = {instancePath:instancePath+"/commands/allowed",schemaPath:"#/allOf/0/properties/commands/properties/allowed/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.commands.properties.allowed.type,parentSchema:schema11.allOf[0].properties.commands.properties.allowed,data:data27};
+const err74 = {instancePath:instancePath+"/net",schemaPath:"#/allOf/0/properties/net/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.net.type,parentSchema:schema11.allOf[0].properties.net,data:data16};
 if(vErrors === null){
 vErrors = [err74];
 }
@@ -13903,11 +13891,12 @@ vErrors.push(err74);
 errors++;
 }
 }
-if(data26.denied !== undefined){
-let data29 = data26.denied;
-if(Array.isArray(data29)){
-if(data29.length > 4096){
-const err75 = {instancePath:instancePath+"/commands/denied",schemaPath:"#/allOf/0/properties/commands/properties/denied/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.commands.properties.denied,data:data29};
+if(data.commands !== undefined){
+let data27 = data.commands;
+if(data27 && typeof data27 == "object" && !Array.isArray(data27)){
+for(const key5 in data27){
+if(!(func2.call(schema11.allOf[0].properties.commands.properties, key5))){
+const err75 = {instancePath:instancePath+"/commands",schemaPath:"#/allOf/0/properties/commands/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key5},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.commands,data:data27};
 if(vErrors === null){
 vErrors = [err75];
 }
@@ -13916,16 +13905,12 @@ vErrors.push(err75);
 }
 errors++;
 }
-const len8 = data29.length;
-for(let i8=0; i8<len8; i8++){
-if(!(validate12(data29[i8], {instancePath:instancePath+"/commands/denied/" + i8,parentData:data29,parentDataProperty:i8,rootData}))){
-vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
-errors = vErrors.length;
 }
-}
-}
-else {
-const err76 = {instancePath:instancePath+"/commands/denied",schemaPath:"#/allOf/0/properties/commands/properties/denied/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.commands.properties.denied.type,parentSchema:schema11.allOf[0].properties.commands.properties.denied,data:data29};
+if(data27.allowed !== undefined){
+let data28 = data27.allowed;
+if(Array.isArray(data28)){
+if(data28.length > 4096){
+const err76 = {instancePath:instancePath+"/commands/allowed",schemaPath:"#/allOf/0/properties/commands/properties/allowed/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.commands.properties.allowed,data:data28};
 if(vErrors === null){
 vErrors = [err76];
 }
@@ -13934,12 +13919,16 @@ vErrors.push(err76);
 }
 errors++;
 }
+const len7 = data28.length;
+for(let i7=0; i7<len7; i7++){
+if(!(validate12(data28[i7], {instancePath:instancePath+"/commands/allowed/" + i7,parentData:data28,parentDataProperty:i7,rootData}))){
+vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
+errors = vErrors.length;
 }
-if(data26.isolated !== undefined){
-let data31 = data26.isolated;
-if(Array.isArray(data31)){
-if(data31.length > 4096){
-const err77 = {instancePath:instancePath+"/commands/isolated",schemaPath:"#/allOf/0/properties/commands/properties/isolated/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.commands.properties.isolated,data:data31};
+}
+}
+else {
+const err77 = {instancePath:instancePath+"/commands/allowed",schemaPath:"#/allOf/0/properties/commands/properties/allowed/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.commands.properties.allowed.type,parentSchema:schema11.allOf[0].properties.commands.properties.allowed,data:data28};
 if(vErrors === null){
 vErrors = [err77];
 }
@@ -13948,16 +13937,12 @@ vErrors.push(err77);
 }
 errors++;
 }
-const len9 = data31.length;
-for(let i9=0; i9<len9; i9++){
-if(!(validate12(data31[i9], {instancePath:instancePath+"/commands/isolated/" + i9,parentData:data31,parentDataProperty:i9,rootData}))){
-vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
-errors = vErrors.length;
 }
-}
-}
-else {
-const err78 = {instancePath:instancePath+"/commands/isolated",schemaPath:"#/allOf/0/properties/commands/properties/isolated/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.commands.properties.isolated.type,parentSchema:schema11.allOf[0].properties.commands.properties.isolated,data:data31};
+if(data27.denied !== undefined){
+let data30 = data27.denied;
+if(Array.isArray(data30)){
+if(data30.length > 4096){
+const err78 = {instancePath:instancePath+"/commands/denied",schemaPath:"#/allOf/0/properties/commands/properties/denied/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.commands.properties.denied,data:data30};
 if(vErrors === null){
 vErrors = [err78];
 }
@@ -13966,12 +13951,16 @@ vErrors.push(err78);
 }
 errors++;
 }
+const len8 = data30.length;
+for(let i8=0; i8<len8; i8++){
+if(!(validate12(data30[i8], {instancePath:instancePath+"/commands/denied/" + i8,parentData:data30,parentDataProperty:i8,rootData}))){
+vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
+errors = vErrors.length;
 }
-if(data26.ask !== undefined){
-let data33 = data26.ask;
-if(Array.isArray(data33)){
-if(data33.length > 4096){
-const err79 = {instancePath:instancePath+"/commands/ask",schemaPath:"#/allOf/0/properties/commands/properties/ask/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.commands.properties.ask,data:data33};
+}
+}
+else {
+const err79 = {instancePath:instancePath+"/commands/denied",schemaPath:"#/allOf/0/properties/commands/properties/denied/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.commands.properties.denied.type,parentSchema:schema11.allOf[0].properties.commands.properties.denied,data:data30};
 if(vErrors === null){
 vErrors = [err79];
 }
@@ -13980,16 +13969,12 @@ vErrors.push(err79);
 }
 errors++;
 }
-const len10 = data33.length;
-for(let i10=0; i10<len10; i10++){
-if(!(validate12(data33[i10], {instancePath:instancePath+"/commands/ask/" + i10,parentData:data33,parentDataProperty:i10,rootData}))){
-vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
-errors = vErrors.length;
 }
-}
-}
-else {
-const err80 = {instancePath:instancePath+"/commands/ask",schemaPath:"#/allOf/0/properties/commands/properties/ask/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.commands.properties.ask.type,parentSchema:schema11.allOf[0].properties.commands.properties.ask,data:data33};
+if(data27.isolated !== undefined){
+let data32 = data27.isolated;
+if(Array.isArray(data32)){
+if(data32.length > 4096){
+const err80 = {instancePath:instancePath+"/commands/isolated",schemaPath:"#/allOf/0/properties/commands/properties/isolated/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.commands.properties.isolated,data:data32};
 if(vErrors === null){
 vErrors = [err80];
 }
@@ -13998,12 +13983,16 @@ vErrors.push(err80);
 }
 errors++;
 }
+const len9 = data32.length;
+for(let i9=0; i9<len9; i9++){
+if(!(validate12(data32[i9], {instancePath:instancePath+"/commands/isolated/" + i9,parentData:data32,parentDataProperty:i9,rootData}))){
+vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
+errors = vErrors.length;
 }
-if(data26.warn !== undefined){
-let data35 = data26.warn;
-if(Array.isArray(data35)){
-if(data35.length > 4096){
-const err81 = {instancePath:instancePath+"/commands/warn",schemaPath:"#/allOf/0/properties/commands/properties/warn/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.commands.properties.warn,data:data35};
+}
+}
+else {
+const err81 = {instancePath:instancePath+"/commands/isolated",schemaPath:"#/allOf/0/properties/commands/properties/isolated/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.commands.properties.isolated.type,parentSchema:schema11.allOf[0].properties.commands.properties.isolated,data:data32};
 if(vErrors === null){
 vErrors = [err81];
 }
@@ -14012,16 +14001,12 @@ vErrors.push(err81);
 }
 errors++;
 }
-const len11 = data35.length;
-for(let i11=0; i11<len11; i11++){
-if(!(validate12(data35[i11], {instancePath:instancePath+"/commands/warn/" + i11,parentData:data35,parentDataProperty:i11,rootData}))){
-vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
-errors = vErrors.length;
 }
-}
-}
-else {
-const err82 = {instancePath:instancePath+"/commands/warn",schemaPath:"#/allOf/0/properties/commands/properties/warn/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.commands.properties.warn.type,parentSchema:schema11.allOf[0].properties.commands.properties.warn,data:data35};
+if(data27.ask !== undefined){
+let data34 = data27.ask;
+if(Array.isArray(data34)){
+if(data34.length > 4096){
+const err82 = {instancePath:instancePath+"/commands/ask",schemaPath:"#/allOf/0/properties/commands/properties/ask/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.commands.properties.ask,data:data34};
 if(vErrors === null){
 vErrors = [err82];
 }
@@ -14030,11 +14015,16 @@ vErrors.push(err82);
 }
 errors++;
 }
+const len10 = data34.length;
+for(let i10=0; i10<len10; i10++){
+if(!(validate12(data34[i10], {instancePath:instancePath+"/commands/ask/" + i10,parentData:data34,parentDataProperty:i10,rootData}))){
+vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
+errors = vErrors.length;
 }
-if(data26.opaque !== undefined){
-let data37 = data26.opaque;
-if(typeof data37 !== "string"){
-const err83 = {instancePath:instancePath+"/commands/opaque",schemaPath:"#/allOf/0/properties/commands/properties/opaque/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.commands.properties.opaque.type,parentSchema:schema11.allOf[0].properties.commands.properties.opaque,data:data37};
+}
+}
+else {
+const err83 = {instancePath:instancePath+"/commands/ask",schemaPath:"#/allOf/0/properties/commands/properties/ask/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.commands.properties.ask.type,parentSchema:schema11.allOf[0].properties.commands.properties.ask,data:data34};
 if(vErrors === null){
 vErrors = [err83];
 }
@@ -14043,8 +14033,12 @@ vErrors.push(err83);
 }
 errors++;
 }
-if(!((((data37 === "deny") || (data37 === "ask")) || (data37 === "isolate")) || (data37 === "allow"))){
-const err84 = {instancePath:instancePath+"/commands/opaque",schemaPath:"#/allOf/0/properties/commands/properties/opaque/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.commands.properties.opaque.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.commands.properties.opaque.enum,parentSchema:schema11.allOf[0].properties.commands.properties.opaque,data:data37};
+}
+if(data27.warn !== undefined){
+let data36 = data27.warn;
+if(Array.isArray(data36)){
+if(data36.length > 4096){
+const err84 = {instancePath:instancePath+"/commands/warn",schemaPath:"#/allOf/0/properties/commands/properties/warn/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.commands.properties.warn,data:data36};
 if(vErrors === null){
 vErrors = [err84];
 }
@@ -14053,11 +14047,16 @@ vErrors.push(err84);
 }
 errors++;
 }
+const len11 = data36.length;
+for(let i11=0; i11<len11; i11++){
+if(!(validate12(data36[i11], {instancePath:instancePath+"/commands/warn/" + i11,parentData:data36,parentDataProperty:i11,rootData}))){
+vErrors = vErrors === null ? validate12.errors : vErrors.concat(validate12.errors);
+errors = vErrors.length;
 }
-if(data26.memory_programs !== undefined){
-let data38 = data26.memory_programs;
-if(typeof data38 !== "string"){
-const err85 = {instancePath:instancePath+"/commands/memory_programs",schemaPath:"#/allOf/0/properties/commands/properties/memory_programs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.commands.properties.memory_programs.type,parentSchema:schema11.allOf[0].properties.commands.properties.memory_programs,data:data38};
+}
+}
+else {
+const err85 = {instancePath:instancePath+"/commands/warn",schemaPath:"#/allOf/0/properties/commands/properties/warn/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.commands.properties.warn.type,parentSchema:schema11.allOf[0].properties.commands.properties.warn,data:data36};
 if(vErrors === null){
 vErrors = [err85];
 }
@@ -14066,8 +14065,11 @@ vErrors.push(err85);
 }
 errors++;
 }
-if(!((data38 === "allow") || (data38 === "deny"))){
-const err86 = {instancePath:instancePath+"/commands/memory_programs",schemaPath:"#/allOf/0/properties/commands/properties/memory_programs/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.commands.properties.memory_programs.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.commands.properties.memory_programs.enum,parentSchema:schema11.allOf[0].properties.commands.properties.memory_programs,data:data38};
+}
+if(data27.opaque !== undefined){
+let data38 = data27.opaque;
+if(typeof data38 !== "string"){
+const err86 = {instancePath:instancePath+"/commands/opaque",schemaPath:"#/allOf/0/properties/commands/properties/opaque/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.commands.properties.opaque.type,parentSchema:schema11.allOf[0].properties.commands.properties.opaque,data:data38};
 if(vErrors === null){
 vErrors = [err86];
 }
@@ -14076,11 +14078,8 @@ vErrors.push(err86);
 }
 errors++;
 }
-}
-if(data26.timeout !== undefined){
-let data39 = data26.timeout;
-if((typeof data39 !== "string") && (data39 !== null)){
-const err87 = {instancePath:instancePath+"/commands/timeout",schemaPath:"#/allOf/0/properties/commands/properties/timeout/type",keyword:"type",params:{type: schema11.allOf[0].properties.commands.properties.timeout.type},message:"must be string,null",schema:schema11.allOf[0].properties.commands.properties.timeout.type,parentSchema:schema11.allOf[0].properties.commands.properties.timeout,data:data39};
+if(!((((data38 === "deny") || (data38 === "ask")) || (data38 === "isolate")) || (data38 === "allow"))){
+const err87 = {instancePath:instancePath+"/commands/opaque",schemaPath:"#/allOf/0/properties/commands/properties/opaque/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.commands.properties.opaque.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.commands.properties.opaque.enum,parentSchema:schema11.allOf[0].properties.commands.properties.opaque,data:data38};
 if(vErrors === null){
 vErrors = [err87];
 }
@@ -14089,9 +14088,11 @@ vErrors.push(err87);
 }
 errors++;
 }
-if(typeof data39 === "string"){
-if(func3(data39) > 16){
-const err88 = {instancePath:instancePath+"/commands/timeout",schemaPath:"#/allOf/0/properties/commands/properties/timeout/maxLength",keyword:"maxLength",params:{limit: 16},message:"must NOT have more than 16 characters",schema:16,parentSchema:schema11.allOf[0].properties.commands.properties.timeout,data:data39};
+}
+if(data27.memory_programs !== undefined){
+let data39 = data27.memory_programs;
+if(typeof data39 !== "string"){
+const err88 = {instancePath:instancePath+"/commands/memory_programs",schemaPath:"#/allOf/0/properties/commands/properties/memory_programs/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.commands.properties.memory_programs.type,parentSchema:schema11.allOf[0].properties.commands.properties.memory_programs,data:data39};
 if(vErrors === null){
 vErrors = [err88];
 }
@@ -14100,8 +14101,8 @@ vErrors.push(err88);
 }
 errors++;
 }
-if(!pattern10.test(data39)){
-const err89 = {instancePath:instancePath+"/commands/timeout",schemaPath:"#/allOf/0/properties/commands/properties/timeout/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]*(?:ms|s|m|h|d)$"},message:"must match pattern \""+"^[1-9][0-9]*(?:ms|s|m|h|d)$"+"\"",schema:"^[1-9][0-9]*(?:ms|s|m|h|d)$",parentSchema:schema11.allOf[0].properties.commands.properties.timeout,data:data39};
+if(!((data39 === "allow") || (data39 === "deny"))){
+const err89 = {instancePath:instancePath+"/commands/memory_programs",schemaPath:"#/allOf/0/properties/commands/properties/memory_programs/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.commands.properties.memory_programs.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.commands.properties.memory_programs.enum,parentSchema:schema11.allOf[0].properties.commands.properties.memory_programs,data:data39};
 if(vErrors === null){
 vErrors = [err89];
 }
@@ -14111,11 +14112,10 @@ vErrors.push(err89);
 errors++;
 }
 }
-}
-if(data26.shell_operators !== undefined){
-let data40 = data26.shell_operators;
-if(typeof data40 !== "boolean"){
-const err90 = {instancePath:instancePath+"/commands/shell_operators",schemaPath:"#/allOf/0/properties/commands/properties/shell_operators/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.commands.properties.shell_operators.type,parentSchema:schema11.allOf[0].properties.commands.properties.shell_operators,data:data40};
+if(data27.timeout !== undefined){
+let data40 = data27.timeout;
+if((typeof data40 !== "string") && (data40 !== null)){
+const err90 = {instancePath:instancePath+"/commands/timeout",schemaPath:"#/allOf/0/properties/commands/properties/timeout/type",keyword:"type",params:{type: schema11.allOf[0].properties.commands.properties.timeout.type},message:"must be string,null",schema:schema11.allOf[0].properties.commands.properties.timeout.type,parentSchema:schema11.allOf[0].properties.commands.properties.timeout,data:data40};
 if(vErrors === null){
 vErrors = [err90];
 }
@@ -14124,10 +14124,9 @@ vErrors.push(err90);
 }
 errors++;
 }
-}
-}
-else {
-const err91 = {instancePath:instancePath+"/commands",schemaPath:"#/allOf/0/properties/commands/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.commands.type,parentSchema:schema11.allOf[0].properties.commands,data:data26};
+if(typeof data40 === "string"){
+if(func3(data40) > 16){
+const err91 = {instancePath:instancePath+"/commands/timeout",schemaPath:"#/allOf/0/properties/commands/properties/timeout/maxLength",keyword:"maxLength",params:{limit: 16},message:"must NOT have more than 16 characters",schema:16,parentSchema:schema11.allOf[0].properties.commands.properties.timeout,data:data40};
 if(vErrors === null){
 vErrors = [err91];
 }
@@ -14136,13 +14135,8 @@ vErrors.push(err91);
 }
 errors++;
 }
-}
-if(data.world !== undefined){
-let data41 = data.world;
-if(data41 && typeof data41 == "object" && !Array.isArray(data41)){
-for(const key6 in data41){
-if(!(func2.call(schema11.allOf[0].properties.world.properties, key6))){
-const err92 = {instancePath:instancePath+"/world",schemaPath:"#/allOf/0/properties/world/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.world,data:data41};
+if(!pattern11.test(data40)){
+const err92 = {instancePath:instancePath+"/commands/timeout",schemaPath:"#/allOf/0/properties/commands/properties/timeout/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]*(?:ms|s|m|h|d)$"},message:"must match pattern \""+"^[1-9][0-9]*(?:ms|s|m|h|d)$"+"\"",schema:"^[1-9][0-9]*(?:ms|s|m|h|d)$",parentSchema:schema11.allOf[0].properties.commands.properties.timeout,data:data40};
 if(vErrors === null){
 vErrors = [err92];
 }
@@ -14152,10 +14146,11 @@ vErrors.push(err92);
 errors++;
 }
 }
-if(data41.reuse_session !== undefined){
-let data42 = data41.reuse_session;
-if(typeof data42 !== "boolean"){
-const err93 = {instancePath:instancePath+"/world/reuse_session",schemaPath:"#/allOf/0/properties/world/properties/reuse_session/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.world.properties.reuse_session.type,parentSchema:schema11.allOf[0].properties.world.properties.reuse_session,data:data42};
+}
+if(data27.shell_operators !== undefined){
+let data41 = data27.shell_operators;
+if(typeof data41 !== "boolean"){
+const err93 = {instancePath:instancePath+"/commands/shell_operators",schemaPath:"#/allOf/0/properties/commands/properties/shell_operators/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.commands.properties.shell_operators.type,parentSchema:schema11.allOf[0].properties.commands.properties.shell_operators,data:data41};
 if(vErrors === null){
 vErrors = [err93];
 }
@@ -14165,10 +14160,9 @@ vErrors.push(err93);
 errors++;
 }
 }
-if(data41.isolate_network !== undefined){
-let data43 = data41.isolate_network;
-if(typeof data43 !== "boolean"){
-const err94 = {instancePath:instancePath+"/world/isolate_network",schemaPath:"#/allOf/0/properties/world/properties/isolate_network/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.world.properties.isolate_network.type,parentSchema:schema11.allOf[0].properties.world.properties.isolate_network,data:data43};
+}
+else {
+const err94 = {instancePath:instancePath+"/commands",schemaPath:"#/allOf/0/properties/commands/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.commands.type,parentSchema:schema11.allOf[0].properties.commands,data:data27};
 if(vErrors === null){
 vErrors = [err94];
 }
@@ -14178,10 +14172,12 @@ vErrors.push(err94);
 errors++;
 }
 }
-if(data41.enable_preload !== undefined){
-let data44 = data41.enable_preload;
-if(typeof data44 !== "boolean"){
-const err95 = {instancePath:instancePath+"/world/enable_preload",schemaPath:"#/allOf/0/properties/world/properties/enable_preload/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.world.properties.enable_preload.type,parentSchema:schema11.allOf[0].properties.world.properties.enable_preload,data:data44};
+if(data.world !== undefined){
+let data42 = data.world;
+if(data42 && typeof data42 == "object" && !Array.isArray(data42)){
+for(const key6 in data42){
+if(!(func2.call(schema11.allOf[0].properties.world.properties, key6))){
+const err95 = {instancePath:instancePath+"/world",schemaPath:"#/allOf/0/properties/world/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key6},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.world,data:data42};
 if(vErrors === null){
 vErrors = [err95];
 }
@@ -14191,10 +14187,10 @@ vErrors.push(err95);
 errors++;
 }
 }
-if(data41.seccomp !== undefined){
-let data45 = data41.seccomp;
-if(typeof data45 !== "string"){
-const err96 = {instancePath:instancePath+"/world/seccomp",schemaPath:"#/allOf/0/properties/world/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.seccomp.type,parentSchema:schema11.allOf[0].properties.world.properties.seccomp,data:data45};
+if(data42.reuse_session !== undefined){
+let data43 = data42.reuse_session;
+if(typeof data43 !== "boolean"){
+const err96 = {instancePath:instancePath+"/world/reuse_session",schemaPath:"#/allOf/0/properties/world/properties/reuse_session/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.world.properties.reuse_session.type,parentSchema:schema11.allOf[0].properties.world.properties.reuse_session,data:data43};
 if(vErrors === null){
 vErrors = [err96];
 }
@@ -14203,8 +14199,11 @@ vErrors.push(err96);
 }
 errors++;
 }
-if(!((data45 === "enforce") || (data45 === "log"))){
-const err97 = {instancePath:instancePath+"/world/seccomp",schemaPath:"#/allOf/0/properties/world/properties/seccomp/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.world.properties.seccomp.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.world.properties.seccomp.enum,parentSchema:schema11.allOf[0].properties.world.properties.seccomp,data:data45};
+}
+if(data42.isolate_network !== undefined){
+let data44 = data42.isolate_network;
+if(typeof data44 !== "boolean"){
+const err97 = {instancePath:instancePath+"/world/isolate_network",schemaPath:"#/allOf/0/properties/world/properties/isolate_network/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.world.properties.isolate_network.type,parentSchema:schema11.allOf[0].properties.world.properties.isolate_network,data:data44};
 if(vErrors === null){
 vErrors = [err97];
 }
@@ -14214,11 +14213,10 @@ vErrors.push(err97);
 errors++;
 }
 }
-if(data41.require !== undefined){
-let data46 = data41.require;
-if(Array.isArray(data46)){
-if(data46.length > 12){
-const err98 = {instancePath:instancePath+"/world/require",schemaPath:"#/allOf/0/properties/world/properties/require/maxItems",keyword:"maxItems",params:{limit: 12},message:"must NOT have more than 12 items",schema:12,parentSchema:schema11.allOf[0].properties.world.properties.require,data:data46};
+if(data42.enable_preload !== undefined){
+let data45 = data42.enable_preload;
+if(typeof data45 !== "boolean"){
+const err98 = {instancePath:instancePath+"/world/enable_preload",schemaPath:"#/allOf/0/properties/world/properties/enable_preload/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.world.properties.enable_preload.type,parentSchema:schema11.allOf[0].properties.world.properties.enable_preload,data:data45};
 if(vErrors === null){
 vErrors = [err98];
 }
@@ -14227,11 +14225,11 @@ vErrors.push(err98);
 }
 errors++;
 }
-const len12 = data46.length;
-for(let i12=0; i12<len12; i12++){
-let data47 = data46[i12];
-if(typeof data47 !== "string"){
-const err99 = {instancePath:instancePath+"/world/require/" + i12,schemaPath:"shared.schema.json#/definitions/isolation_part/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.type,parentSchema:schema23,data:data47};
+}
+if(data42.seccomp !== undefined){
+let data46 = data42.seccomp;
+if(typeof data46 !== "string"){
+const err99 = {instancePath:instancePath+"/world/seccomp",schemaPath:"#/allOf/0/properties/world/properties/seccomp/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.seccomp.type,parentSchema:schema11.allOf[0].properties.world.properties.seccomp,data:data46};
 if(vErrors === null){
 vErrors = [err99];
 }
@@ -14240,8 +14238,8 @@ vErrors.push(err99);
 }
 errors++;
 }
-if(!((((((((((((data47 === "user") || (data47 === "mount")) || (data47 === "pid")) || (data47 === "net")) || (data47 === "ipc")) || (data47 === "uts")) || (data47 === "cgroup")) || (data47 === "seccomp")) || (data47 === "no_new_privs")) || (data47 === "capabilities")) || (data47 === "exec_gate")) || (data47 === "overlay"))){
-const err100 = {instancePath:instancePath+"/world/require/" + i12,schemaPath:"shared.schema.json#/definitions/isolation_part/enum",keyword:"enum",params:{allowedValues: schema23.enum},message:"must be equal to one of the allowed values",schema:schema23.enum,parentSchema:schema23,data:data47};
+if(!((data46 === "enforce") || (data46 === "log"))){
+const err100 = {instancePath:instancePath+"/world/seccomp",schemaPath:"#/allOf/0/properties/world/properties/seccomp/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.world.properties.seccomp.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.world.properties.seccomp.enum,parentSchema:schema11.allOf[0].properties.world.properties.seccomp,data:data46};
 if(vErrors === null){
 vErrors = [err100];
 }
@@ -14251,9 +14249,11 @@ vErrors.push(err100);
 errors++;
 }
 }
-}
-else {
-const err101 = {instancePath:instancePath+"/world/require",schemaPath:"#/allOf/0/properties/world/properties/require/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.require.type,parentSchema:schema11.allOf[0].properties.world.properties.require,data:data46};
+if(data42.require !== undefined){
+let data47 = data42.require;
+if(Array.isArray(data47)){
+if(data47.length > 12){
+const err101 = {instancePath:instancePath+"/world/require",schemaPath:"#/allOf/0/properties/world/properties/require/maxItems",keyword:"maxItems",params:{limit: 12},message:"must NOT have more than 12 items",schema:12,parentSchema:schema11.allOf[0].properties.world.properties.require,data:data47};
 if(vErrors === null){
 vErrors = [err101];
 }
@@ -14262,13 +14262,11 @@ vErrors.push(err101);
 }
 errors++;
 }
-}
-if(data41.limits !== undefined){
-let data48 = data41.limits;
-if(data48 && typeof data48 == "object" && !Array.isArray(data48)){
-for(const key7 in data48){
-if(!((((key7 === "cpu") || (key7 === "memory")) || (key7 === "pids")) || (key7 === "disk"))){
-const err102 = {instancePath:instancePath+"/world/limits",schemaPath:"#/allOf/0/properties/world/properties/limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key7},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.world.properties.limits,data:data48};
+const len12 = data47.length;
+for(let i12=0; i12<len12; i12++){
+let data48 = data47[i12];
+if(typeof data48 !== "string"){
+const err102 = {instancePath:instancePath+"/world/require/" + i12,schemaPath:"shared.schema.json#/definitions/isolation_part/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema24.type,parentSchema:schema24,data:data48};
 if(vErrors === null){
 vErrors = [err102];
 }
@@ -14277,12 +14275,8 @@ vErrors.push(err102);
 }
 errors++;
 }
-}
-if(data48.cpu !== undefined){
-let data49 = data48.cpu;
-if(typeof data49 === "string"){
-if(func3(data49) > 16){
-const err103 = {instancePath:instancePath+"/world/limits/cpu",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/cpu/maxLength",keyword:"maxLength",params:{limit: 16},message:"must NOT have more than 16 characters",schema:16,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.cpu,data:data49};
+if(!((((((((((((data48 === "user") || (data48 === "mount")) || (data48 === "pid")) || (data48 === "net")) || (data48 === "ipc")) || (data48 === "uts")) || (data48 === "cgroup")) || (data48 === "seccomp")) || (data48 === "no_new_privs")) || (data48 === "capabilities")) || (data48 === "exec_gate")) || (data48 === "overlay"))){
+const err103 = {instancePath:instancePath+"/world/require/" + i12,schemaPath:"shared.schema.json#/definitions/isolation_part/enum",keyword:"enum",params:{allowedValues: schema24.enum},message:"must be equal to one of the allowed values",schema:schema24.enum,parentSchema:schema24,data:data48};
 if(vErrors === null){
 vErrors = [err103];
 }
@@ -14291,8 +14285,10 @@ vErrors.push(err103);
 }
 errors++;
 }
-if(!pattern11.test(data49)){
-const err104 = {instancePath:instancePath+"/world/limits/cpu",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/cpu/pattern",keyword:"pattern",params:{pattern: "^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$"},message:"must match pattern \""+"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$"+"\"",schema:"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$",parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.cpu,data:data49};
+}
+}
+else {
+const err104 = {instancePath:instancePath+"/world/require",schemaPath:"#/allOf/0/properties/world/properties/require/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.require.type,parentSchema:schema11.allOf[0].properties.world.properties.require,data:data47};
 if(vErrors === null){
 vErrors = [err104];
 }
@@ -14302,8 +14298,12 @@ vErrors.push(err104);
 errors++;
 }
 }
-else {
-const err105 = {instancePath:instancePath+"/world/limits/cpu",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/cpu/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.limits.properties.cpu.type,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.cpu,data:data49};
+if(data42.limits !== undefined){
+let data49 = data42.limits;
+if(data49 && typeof data49 == "object" && !Array.isArray(data49)){
+for(const key7 in data49){
+if(!((((key7 === "cpu") || (key7 === "memory")) || (key7 === "pids")) || (key7 === "disk"))){
+const err105 = {instancePath:instancePath+"/world/limits",schemaPath:"#/allOf/0/properties/world/properties/limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key7},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.world.properties.limits,data:data49};
 if(vErrors === null){
 vErrors = [err105];
 }
@@ -14313,11 +14313,11 @@ vErrors.push(err105);
 errors++;
 }
 }
-if(data48.memory !== undefined){
-let data50 = data48.memory;
+if(data49.cpu !== undefined){
+let data50 = data49.cpu;
 if(typeof data50 === "string"){
-if(func3(data50) > 24){
-const err106 = {instancePath:instancePath+"/world/limits/memory",schemaPath:"#/definitions/size/maxLength",keyword:"maxLength",params:{limit: 24},message:"must NOT have more than 24 characters",schema:24,parentSchema:schema24,data:data50};
+if(func3(data50) > 16){
+const err106 = {instancePath:instancePath+"/world/limits/cpu",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/cpu/maxLength",keyword:"maxLength",params:{limit: 16},message:"must NOT have more than 16 characters",schema:16,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.cpu,data:data50};
 if(vErrors === null){
 vErrors = [err106];
 }
@@ -14327,7 +14327,7 @@ vErrors.push(err106);
 errors++;
 }
 if(!pattern12.test(data50)){
-const err107 = {instancePath:instancePath+"/world/limits/memory",schemaPath:"#/definitions/size/pattern",keyword:"pattern",params:{pattern: "^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"},message:"must match pattern \""+"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"+"\"",schema:"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$",parentSchema:schema24,data:data50};
+const err107 = {instancePath:instancePath+"/world/limits/cpu",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/cpu/pattern",keyword:"pattern",params:{pattern: "^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$"},message:"must match pattern \""+"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$"+"\"",schema:"^(?:[0-9]+(?:\\.[0-9]+)?|[0-9]+m)$",parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.cpu,data:data50};
 if(vErrors === null){
 vErrors = [err107];
 }
@@ -14338,7 +14338,7 @@ errors++;
 }
 }
 else {
-const err108 = {instancePath:instancePath+"/world/limits/memory",schemaPath:"#/definitions/size/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema24.type,parentSchema:schema24,data:data50};
+const err108 = {instancePath:instancePath+"/world/limits/cpu",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/cpu/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.limits.properties.cpu.type,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.cpu,data:data50};
 if(vErrors === null){
 vErrors = [err108];
 }
@@ -14348,10 +14348,11 @@ vErrors.push(err108);
 errors++;
 }
 }
-if(data48.pids !== undefined){
-let data51 = data48.pids;
-if(!(((typeof data51 == "number") && (!(data51 % 1) && !isNaN(data51))) && (isFinite(data51)))){
-const err109 = {instancePath:instancePath+"/world/limits/pids",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/pids/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.world.properties.limits.properties.pids.type,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.pids,data:data51};
+if(data49.memory !== undefined){
+let data51 = data49.memory;
+if(typeof data51 === "string"){
+if(func3(data51) > 24){
+const err109 = {instancePath:instancePath+"/world/limits/memory",schemaPath:"#/definitions/size/maxLength",keyword:"maxLength",params:{limit: 24},message:"must NOT have more than 24 characters",schema:24,parentSchema:schema25,data:data51};
 if(vErrors === null){
 vErrors = [err109];
 }
@@ -14360,9 +14361,8 @@ vErrors.push(err109);
 }
 errors++;
 }
-if((typeof data51 == "number") && (isFinite(data51))){
-if(data51 > 4194304 || isNaN(data51)){
-const err110 = {instancePath:instancePath+"/world/limits/pids",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/pids/maximum",keyword:"maximum",params:{comparison: "<=", limit: 4194304},message:"must be <= 4194304",schema:4194304,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.pids,data:data51};
+if(!pattern13.test(data51)){
+const err110 = {instancePath:instancePath+"/world/limits/memory",schemaPath:"#/definitions/size/pattern",keyword:"pattern",params:{pattern: "^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"},message:"must match pattern \""+"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"+"\"",schema:"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$",parentSchema:schema25,data:data51};
 if(vErrors === null){
 vErrors = [err110];
 }
@@ -14371,8 +14371,9 @@ vErrors.push(err110);
 }
 errors++;
 }
-if(data51 < 1 || isNaN(data51)){
-const err111 = {instancePath:instancePath+"/world/limits/pids",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/pids/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.pids,data:data51};
+}
+else {
+const err111 = {instancePath:instancePath+"/world/limits/memory",schemaPath:"#/definitions/size/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema25.type,parentSchema:schema25,data:data51};
 if(vErrors === null){
 vErrors = [err111];
 }
@@ -14382,12 +14383,10 @@ vErrors.push(err111);
 errors++;
 }
 }
-}
-if(data48.disk !== undefined){
-let data52 = data48.disk;
-if(typeof data52 === "string"){
-if(func3(data52) > 24){
-const err112 = {instancePath:instancePath+"/world/limits/disk",schemaPath:"#/definitions/size/maxLength",keyword:"maxLength",params:{limit: 24},message:"must NOT have more than 24 characters",schema:24,parentSchema:schema24,data:data52};
+if(data49.pids !== undefined){
+let data52 = data49.pids;
+if(!(((typeof data52 == "number") && (!(data52 % 1) && !isNaN(data52))) && (isFinite(data52)))){
+const err112 = {instancePath:instancePath+"/world/limits/pids",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/pids/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.world.properties.limits.properties.pids.type,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.pids,data:data52};
 if(vErrors === null){
 vErrors = [err112];
 }
@@ -14396,8 +14395,9 @@ vErrors.push(err112);
 }
 errors++;
 }
-if(!pattern12.test(data52)){
-const err113 = {instancePath:instancePath+"/world/limits/disk",schemaPath:"#/definitions/size/pattern",keyword:"pattern",params:{pattern: "^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"},message:"must match pattern \""+"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"+"\"",schema:"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$",parentSchema:schema24,data:data52};
+if((typeof data52 == "number") && (isFinite(data52))){
+if(data52 > 4194304 || isNaN(data52)){
+const err113 = {instancePath:instancePath+"/world/limits/pids",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/pids/maximum",keyword:"maximum",params:{comparison: "<=", limit: 4194304},message:"must be <= 4194304",schema:4194304,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.pids,data:data52};
 if(vErrors === null){
 vErrors = [err113];
 }
@@ -14406,9 +14406,8 @@ vErrors.push(err113);
 }
 errors++;
 }
-}
-else {
-const err114 = {instancePath:instancePath+"/world/limits/disk",schemaPath:"#/definitions/size/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema24.type,parentSchema:schema24,data:data52};
+if(data52 < 1 || isNaN(data52)){
+const err114 = {instancePath:instancePath+"/world/limits/pids",schemaPath:"#/allOf/0/properties/world/properties/limits/properties/pids/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.world.properties.limits.properties.pids,data:data52};
 if(vErrors === null){
 vErrors = [err114];
 }
@@ -14419,8 +14418,11 @@ errors++;
 }
 }
 }
-else {
-const err115 = {instancePath:instancePath+"/world/limits",schemaPath:"#/allOf/0/properties/world/properties/limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.world.properties.limits.type,parentSchema:schema11.allOf[0].properties.world.properties.limits,data:data48};
+if(data49.disk !== undefined){
+let data53 = data49.disk;
+if(typeof data53 === "string"){
+if(func3(data53) > 24){
+const err115 = {instancePath:instancePath+"/world/limits/disk",schemaPath:"#/definitions/size/maxLength",keyword:"maxLength",params:{limit: 24},message:"must NOT have more than 24 characters",schema:24,parentSchema:schema25,data:data53};
 if(vErrors === null){
 vErrors = [err115];
 }
@@ -14429,12 +14431,8 @@ vErrors.push(err115);
 }
 errors++;
 }
-}
-if(data41.env !== undefined){
-let data53 = data41.env;
-if(Array.isArray(data53)){
-if(data53.length > 1024){
-const err116 = {instancePath:instancePath+"/world/env",schemaPath:"#/allOf/0/properties/world/properties/env/maxItems",keyword:"maxItems",params:{limit: 1024},message:"must NOT have more than 1024 items",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.env,data:data53};
+if(!pattern13.test(data53)){
+const err116 = {instancePath:instancePath+"/world/limits/disk",schemaPath:"#/definitions/size/pattern",keyword:"pattern",params:{pattern: "^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"},message:"must match pattern \""+"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$"+"\"",schema:"^[0-9]+(?:\\.[0-9]+)?(?:[KMGT]i?)?$",parentSchema:schema25,data:data53};
 if(vErrors === null){
 vErrors = [err116];
 }
@@ -14443,12 +14441,9 @@ vErrors.push(err116);
 }
 errors++;
 }
-const len13 = data53.length;
-for(let i13=0; i13<len13; i13++){
-let data54 = data53[i13];
-if(typeof data54 === "string"){
-if(func3(data54) > 1024){
-const err117 = {instancePath:instancePath+"/world/env/" + i13,schemaPath:"#/allOf/0/properties/world/properties/env/items/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.env.items,data:data54};
+}
+else {
+const err117 = {instancePath:instancePath+"/world/limits/disk",schemaPath:"#/definitions/size/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema25.type,parentSchema:schema25,data:data53};
 if(vErrors === null){
 vErrors = [err117];
 }
@@ -14457,8 +14452,10 @@ vErrors.push(err117);
 }
 errors++;
 }
-if(!pattern14.test(data54)){
-const err118 = {instancePath:instancePath+"/world/env/" + i13,schemaPath:"#/allOf/0/properties/world/properties/env/items/pattern",keyword:"pattern",params:{pattern: "^[^=\\s\\u0000]+$"},message:"must match pattern \""+"^[^=\\s\\u0000]+$"+"\"",schema:"^[^=\\s\\u0000]+$",parentSchema:schema11.allOf[0].properties.world.properties.env.items,data:data54};
+}
+}
+else {
+const err118 = {instancePath:instancePath+"/world/limits",schemaPath:"#/allOf/0/properties/world/properties/limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.world.properties.limits.type,parentSchema:schema11.allOf[0].properties.world.properties.limits,data:data49};
 if(vErrors === null){
 vErrors = [err118];
 }
@@ -14468,8 +14465,11 @@ vErrors.push(err118);
 errors++;
 }
 }
-else {
-const err119 = {instancePath:instancePath+"/world/env/" + i13,schemaPath:"#/allOf/0/properties/world/properties/env/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.env.items.type,parentSchema:schema11.allOf[0].properties.world.properties.env.items,data:data54};
+if(data42.env !== undefined){
+let data54 = data42.env;
+if(Array.isArray(data54)){
+if(data54.length > 1024){
+const err119 = {instancePath:instancePath+"/world/env",schemaPath:"#/allOf/0/properties/world/properties/env/maxItems",keyword:"maxItems",params:{limit: 1024},message:"must NOT have more than 1024 items",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.env,data:data54};
 if(vErrors === null){
 vErrors = [err119];
 }
@@ -14478,10 +14478,12 @@ vErrors.push(err119);
 }
 errors++;
 }
-}
-}
-else {
-const err120 = {instancePath:instancePath+"/world/env",schemaPath:"#/allOf/0/properties/world/properties/env/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.env.type,parentSchema:schema11.allOf[0].properties.world.properties.env,data:data53};
+const len13 = data54.length;
+for(let i13=0; i13<len13; i13++){
+let data55 = data54[i13];
+if(typeof data55 === "string"){
+if(func3(data55) > 1024){
+const err120 = {instancePath:instancePath+"/world/env/" + i13,schemaPath:"#/allOf/0/properties/world/properties/env/items/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.env.items,data:data55};
 if(vErrors === null){
 vErrors = [err120];
 }
@@ -14490,12 +14492,8 @@ vErrors.push(err120);
 }
 errors++;
 }
-}
-if(data41.publish !== undefined){
-let data55 = data41.publish;
-if(Array.isArray(data55)){
-if(data55.length > 1024){
-const err121 = {instancePath:instancePath+"/world/publish",schemaPath:"#/allOf/0/properties/world/properties/publish/maxItems",keyword:"maxItems",params:{limit: 1024},message:"must NOT have more than 1024 items",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.publish,data:data55};
+if(!pattern15.test(data55)){
+const err121 = {instancePath:instancePath+"/world/env/" + i13,schemaPath:"#/allOf/0/properties/world/properties/env/items/pattern",keyword:"pattern",params:{pattern: "^[^=\\s\\u0000]+$"},message:"must match pattern \""+"^[^=\\s\\u0000]+$"+"\"",schema:"^[^=\\s\\u0000]+$",parentSchema:schema11.allOf[0].properties.world.properties.env.items,data:data55};
 if(vErrors === null){
 vErrors = [err121];
 }
@@ -14504,11 +14502,9 @@ vErrors.push(err121);
 }
 errors++;
 }
-const len14 = data55.length;
-for(let i14=0; i14<len14; i14++){
-let data56 = data55[i14];
-if(!(((typeof data56 == "number") && (!(data56 % 1) && !isNaN(data56))) && (isFinite(data56)))){
-const err122 = {instancePath:instancePath+"/world/publish/" + i14,schemaPath:"#/allOf/0/properties/world/properties/publish/items/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.world.properties.publish.items.type,parentSchema:schema11.allOf[0].properties.world.properties.publish.items,data:data56};
+}
+else {
+const err122 = {instancePath:instancePath+"/world/env/" + i13,schemaPath:"#/allOf/0/properties/world/properties/env/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.env.items.type,parentSchema:schema11.allOf[0].properties.world.properties.env.items,data:data55};
 if(vErrors === null){
 vErrors = [err122];
 }
@@ -14517,9 +14513,10 @@ vErrors.push(err122);
 }
 errors++;
 }
-if((typeof data56 == "number") && (isFinite(data56))){
-if(data56 > 65535 || isNaN(data56)){
-const err123 = {instancePath:instancePath+"/world/publish/" + i14,schemaPath:"#/allOf/0/properties/world/properties/publish/items/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema11.allOf[0].properties.world.properties.publish.items,data:data56};
+}
+}
+else {
+const err123 = {instancePath:instancePath+"/world/env",schemaPath:"#/allOf/0/properties/world/properties/env/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.env.type,parentSchema:schema11.allOf[0].properties.world.properties.env,data:data54};
 if(vErrors === null){
 vErrors = [err123];
 }
@@ -14528,8 +14525,12 @@ vErrors.push(err123);
 }
 errors++;
 }
-if(data56 < 1 || isNaN(data56)){
-const err124 = {instancePath:instancePath+"/world/publish/" + i14,schemaPath:"#/allOf/0/properties/world/properties/publish/items/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.world.properties.publish.items,data:data56};
+}
+if(data42.publish !== undefined){
+let data56 = data42.publish;
+if(Array.isArray(data56)){
+if(data56.length > 1024){
+const err124 = {instancePath:instancePath+"/world/publish",schemaPath:"#/allOf/0/properties/world/properties/publish/maxItems",keyword:"maxItems",params:{limit: 1024},message:"must NOT have more than 1024 items",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.publish,data:data56};
 if(vErrors === null){
 vErrors = [err124];
 }
@@ -14538,11 +14539,11 @@ vErrors.push(err124);
 }
 errors++;
 }
-}
-}
-}
-else {
-const err125 = {instancePath:instancePath+"/world/publish",schemaPath:"#/allOf/0/properties/world/properties/publish/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.publish.type,parentSchema:schema11.allOf[0].properties.world.properties.publish,data:data55};
+const len14 = data56.length;
+for(let i14=0; i14<len14; i14++){
+let data57 = data56[i14];
+if(!(((typeof data57 == "number") && (!(data57 % 1) && !isNaN(data57))) && (isFinite(data57)))){
+const err125 = {instancePath:instancePath+"/world/publish/" + i14,schemaPath:"#/allOf/0/properties/world/properties/publish/items/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.world.properties.publish.items.type,parentSchema:schema11.allOf[0].properties.world.properties.publish.items,data:data57};
 if(vErrors === null){
 vErrors = [err125];
 }
@@ -14551,12 +14552,9 @@ vErrors.push(err125);
 }
 errors++;
 }
-}
-if(data41.sockets !== undefined){
-let data57 = data41.sockets;
-if(Array.isArray(data57)){
-if(data57.length > 16){
-const err126 = {instancePath:instancePath+"/world/sockets",schemaPath:"#/allOf/0/properties/world/properties/sockets/maxItems",keyword:"maxItems",params:{limit: 16},message:"must NOT have more than 16 items",schema:16,parentSchema:schema11.allOf[0].properties.world.properties.sockets,data:data57};
+if((typeof data57 == "number") && (isFinite(data57))){
+if(data57 > 65535 || isNaN(data57)){
+const err126 = {instancePath:instancePath+"/world/publish/" + i14,schemaPath:"#/allOf/0/properties/world/properties/publish/items/maximum",keyword:"maximum",params:{comparison: "<=", limit: 65535},message:"must be <= 65535",schema:65535,parentSchema:schema11.allOf[0].properties.world.properties.publish.items,data:data57};
 if(vErrors === null){
 vErrors = [err126];
 }
@@ -14565,12 +14563,8 @@ vErrors.push(err126);
 }
 errors++;
 }
-const len15 = data57.length;
-for(let i15=0; i15<len15; i15++){
-let data58 = data57[i15];
-if(typeof data58 === "string"){
-if(func3(data58) > 1024){
-const err127 = {instancePath:instancePath+"/world/sockets/" + i15,schemaPath:"#/allOf/0/properties/world/properties/sockets/items/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.sockets.items,data:data58};
+if(data57 < 1 || isNaN(data57)){
+const err127 = {instancePath:instancePath+"/world/publish/" + i14,schemaPath:"#/allOf/0/properties/world/properties/publish/items/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.world.properties.publish.items,data:data57};
 if(vErrors === null){
 vErrors = [err127];
 }
@@ -14579,8 +14573,11 @@ vErrors.push(err127);
 }
 errors++;
 }
-if(!pattern15.test(data58)){
-const err128 = {instancePath:instancePath+"/world/sockets/" + i15,schemaPath:"#/allOf/0/properties/world/properties/sockets/items/pattern",keyword:"pattern",params:{pattern: "^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$"},message:"must match pattern \""+"^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$"+"\"",schema:"^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$",parentSchema:schema11.allOf[0].properties.world.properties.sockets.items,data:data58};
+}
+}
+}
+else {
+const err128 = {instancePath:instancePath+"/world/publish",schemaPath:"#/allOf/0/properties/world/properties/publish/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.publish.type,parentSchema:schema11.allOf[0].properties.world.properties.publish,data:data56};
 if(vErrors === null){
 vErrors = [err128];
 }
@@ -14590,8 +14587,11 @@ vErrors.push(err128);
 errors++;
 }
 }
-else {
-const err129 = {instancePath:instancePath+"/world/sockets/" + i15,schemaPath:"#/allOf/0/properties/world/properties/sockets/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.sockets.items.type,parentSchema:schema11.allOf[0].properties.world.properties.sockets.items,data:data58};
+if(data42.sockets !== undefined){
+let data58 = data42.sockets;
+if(Array.isArray(data58)){
+if(data58.length > 16){
+const err129 = {instancePath:instancePath+"/world/sockets",schemaPath:"#/allOf/0/properties/world/properties/sockets/maxItems",keyword:"maxItems",params:{limit: 16},message:"must NOT have more than 16 items",schema:16,parentSchema:schema11.allOf[0].properties.world.properties.sockets,data:data58};
 if(vErrors === null){
 vErrors = [err129];
 }
@@ -14600,10 +14600,12 @@ vErrors.push(err129);
 }
 errors++;
 }
-}
-}
-else {
-const err130 = {instancePath:instancePath+"/world/sockets",schemaPath:"#/allOf/0/properties/world/properties/sockets/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.sockets.type,parentSchema:schema11.allOf[0].properties.world.properties.sockets,data:data57};
+const len15 = data58.length;
+for(let i15=0; i15<len15; i15++){
+let data59 = data58[i15];
+if(typeof data59 === "string"){
+if(func3(data59) > 1024){
+const err130 = {instancePath:instancePath+"/world/sockets/" + i15,schemaPath:"#/allOf/0/properties/world/properties/sockets/items/maxLength",keyword:"maxLength",params:{limit: 1024},message:"must NOT have more than 1024 characters",schema:1024,parentSchema:schema11.allOf[0].properties.world.properties.sockets.items,data:data59};
 if(vErrors === null){
 vErrors = [err130];
 }
@@ -14612,10 +14614,8 @@ vErrors.push(err130);
 }
 errors++;
 }
-}
-}
-else {
-const err131 = {instancePath:instancePath+"/world",schemaPath:"#/allOf/0/properties/world/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.world.type,parentSchema:schema11.allOf[0].properties.world,data:data41};
+if(!pattern16.test(data59)){
+const err131 = {instancePath:instancePath+"/world/sockets/" + i15,schemaPath:"#/allOf/0/properties/world/properties/sockets/items/pattern",keyword:"pattern",params:{pattern: "^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$"},message:"must match pattern \""+"^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$"+"\"",schema:"^(?:ssh-agent|gpg-agent|(?:~|\\$HOME|\\$\\{HOME\\}|\\$PROJECT|\\$\\{PROJECT\\})?/[^\\u0000]*[^/\\u0000])$",parentSchema:schema11.allOf[0].properties.world.properties.sockets.items,data:data59};
 if(vErrors === null){
 vErrors = [err131];
 }
@@ -14625,12 +14625,8 @@ vErrors.push(err131);
 errors++;
 }
 }
-if(data.approval !== undefined){
-let data59 = data.approval;
-if(data59 && typeof data59 == "object" && !Array.isArray(data59)){
-for(const key8 in data59){
-if(!(((((key8 === "interactive") || (key8 === "require")) || (key8 === "auto_approve")) || (key8 === "preview")) || (key8 === "timeout_secs"))){
-const err132 = {instancePath:instancePath+"/approval",schemaPath:"#/allOf/0/properties/approval/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key8},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.approval,data:data59};
+else {
+const err132 = {instancePath:instancePath+"/world/sockets/" + i15,schemaPath:"#/allOf/0/properties/world/properties/sockets/items/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.world.properties.sockets.items.type,parentSchema:schema11.allOf[0].properties.world.properties.sockets.items,data:data59};
 if(vErrors === null){
 vErrors = [err132];
 }
@@ -14640,10 +14636,9 @@ vErrors.push(err132);
 errors++;
 }
 }
-if(data59.interactive !== undefined){
-let data60 = data59.interactive;
-if(typeof data60 !== "boolean"){
-const err133 = {instancePath:instancePath+"/approval/interactive",schemaPath:"#/allOf/0/properties/approval/properties/interactive/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.approval.properties.interactive.type,parentSchema:schema11.allOf[0].properties.approval.properties.interactive,data:data60};
+}
+else {
+const err133 = {instancePath:instancePath+"/world/sockets",schemaPath:"#/allOf/0/properties/world/properties/sockets/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.world.properties.sockets.type,parentSchema:schema11.allOf[0].properties.world.properties.sockets,data:data58};
 if(vErrors === null){
 vErrors = [err133];
 }
@@ -14653,10 +14648,9 @@ vErrors.push(err133);
 errors++;
 }
 }
-if(data59.require !== undefined){
-let data61 = data59.require;
-if(typeof data61 !== "boolean"){
-const err134 = {instancePath:instancePath+"/approval/require",schemaPath:"#/allOf/0/properties/approval/properties/require/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.approval.properties.require.type,parentSchema:schema11.allOf[0].properties.approval.properties.require,data:data61};
+}
+else {
+const err134 = {instancePath:instancePath+"/world",schemaPath:"#/allOf/0/properties/world/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.world.type,parentSchema:schema11.allOf[0].properties.world,data:data42};
 if(vErrors === null){
 vErrors = [err134];
 }
@@ -14666,11 +14660,12 @@ vErrors.push(err134);
 errors++;
 }
 }
-if(data59.auto_approve !== undefined){
-let data62 = data59.auto_approve;
-if(Array.isArray(data62)){
-if(data62.length > 4096){
-const err135 = {instancePath:instancePath+"/approval/auto_approve",schemaPath:"#/allOf/0/properties/approval/properties/auto_approve/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.approval.properties.auto_approve,data:data62};
+if(data.approval !== undefined){
+let data60 = data.approval;
+if(data60 && typeof data60 == "object" && !Array.isArray(data60)){
+for(const key8 in data60){
+if(!(((((key8 === "interactive") || (key8 === "require")) || (key8 === "auto_approve")) || (key8 === "preview")) || (key8 === "timeout_secs"))){
+const err135 = {instancePath:instancePath+"/approval",schemaPath:"#/allOf/0/properties/approval/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key8},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.approval,data:data60};
 if(vErrors === null){
 vErrors = [err135];
 }
@@ -14679,12 +14674,11 @@ vErrors.push(err135);
 }
 errors++;
 }
-const len16 = data62.length;
-for(let i16=0; i16<len16; i16++){
-let data63 = data62[i16];
-if(typeof data63 === "string"){
-if(func3(data63) > 4096){
-const err136 = {instancePath:instancePath+"/approval/auto_approve/" + i16,schemaPath:"#/definitions/command_pattern/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema22,data:data63};
+}
+if(data60.interactive !== undefined){
+let data61 = data60.interactive;
+if(typeof data61 !== "boolean"){
+const err136 = {instancePath:instancePath+"/approval/interactive",schemaPath:"#/allOf/0/properties/approval/properties/interactive/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.approval.properties.interactive.type,parentSchema:schema11.allOf[0].properties.approval.properties.interactive,data:data61};
 if(vErrors === null){
 vErrors = [err136];
 }
@@ -14693,8 +14687,11 @@ vErrors.push(err136);
 }
 errors++;
 }
-if(!pattern8.test(data63)){
-const err137 = {instancePath:instancePath+"/approval/auto_approve/" + i16,schemaPath:"#/definitions/command_pattern/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"+"\"",schema:"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$",parentSchema:schema22,data:data63};
+}
+if(data60.require !== undefined){
+let data62 = data60.require;
+if(typeof data62 !== "boolean"){
+const err137 = {instancePath:instancePath+"/approval/require",schemaPath:"#/allOf/0/properties/approval/properties/require/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.approval.properties.require.type,parentSchema:schema11.allOf[0].properties.approval.properties.require,data:data62};
 if(vErrors === null){
 vErrors = [err137];
 }
@@ -14704,8 +14701,11 @@ vErrors.push(err137);
 errors++;
 }
 }
-else {
-const err138 = {instancePath:instancePath+"/approval/auto_approve/" + i16,schemaPath:"#/definitions/command_pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema22.type,parentSchema:schema22,data:data63};
+if(data60.auto_approve !== undefined){
+let data63 = data60.auto_approve;
+if(Array.isArray(data63)){
+if(data63.length > 4096){
+const err138 = {instancePath:instancePath+"/approval/auto_approve",schemaPath:"#/allOf/0/properties/approval/properties/auto_approve/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.approval.properties.auto_approve,data:data63};
 if(vErrors === null){
 vErrors = [err138];
 }
@@ -14714,10 +14714,12 @@ vErrors.push(err138);
 }
 errors++;
 }
-}
-}
-else {
-const err139 = {instancePath:instancePath+"/approval/auto_approve",schemaPath:"#/allOf/0/properties/approval/properties/auto_approve/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.approval.properties.auto_approve.type,parentSchema:schema11.allOf[0].properties.approval.properties.auto_approve,data:data62};
+const len16 = data63.length;
+for(let i16=0; i16<len16; i16++){
+let data64 = data63[i16];
+if(typeof data64 === "string"){
+if(func3(data64) > 4096){
+const err139 = {instancePath:instancePath+"/approval/auto_approve/" + i16,schemaPath:"#/definitions/command_pattern/maxLength",keyword:"maxLength",params:{limit: 4096},message:"must NOT have more than 4096 characters",schema:4096,parentSchema:schema23,data:data64};
 if(vErrors === null){
 vErrors = [err139];
 }
@@ -14726,11 +14728,8 @@ vErrors.push(err139);
 }
 errors++;
 }
-}
-if(data59.preview !== undefined){
-let data64 = data59.preview;
-if(typeof data64 !== "string"){
-const err140 = {instancePath:instancePath+"/approval/preview",schemaPath:"#/allOf/0/properties/approval/properties/preview/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.approval.properties.preview.type,parentSchema:schema11.allOf[0].properties.approval.properties.preview,data:data64};
+if(!pattern9.test(data64)){
+const err140 = {instancePath:instancePath+"/approval/auto_approve/" + i16,schemaPath:"#/definitions/command_pattern/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"+"\"",schema:"^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$",parentSchema:schema23,data:data64};
 if(vErrors === null){
 vErrors = [err140];
 }
@@ -14739,8 +14738,9 @@ vErrors.push(err140);
 }
 errors++;
 }
-if(!((data64 === "auto") || (data64 === "off"))){
-const err141 = {instancePath:instancePath+"/approval/preview",schemaPath:"#/allOf/0/properties/approval/properties/preview/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.approval.properties.preview.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.approval.properties.preview.enum,parentSchema:schema11.allOf[0].properties.approval.properties.preview,data:data64};
+}
+else {
+const err141 = {instancePath:instancePath+"/approval/auto_approve/" + i16,schemaPath:"#/definitions/command_pattern/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema23.type,parentSchema:schema23,data:data64};
 if(vErrors === null){
 vErrors = [err141];
 }
@@ -14750,10 +14750,9 @@ vErrors.push(err141);
 errors++;
 }
 }
-if(data59.timeout_secs !== undefined){
-let data65 = data59.timeout_secs;
-if(!(((typeof data65 == "number") && (!(data65 % 1) && !isNaN(data65))) && (isFinite(data65)))){
-const err142 = {instancePath:instancePath+"/approval/timeout_secs",schemaPath:"#/allOf/0/properties/approval/properties/timeout_secs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.approval.properties.timeout_secs.type,parentSchema:schema11.allOf[0].properties.approval.properties.timeout_secs,data:data65};
+}
+else {
+const err142 = {instancePath:instancePath+"/approval/auto_approve",schemaPath:"#/allOf/0/properties/approval/properties/auto_approve/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.approval.properties.auto_approve.type,parentSchema:schema11.allOf[0].properties.approval.properties.auto_approve,data:data63};
 if(vErrors === null){
 vErrors = [err142];
 }
@@ -14762,9 +14761,11 @@ vErrors.push(err142);
 }
 errors++;
 }
-if((typeof data65 == "number") && (isFinite(data65))){
-if(data65 > 86400 || isNaN(data65)){
-const err143 = {instancePath:instancePath+"/approval/timeout_secs",schemaPath:"#/allOf/0/properties/approval/properties/timeout_secs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 86400},message:"must be <= 86400",schema:86400,parentSchema:schema11.allOf[0].properties.approval.properties.timeout_secs,data:data65};
+}
+if(data60.preview !== undefined){
+let data65 = data60.preview;
+if(typeof data65 !== "string"){
+const err143 = {instancePath:instancePath+"/approval/preview",schemaPath:"#/allOf/0/properties/approval/properties/preview/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.approval.properties.preview.type,parentSchema:schema11.allOf[0].properties.approval.properties.preview,data:data65};
 if(vErrors === null){
 vErrors = [err143];
 }
@@ -14773,8 +14774,8 @@ vErrors.push(err143);
 }
 errors++;
 }
-if(data65 < 1 || isNaN(data65)){
-const err144 = {instancePath:instancePath+"/approval/timeout_secs",schemaPath:"#/allOf/0/properties/approval/properties/timeout_secs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.approval.properties.timeout_secs,data:data65};
+if(!((data65 === "auto") || (data65 === "off"))){
+const err144 = {instancePath:instancePath+"/approval/preview",schemaPath:"#/allOf/0/properties/approval/properties/preview/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.approval.properties.preview.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.approval.properties.preview.enum,parentSchema:schema11.allOf[0].properties.approval.properties.preview,data:data65};
 if(vErrors === null){
 vErrors = [err144];
 }
@@ -14784,10 +14785,10 @@ vErrors.push(err144);
 errors++;
 }
 }
-}
-}
-else {
-const err145 = {instancePath:instancePath+"/approval",schemaPath:"#/allOf/0/properties/approval/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.approval.type,parentSchema:schema11.allOf[0].properties.approval,data:data59};
+if(data60.timeout_secs !== undefined){
+let data66 = data60.timeout_secs;
+if(!(((typeof data66 == "number") && (!(data66 % 1) && !isNaN(data66))) && (isFinite(data66)))){
+const err145 = {instancePath:instancePath+"/approval/timeout_secs",schemaPath:"#/allOf/0/properties/approval/properties/timeout_secs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema11.allOf[0].properties.approval.properties.timeout_secs.type,parentSchema:schema11.allOf[0].properties.approval.properties.timeout_secs,data:data66};
 if(vErrors === null){
 vErrors = [err145];
 }
@@ -14796,13 +14797,9 @@ vErrors.push(err145);
 }
 errors++;
 }
-}
-if(data.budgets !== undefined){
-let data66 = data.budgets;
-if(data66 && typeof data66 == "object" && !Array.isArray(data66)){
-for(const key9 in data66){
-if(!(((key9 === "window") || (key9 === "default")) || (key9 === "shared"))){
-const err146 = {instancePath:instancePath+"/budgets",schemaPath:"#/allOf/0/properties/budgets/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.budgets,data:data66};
+if((typeof data66 == "number") && (isFinite(data66))){
+if(data66 > 86400 || isNaN(data66)){
+const err146 = {instancePath:instancePath+"/approval/timeout_secs",schemaPath:"#/allOf/0/properties/approval/properties/timeout_secs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 86400},message:"must be <= 86400",schema:86400,parentSchema:schema11.allOf[0].properties.approval.properties.timeout_secs,data:data66};
 if(vErrors === null){
 vErrors = [err146];
 }
@@ -14811,12 +14808,8 @@ vErrors.push(err146);
 }
 errors++;
 }
-}
-if(data66.window !== undefined){
-let data67 = data66.window;
-if(typeof data67 === "string"){
-if(func3(data67) > 16){
-const err147 = {instancePath:instancePath+"/budgets/window",schemaPath:"#/allOf/0/properties/budgets/properties/window/maxLength",keyword:"maxLength",params:{limit: 16},message:"must NOT have more than 16 characters",schema:16,parentSchema:schema11.allOf[0].properties.budgets.properties.window,data:data67};
+if(data66 < 1 || isNaN(data66)){
+const err147 = {instancePath:instancePath+"/approval/timeout_secs",schemaPath:"#/allOf/0/properties/approval/properties/timeout_secs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 1},message:"must be >= 1",schema:1,parentSchema:schema11.allOf[0].properties.approval.properties.timeout_secs,data:data66};
 if(vErrors === null){
 vErrors = [err147];
 }
@@ -14825,8 +14818,11 @@ vErrors.push(err147);
 }
 errors++;
 }
-if(!pattern17.test(data67)){
-const err148 = {instancePath:instancePath+"/budgets/window",schemaPath:"#/allOf/0/properties/budgets/properties/window/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]*[smhd]$"},message:"must match pattern \""+"^[1-9][0-9]*[smhd]$"+"\"",schema:"^[1-9][0-9]*[smhd]$",parentSchema:schema11.allOf[0].properties.budgets.properties.window,data:data67};
+}
+}
+}
+else {
+const err148 = {instancePath:instancePath+"/approval",schemaPath:"#/allOf/0/properties/approval/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.approval.type,parentSchema:schema11.allOf[0].properties.approval,data:data60};
 if(vErrors === null){
 vErrors = [err148];
 }
@@ -14836,8 +14832,12 @@ vErrors.push(err148);
 errors++;
 }
 }
-else {
-const err149 = {instancePath:instancePath+"/budgets/window",schemaPath:"#/allOf/0/properties/budgets/properties/window/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.budgets.properties.window.type,parentSchema:schema11.allOf[0].properties.budgets.properties.window,data:data67};
+if(data.budgets !== undefined){
+let data67 = data.budgets;
+if(data67 && typeof data67 == "object" && !Array.isArray(data67)){
+for(const key9 in data67){
+if(!(((key9 === "window") || (key9 === "default")) || (key9 === "shared"))){
+const err149 = {instancePath:instancePath+"/budgets",schemaPath:"#/allOf/0/properties/budgets/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key9},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.budgets,data:data67};
 if(vErrors === null){
 vErrors = [err149];
 }
@@ -14847,12 +14847,11 @@ vErrors.push(err149);
 errors++;
 }
 }
-if(data66.default !== undefined){
-let data68 = data66.default;
-if(data68 && typeof data68 == "object" && !Array.isArray(data68)){
-for(const key10 in data68){
-if(!(((key10 === "max_execs") || (key10 === "max_runtime_ms")) || (key10 === "max_egress_bytes"))){
-const err150 = {instancePath:instancePath+"/budgets/default",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema27,data:data68};
+if(data67.window !== undefined){
+let data68 = data67.window;
+if(typeof data68 === "string"){
+if(func3(data68) > 16){
+const err150 = {instancePath:instancePath+"/budgets/window",schemaPath:"#/allOf/0/properties/budgets/properties/window/maxLength",keyword:"maxLength",params:{limit: 16},message:"must NOT have more than 16 characters",schema:16,parentSchema:schema11.allOf[0].properties.budgets.properties.window,data:data68};
 if(vErrors === null){
 vErrors = [err150];
 }
@@ -14861,11 +14860,8 @@ vErrors.push(err150);
 }
 errors++;
 }
-}
-if(data68.max_execs !== undefined){
-let data69 = data68.max_execs;
-if(!(((typeof data69 == "number") && (!(data69 % 1) && !isNaN(data69))) && (isFinite(data69)))){
-const err151 = {instancePath:instancePath+"/budgets/default/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_execs.type,parentSchema:schema27.properties.max_execs,data:data69};
+if(!pattern18.test(data68)){
+const err151 = {instancePath:instancePath+"/budgets/window",schemaPath:"#/allOf/0/properties/budgets/properties/window/pattern",keyword:"pattern",params:{pattern: "^[1-9][0-9]*[smhd]$"},message:"must match pattern \""+"^[1-9][0-9]*[smhd]$"+"\"",schema:"^[1-9][0-9]*[smhd]$",parentSchema:schema11.allOf[0].properties.budgets.properties.window,data:data68};
 if(vErrors === null){
 vErrors = [err151];
 }
@@ -14874,9 +14870,9 @@ vErrors.push(err151);
 }
 errors++;
 }
-if((typeof data69 == "number") && (isFinite(data69))){
-if(data69 > 9007199254740991 || isNaN(data69)){
-const err152 = {instancePath:instancePath+"/budgets/default/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_execs,data:data69};
+}
+else {
+const err152 = {instancePath:instancePath+"/budgets/window",schemaPath:"#/allOf/0/properties/budgets/properties/window/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.budgets.properties.window.type,parentSchema:schema11.allOf[0].properties.budgets.properties.window,data:data68};
 if(vErrors === null){
 vErrors = [err152];
 }
@@ -14885,8 +14881,13 @@ vErrors.push(err152);
 }
 errors++;
 }
-if(data69 < 0 || isNaN(data69)){
-const err153 = {instancePath:instancePath+"/budgets/default/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_execs,data:data69};
+}
+if(data67.default !== undefined){
+let data69 = data67.default;
+if(data69 && typeof data69 == "object" && !Array.isArray(data69)){
+for(const key10 in data69){
+if(!(((key10 === "max_execs") || (key10 === "max_runtime_ms")) || (key10 === "max_egress_bytes"))){
+const err153 = {instancePath:instancePath+"/budgets/default",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key10},message:"must NOT have additional properties",schema:false,parentSchema:schema28,data:data69};
 if(vErrors === null){
 vErrors = [err153];
 }
@@ -14896,11 +14897,10 @@ vErrors.push(err153);
 errors++;
 }
 }
-}
-if(data68.max_runtime_ms !== undefined){
-let data70 = data68.max_runtime_ms;
+if(data69.max_execs !== undefined){
+let data70 = data69.max_execs;
 if(!(((typeof data70 == "number") && (!(data70 % 1) && !isNaN(data70))) && (isFinite(data70)))){
-const err154 = {instancePath:instancePath+"/budgets/default/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_runtime_ms.type,parentSchema:schema27.properties.max_runtime_ms,data:data70};
+const err154 = {instancePath:instancePath+"/budgets/default/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema28.properties.max_execs.type,parentSchema:schema28.properties.max_execs,data:data70};
 if(vErrors === null){
 vErrors = [err154];
 }
@@ -14911,7 +14911,7 @@ errors++;
 }
 if((typeof data70 == "number") && (isFinite(data70))){
 if(data70 > 9007199254740991 || isNaN(data70)){
-const err155 = {instancePath:instancePath+"/budgets/default/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_runtime_ms,data:data70};
+const err155 = {instancePath:instancePath+"/budgets/default/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema28.properties.max_execs,data:data70};
 if(vErrors === null){
 vErrors = [err155];
 }
@@ -14921,7 +14921,7 @@ vErrors.push(err155);
 errors++;
 }
 if(data70 < 0 || isNaN(data70)){
-const err156 = {instancePath:instancePath+"/budgets/default/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_runtime_ms,data:data70};
+const err156 = {instancePath:instancePath+"/budgets/default/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema28.properties.max_execs,data:data70};
 if(vErrors === null){
 vErrors = [err156];
 }
@@ -14932,10 +14932,10 @@ errors++;
 }
 }
 }
-if(data68.max_egress_bytes !== undefined){
-let data71 = data68.max_egress_bytes;
+if(data69.max_runtime_ms !== undefined){
+let data71 = data69.max_runtime_ms;
 if(!(((typeof data71 == "number") && (!(data71 % 1) && !isNaN(data71))) && (isFinite(data71)))){
-const err157 = {instancePath:instancePath+"/budgets/default/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_egress_bytes.type,parentSchema:schema27.properties.max_egress_bytes,data:data71};
+const err157 = {instancePath:instancePath+"/budgets/default/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema28.properties.max_runtime_ms.type,parentSchema:schema28.properties.max_runtime_ms,data:data71};
 if(vErrors === null){
 vErrors = [err157];
 }
@@ -14946,7 +14946,7 @@ errors++;
 }
 if((typeof data71 == "number") && (isFinite(data71))){
 if(data71 > 9007199254740991 || isNaN(data71)){
-const err158 = {instancePath:instancePath+"/budgets/default/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_egress_bytes,data:data71};
+const err158 = {instancePath:instancePath+"/budgets/default/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema28.properties.max_runtime_ms,data:data71};
 if(vErrors === null){
 vErrors = [err158];
 }
@@ -14956,7 +14956,7 @@ vErrors.push(err158);
 errors++;
 }
 if(data71 < 0 || isNaN(data71)){
-const err159 = {instancePath:instancePath+"/budgets/default/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_egress_bytes,data:data71};
+const err159 = {instancePath:instancePath+"/budgets/default/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema28.properties.max_runtime_ms,data:data71};
 if(vErrors === null){
 vErrors = [err159];
 }
@@ -14967,9 +14967,10 @@ errors++;
 }
 }
 }
-}
-else {
-const err160 = {instancePath:instancePath+"/budgets/default",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema27.type,parentSchema:schema27,data:data68};
+if(data69.max_egress_bytes !== undefined){
+let data72 = data69.max_egress_bytes;
+if(!(((typeof data72 == "number") && (!(data72 % 1) && !isNaN(data72))) && (isFinite(data72)))){
+const err160 = {instancePath:instancePath+"/budgets/default/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema28.properties.max_egress_bytes.type,parentSchema:schema28.properties.max_egress_bytes,data:data72};
 if(vErrors === null){
 vErrors = [err160];
 }
@@ -14978,13 +14979,9 @@ vErrors.push(err160);
 }
 errors++;
 }
-}
-if(data66.shared !== undefined){
-let data72 = data66.shared;
-if(data72 && typeof data72 == "object" && !Array.isArray(data72)){
-for(const key11 in data72){
-if(!(((key11 === "max_execs") || (key11 === "max_runtime_ms")) || (key11 === "max_egress_bytes"))){
-const err161 = {instancePath:instancePath+"/budgets/shared",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema27,data:data72};
+if((typeof data72 == "number") && (isFinite(data72))){
+if(data72 > 9007199254740991 || isNaN(data72)){
+const err161 = {instancePath:instancePath+"/budgets/default/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema28.properties.max_egress_bytes,data:data72};
 if(vErrors === null){
 vErrors = [err161];
 }
@@ -14993,11 +14990,8 @@ vErrors.push(err161);
 }
 errors++;
 }
-}
-if(data72.max_execs !== undefined){
-let data73 = data72.max_execs;
-if(!(((typeof data73 == "number") && (!(data73 % 1) && !isNaN(data73))) && (isFinite(data73)))){
-const err162 = {instancePath:instancePath+"/budgets/shared/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_execs.type,parentSchema:schema27.properties.max_execs,data:data73};
+if(data72 < 0 || isNaN(data72)){
+const err162 = {instancePath:instancePath+"/budgets/default/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema28.properties.max_egress_bytes,data:data72};
 if(vErrors === null){
 vErrors = [err162];
 }
@@ -15006,9 +15000,11 @@ vErrors.push(err162);
 }
 errors++;
 }
-if((typeof data73 == "number") && (isFinite(data73))){
-if(data73 > 9007199254740991 || isNaN(data73)){
-const err163 = {instancePath:instancePath+"/budgets/shared/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_execs,data:data73};
+}
+}
+}
+else {
+const err163 = {instancePath:instancePath+"/budgets/default",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema28.type,parentSchema:schema28,data:data69};
 if(vErrors === null){
 vErrors = [err163];
 }
@@ -15017,8 +15013,13 @@ vErrors.push(err163);
 }
 errors++;
 }
-if(data73 < 0 || isNaN(data73)){
-const err164 = {instancePath:instancePath+"/budgets/shared/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_execs,data:data73};
+}
+if(data67.shared !== undefined){
+let data73 = data67.shared;
+if(data73 && typeof data73 == "object" && !Array.isArray(data73)){
+for(const key11 in data73){
+if(!(((key11 === "max_execs") || (key11 === "max_runtime_ms")) || (key11 === "max_egress_bytes"))){
+const err164 = {instancePath:instancePath+"/budgets/shared",schemaPath:"shared.schema.json#/definitions/budget_limits/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key11},message:"must NOT have additional properties",schema:false,parentSchema:schema28,data:data73};
 if(vErrors === null){
 vErrors = [err164];
 }
@@ -15028,11 +15029,10 @@ vErrors.push(err164);
 errors++;
 }
 }
-}
-if(data72.max_runtime_ms !== undefined){
-let data74 = data72.max_runtime_ms;
+if(data73.max_execs !== undefined){
+let data74 = data73.max_execs;
 if(!(((typeof data74 == "number") && (!(data74 % 1) && !isNaN(data74))) && (isFinite(data74)))){
-const err165 = {instancePath:instancePath+"/budgets/shared/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_runtime_ms.type,parentSchema:schema27.properties.max_runtime_ms,data:data74};
+const err165 = {instancePath:instancePath+"/budgets/shared/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema28.properties.max_execs.type,parentSchema:schema28.properties.max_execs,data:data74};
 if(vErrors === null){
 vErrors = [err165];
 }
@@ -15043,7 +15043,7 @@ errors++;
 }
 if((typeof data74 == "number") && (isFinite(data74))){
 if(data74 > 9007199254740991 || isNaN(data74)){
-const err166 = {instancePath:instancePath+"/budgets/shared/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_runtime_ms,data:data74};
+const err166 = {instancePath:instancePath+"/budgets/shared/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema28.properties.max_execs,data:data74};
 if(vErrors === null){
 vErrors = [err166];
 }
@@ -15053,7 +15053,7 @@ vErrors.push(err166);
 errors++;
 }
 if(data74 < 0 || isNaN(data74)){
-const err167 = {instancePath:instancePath+"/budgets/shared/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_runtime_ms,data:data74};
+const err167 = {instancePath:instancePath+"/budgets/shared/max_execs",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_execs/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema28.properties.max_execs,data:data74};
 if(vErrors === null){
 vErrors = [err167];
 }
@@ -15064,10 +15064,10 @@ errors++;
 }
 }
 }
-if(data72.max_egress_bytes !== undefined){
-let data75 = data72.max_egress_bytes;
+if(data73.max_runtime_ms !== undefined){
+let data75 = data73.max_runtime_ms;
 if(!(((typeof data75 == "number") && (!(data75 % 1) && !isNaN(data75))) && (isFinite(data75)))){
-const err168 = {instancePath:instancePath+"/budgets/shared/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema27.properties.max_egress_bytes.type,parentSchema:schema27.properties.max_egress_bytes,data:data75};
+const err168 = {instancePath:instancePath+"/budgets/shared/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema28.properties.max_runtime_ms.type,parentSchema:schema28.properties.max_runtime_ms,data:data75};
 if(vErrors === null){
 vErrors = [err168];
 }
@@ -15078,7 +15078,7 @@ errors++;
 }
 if((typeof data75 == "number") && (isFinite(data75))){
 if(data75 > 9007199254740991 || isNaN(data75)){
-const err169 = {instancePath:instancePath+"/budgets/shared/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema27.properties.max_egress_bytes,data:data75};
+const err169 = {instancePath:instancePath+"/budgets/shared/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema28.properties.max_runtime_ms,data:data75};
 if(vErrors === null){
 vErrors = [err169];
 }
@@ -15088,7 +15088,7 @@ vErrors.push(err169);
 errors++;
 }
 if(data75 < 0 || isNaN(data75)){
-const err170 = {instancePath:instancePath+"/budgets/shared/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema27.properties.max_egress_bytes,data:data75};
+const err170 = {instancePath:instancePath+"/budgets/shared/max_runtime_ms",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_runtime_ms/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema28.properties.max_runtime_ms,data:data75};
 if(vErrors === null){
 vErrors = [err170];
 }
@@ -15099,9 +15099,10 @@ errors++;
 }
 }
 }
-}
-else {
-const err171 = {instancePath:instancePath+"/budgets/shared",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema27.type,parentSchema:schema27,data:data72};
+if(data73.max_egress_bytes !== undefined){
+let data76 = data73.max_egress_bytes;
+if(!(((typeof data76 == "number") && (!(data76 % 1) && !isNaN(data76))) && (isFinite(data76)))){
+const err171 = {instancePath:instancePath+"/budgets/shared/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/type",keyword:"type",params:{type: "integer"},message:"must be integer",schema:schema28.properties.max_egress_bytes.type,parentSchema:schema28.properties.max_egress_bytes,data:data76};
 if(vErrors === null){
 vErrors = [err171];
 }
@@ -15110,10 +15111,9 @@ vErrors.push(err171);
 }
 errors++;
 }
-}
-}
-else {
-const err172 = {instancePath:instancePath+"/budgets",schemaPath:"#/allOf/0/properties/budgets/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.budgets.type,parentSchema:schema11.allOf[0].properties.budgets,data:data66};
+if((typeof data76 == "number") && (isFinite(data76))){
+if(data76 > 9007199254740991 || isNaN(data76)){
+const err172 = {instancePath:instancePath+"/budgets/shared/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/maximum",keyword:"maximum",params:{comparison: "<=", limit: 9007199254740991},message:"must be <= 9007199254740991",schema:9007199254740991,parentSchema:schema28.properties.max_egress_bytes,data:data76};
 if(vErrors === null){
 vErrors = [err172];
 }
@@ -15122,13 +15122,8 @@ vErrors.push(err172);
 }
 errors++;
 }
-}
-if(data.changes !== undefined){
-let data76 = data.changes;
-if(data76 && typeof data76 == "object" && !Array.isArray(data76)){
-for(const key12 in data76){
-if(!((key12 === "apply") || (key12 === "auto_apply"))){
-const err173 = {instancePath:instancePath+"/changes",schemaPath:"#/allOf/0/properties/changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.changes,data:data76};
+if(data76 < 0 || isNaN(data76)){
+const err173 = {instancePath:instancePath+"/budgets/shared/max_egress_bytes",schemaPath:"shared.schema.json#/definitions/budget_limits/properties/max_egress_bytes/minimum",keyword:"minimum",params:{comparison: ">=", limit: 0},message:"must be >= 0",schema:0,parentSchema:schema28.properties.max_egress_bytes,data:data76};
 if(vErrors === null){
 vErrors = [err173];
 }
@@ -15138,10 +15133,10 @@ vErrors.push(err173);
 errors++;
 }
 }
-if(data76.apply !== undefined){
-let data77 = data76.apply;
-if(typeof data77 !== "string"){
-const err174 = {instancePath:instancePath+"/changes/apply",schemaPath:"#/allOf/0/properties/changes/properties/apply/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.changes.properties.apply.type,parentSchema:schema11.allOf[0].properties.changes.properties.apply,data:data77};
+}
+}
+else {
+const err174 = {instancePath:instancePath+"/budgets/shared",schemaPath:"shared.schema.json#/definitions/budget_limits/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema28.type,parentSchema:schema28,data:data73};
 if(vErrors === null){
 vErrors = [err174];
 }
@@ -15150,8 +15145,10 @@ vErrors.push(err174);
 }
 errors++;
 }
-if(!((data77 === "operator") || (data77 === "agent"))){
-const err175 = {instancePath:instancePath+"/changes/apply",schemaPath:"#/allOf/0/properties/changes/properties/apply/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.changes.properties.apply.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.changes.properties.apply.enum,parentSchema:schema11.allOf[0].properties.changes.properties.apply,data:data77};
+}
+}
+else {
+const err175 = {instancePath:instancePath+"/budgets",schemaPath:"#/allOf/0/properties/budgets/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.budgets.type,parentSchema:schema11.allOf[0].properties.budgets,data:data67};
 if(vErrors === null){
 vErrors = [err175];
 }
@@ -15161,11 +15158,12 @@ vErrors.push(err175);
 errors++;
 }
 }
-if(data76.auto_apply !== undefined){
-let data78 = data76.auto_apply;
-if(Array.isArray(data78)){
-if(data78.length > 4096){
-const err176 = {instancePath:instancePath+"/changes/auto_apply",schemaPath:"#/allOf/0/properties/changes/properties/auto_apply/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.changes.properties.auto_apply,data:data78};
+if(data.changes !== undefined){
+let data77 = data.changes;
+if(data77 && typeof data77 == "object" && !Array.isArray(data77)){
+for(const key12 in data77){
+if(!((key12 === "apply") || (key12 === "auto_apply"))){
+const err176 = {instancePath:instancePath+"/changes",schemaPath:"#/allOf/0/properties/changes/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key12},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.changes,data:data77};
 if(vErrors === null){
 vErrors = [err176];
 }
@@ -15174,12 +15172,11 @@ vErrors.push(err176);
 }
 errors++;
 }
-const len17 = data78.length;
-for(let i17=0; i17<len17; i17++){
-let data79 = data78[i17];
-if(typeof data79 === "string"){
-if(func3(data79) > 4095){
-const err177 = {instancePath:instancePath+"/changes/auto_apply/" + i17,schemaPath:"#/definitions/path_glob/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema16,data:data79};
+}
+if(data77.apply !== undefined){
+let data78 = data77.apply;
+if(typeof data78 !== "string"){
+const err177 = {instancePath:instancePath+"/changes/apply",schemaPath:"#/allOf/0/properties/changes/properties/apply/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.changes.properties.apply.type,parentSchema:schema11.allOf[0].properties.changes.properties.apply,data:data78};
 if(vErrors === null){
 vErrors = [err177];
 }
@@ -15188,8 +15185,8 @@ vErrors.push(err177);
 }
 errors++;
 }
-if(func3(data79) < 1){
-const err178 = {instancePath:instancePath+"/changes/auto_apply/" + i17,schemaPath:"#/definitions/path_glob/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema16,data:data79};
+if(!((data78 === "operator") || (data78 === "agent"))){
+const err178 = {instancePath:instancePath+"/changes/apply",schemaPath:"#/allOf/0/properties/changes/properties/apply/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.changes.properties.apply.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.changes.properties.apply.enum,parentSchema:schema11.allOf[0].properties.changes.properties.apply,data:data78};
 if(vErrors === null){
 vErrors = [err178];
 }
@@ -15198,8 +15195,12 @@ vErrors.push(err178);
 }
 errors++;
 }
-if(!pattern2.test(data79)){
-const err179 = {instancePath:instancePath+"/changes/auto_apply/" + i17,schemaPath:"#/definitions/path_glob/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema16,data:data79};
+}
+if(data77.auto_apply !== undefined){
+let data79 = data77.auto_apply;
+if(Array.isArray(data79)){
+if(data79.length > 4096){
+const err179 = {instancePath:instancePath+"/changes/auto_apply",schemaPath:"#/allOf/0/properties/changes/properties/auto_apply/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.changes.properties.auto_apply,data:data79};
 if(vErrors === null){
 vErrors = [err179];
 }
@@ -15208,9 +15209,12 @@ vErrors.push(err179);
 }
 errors++;
 }
-}
-else {
-const err180 = {instancePath:instancePath+"/changes/auto_apply/" + i17,schemaPath:"#/definitions/path_glob/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data79};
+const len17 = data79.length;
+for(let i17=0; i17<len17; i17++){
+let data80 = data79[i17];
+if(typeof data80 === "string"){
+if(func3(data80) > 4095){
+const err180 = {instancePath:instancePath+"/changes/auto_apply/" + i17,schemaPath:"#/definitions/path_glob/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema17,data:data80};
 if(vErrors === null){
 vErrors = [err180];
 }
@@ -15219,10 +15223,8 @@ vErrors.push(err180);
 }
 errors++;
 }
-}
-}
-else {
-const err181 = {instancePath:instancePath+"/changes/auto_apply",schemaPath:"#/allOf/0/properties/changes/properties/auto_apply/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.changes.properties.auto_apply.type,parentSchema:schema11.allOf[0].properties.changes.properties.auto_apply,data:data78};
+if(func3(data80) < 1){
+const err181 = {instancePath:instancePath+"/changes/auto_apply/" + i17,schemaPath:"#/definitions/path_glob/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17,data:data80};
 if(vErrors === null){
 vErrors = [err181];
 }
@@ -15231,10 +15233,8 @@ vErrors.push(err181);
 }
 errors++;
 }
-}
-}
-else {
-const err182 = {instancePath:instancePath+"/changes",schemaPath:"#/allOf/0/properties/changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.changes.type,parentSchema:schema11.allOf[0].properties.changes,data:data76};
+if(!pattern3.test(data80)){
+const err182 = {instancePath:instancePath+"/changes/auto_apply/" + i17,schemaPath:"#/definitions/path_glob/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema17,data:data80};
 if(vErrors === null){
 vErrors = [err182];
 }
@@ -15244,12 +15244,8 @@ vErrors.push(err182);
 errors++;
 }
 }
-if(data.shims !== undefined){
-let data80 = data.shims;
-if(data80 && typeof data80 == "object" && !Array.isArray(data80)){
-for(const key13 in data80){
-if(!(key13 === "offline")){
-const err183 = {instancePath:instancePath+"/shims",schemaPath:"#/allOf/0/properties/shims/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.shims,data:data80};
+else {
+const err183 = {instancePath:instancePath+"/changes/auto_apply/" + i17,schemaPath:"#/definitions/path_glob/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.type,parentSchema:schema17,data:data80};
 if(vErrors === null){
 vErrors = [err183];
 }
@@ -15259,10 +15255,9 @@ vErrors.push(err183);
 errors++;
 }
 }
-if(data80.offline !== undefined){
-let data81 = data80.offline;
-if(typeof data81 !== "string"){
-const err184 = {instancePath:instancePath+"/shims/offline",schemaPath:"#/allOf/0/properties/shims/properties/offline/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.shims.properties.offline.type,parentSchema:schema11.allOf[0].properties.shims.properties.offline,data:data81};
+}
+else {
+const err184 = {instancePath:instancePath+"/changes/auto_apply",schemaPath:"#/allOf/0/properties/changes/properties/auto_apply/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.changes.properties.auto_apply.type,parentSchema:schema11.allOf[0].properties.changes.properties.auto_apply,data:data79};
 if(vErrors === null){
 vErrors = [err184];
 }
@@ -15271,8 +15266,10 @@ vErrors.push(err184);
 }
 errors++;
 }
-if(!((data81 === "pass") || (data81 === "deny"))){
-const err185 = {instancePath:instancePath+"/shims/offline",schemaPath:"#/allOf/0/properties/shims/properties/offline/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.shims.properties.offline.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.shims.properties.offline.enum,parentSchema:schema11.allOf[0].properties.shims.properties.offline,data:data81};
+}
+}
+else {
+const err185 = {instancePath:instancePath+"/changes",schemaPath:"#/allOf/0/properties/changes/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.changes.type,parentSchema:schema11.allOf[0].properties.changes,data:data77};
 if(vErrors === null){
 vErrors = [err185];
 }
@@ -15282,9 +15279,12 @@ vErrors.push(err185);
 errors++;
 }
 }
-}
-else {
-const err186 = {instancePath:instancePath+"/shims",schemaPath:"#/allOf/0/properties/shims/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.shims.type,parentSchema:schema11.allOf[0].properties.shims,data:data80};
+if(data.shims !== undefined){
+let data81 = data.shims;
+if(data81 && typeof data81 == "object" && !Array.isArray(data81)){
+for(const key13 in data81){
+if(!(key13 === "offline")){
+const err186 = {instancePath:instancePath+"/shims",schemaPath:"#/allOf/0/properties/shims/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key13},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.shims,data:data81};
 if(vErrors === null){
 vErrors = [err186];
 }
@@ -15294,12 +15294,10 @@ vErrors.push(err186);
 errors++;
 }
 }
-if(data.privacy !== undefined){
-let data82 = data.privacy;
-if(data82 && typeof data82 == "object" && !Array.isArray(data82)){
-for(const key14 in data82){
-if(!(((key14 === "ignore_paths") || (key14 === "hash_code_only")) || (key14 === "index_user_docs"))){
-const err187 = {instancePath:instancePath+"/privacy",schemaPath:"#/allOf/0/properties/privacy/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key14},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.privacy,data:data82};
+if(data81.offline !== undefined){
+let data82 = data81.offline;
+if(typeof data82 !== "string"){
+const err187 = {instancePath:instancePath+"/shims/offline",schemaPath:"#/allOf/0/properties/shims/properties/offline/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema11.allOf[0].properties.shims.properties.offline.type,parentSchema:schema11.allOf[0].properties.shims.properties.offline,data:data82};
 if(vErrors === null){
 vErrors = [err187];
 }
@@ -15308,12 +15306,8 @@ vErrors.push(err187);
 }
 errors++;
 }
-}
-if(data82.ignore_paths !== undefined){
-let data83 = data82.ignore_paths;
-if(Array.isArray(data83)){
-if(data83.length > 4096){
-const err188 = {instancePath:instancePath+"/privacy/ignore_paths",schemaPath:"#/allOf/0/properties/privacy/properties/ignore_paths/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.privacy.properties.ignore_paths,data:data83};
+if(!((data82 === "pass") || (data82 === "deny"))){
+const err188 = {instancePath:instancePath+"/shims/offline",schemaPath:"#/allOf/0/properties/shims/properties/offline/enum",keyword:"enum",params:{allowedValues: schema11.allOf[0].properties.shims.properties.offline.enum},message:"must be equal to one of the allowed values",schema:schema11.allOf[0].properties.shims.properties.offline.enum,parentSchema:schema11.allOf[0].properties.shims.properties.offline,data:data82};
 if(vErrors === null){
 vErrors = [err188];
 }
@@ -15322,12 +15316,10 @@ vErrors.push(err188);
 }
 errors++;
 }
-const len18 = data83.length;
-for(let i18=0; i18<len18; i18++){
-let data84 = data83[i18];
-if(typeof data84 === "string"){
-if(func3(data84) > 4095){
-const err189 = {instancePath:instancePath+"/privacy/ignore_paths/" + i18,schemaPath:"#/definitions/path_glob/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema16,data:data84};
+}
+}
+else {
+const err189 = {instancePath:instancePath+"/shims",schemaPath:"#/allOf/0/properties/shims/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.shims.type,parentSchema:schema11.allOf[0].properties.shims,data:data81};
 if(vErrors === null){
 vErrors = [err189];
 }
@@ -15336,8 +15328,13 @@ vErrors.push(err189);
 }
 errors++;
 }
-if(func3(data84) < 1){
-const err190 = {instancePath:instancePath+"/privacy/ignore_paths/" + i18,schemaPath:"#/definitions/path_glob/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema16,data:data84};
+}
+if(data.privacy !== undefined){
+let data83 = data.privacy;
+if(data83 && typeof data83 == "object" && !Array.isArray(data83)){
+for(const key14 in data83){
+if(!(((key14 === "ignore_paths") || (key14 === "hash_code_only")) || (key14 === "index_user_docs"))){
+const err190 = {instancePath:instancePath+"/privacy",schemaPath:"#/allOf/0/properties/privacy/additionalProperties",keyword:"additionalProperties",params:{additionalProperty: key14},message:"must NOT have additional properties",schema:false,parentSchema:schema11.allOf[0].properties.privacy,data:data83};
 if(vErrors === null){
 vErrors = [err190];
 }
@@ -15346,8 +15343,12 @@ vErrors.push(err190);
 }
 errors++;
 }
-if(!pattern2.test(data84)){
-const err191 = {instancePath:instancePath+"/privacy/ignore_paths/" + i18,schemaPath:"#/definitions/path_glob/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema16,data:data84};
+}
+if(data83.ignore_paths !== undefined){
+let data84 = data83.ignore_paths;
+if(Array.isArray(data84)){
+if(data84.length > 4096){
+const err191 = {instancePath:instancePath+"/privacy/ignore_paths",schemaPath:"#/allOf/0/properties/privacy/properties/ignore_paths/maxItems",keyword:"maxItems",params:{limit: 4096},message:"must NOT have more than 4096 items",schema:4096,parentSchema:schema11.allOf[0].properties.privacy.properties.ignore_paths,data:data84};
 if(vErrors === null){
 vErrors = [err191];
 }
@@ -15356,9 +15357,12 @@ vErrors.push(err191);
 }
 errors++;
 }
-}
-else {
-const err192 = {instancePath:instancePath+"/privacy/ignore_paths/" + i18,schemaPath:"#/definitions/path_glob/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema16.type,parentSchema:schema16,data:data84};
+const len18 = data84.length;
+for(let i18=0; i18<len18; i18++){
+let data85 = data84[i18];
+if(typeof data85 === "string"){
+if(func3(data85) > 4095){
+const err192 = {instancePath:instancePath+"/privacy/ignore_paths/" + i18,schemaPath:"#/definitions/path_glob/maxLength",keyword:"maxLength",params:{limit: 4095},message:"must NOT have more than 4095 characters",schema:4095,parentSchema:schema17,data:data85};
 if(vErrors === null){
 vErrors = [err192];
 }
@@ -15367,10 +15371,8 @@ vErrors.push(err192);
 }
 errors++;
 }
-}
-}
-else {
-const err193 = {instancePath:instancePath+"/privacy/ignore_paths",schemaPath:"#/allOf/0/properties/privacy/properties/ignore_paths/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.privacy.properties.ignore_paths.type,parentSchema:schema11.allOf[0].properties.privacy.properties.ignore_paths,data:data83};
+if(func3(data85) < 1){
+const err193 = {instancePath:instancePath+"/privacy/ignore_paths/" + i18,schemaPath:"#/definitions/path_glob/minLength",keyword:"minLength",params:{limit: 1},message:"must NOT have fewer than 1 characters",schema:1,parentSchema:schema17,data:data85};
 if(vErrors === null){
 vErrors = [err193];
 }
@@ -15379,11 +15381,8 @@ vErrors.push(err193);
 }
 errors++;
 }
-}
-if(data82.hash_code_only !== undefined){
-let data85 = data82.hash_code_only;
-if(typeof data85 !== "boolean"){
-const err194 = {instancePath:instancePath+"/privacy/hash_code_only",schemaPath:"#/allOf/0/properties/privacy/properties/hash_code_only/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.privacy.properties.hash_code_only.type,parentSchema:schema11.allOf[0].properties.privacy.properties.hash_code_only,data:data85};
+if(!pattern3.test(data85)){
+const err194 = {instancePath:instancePath+"/privacy/ignore_paths/" + i18,schemaPath:"#/definitions/path_glob/pattern",keyword:"pattern",params:{pattern: "^[^\\u0000]*$"},message:"must match pattern \""+"^[^\\u0000]*$"+"\"",schema:"^[^\\u0000]*$",parentSchema:schema17,data:data85};
 if(vErrors === null){
 vErrors = [err194];
 }
@@ -15393,10 +15392,8 @@ vErrors.push(err194);
 errors++;
 }
 }
-if(data82.index_user_docs !== undefined){
-let data86 = data82.index_user_docs;
-if(typeof data86 !== "boolean"){
-const err195 = {instancePath:instancePath+"/privacy/index_user_docs",schemaPath:"#/allOf/0/properties/privacy/properties/index_user_docs/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.privacy.properties.index_user_docs.type,parentSchema:schema11.allOf[0].properties.privacy.properties.index_user_docs,data:data86};
+else {
+const err195 = {instancePath:instancePath+"/privacy/ignore_paths/" + i18,schemaPath:"#/definitions/path_glob/type",keyword:"type",params:{type: "string"},message:"must be string",schema:schema17.type,parentSchema:schema17,data:data85};
 if(vErrors === null){
 vErrors = [err195];
 }
@@ -15408,7 +15405,7 @@ errors++;
 }
 }
 else {
-const err196 = {instancePath:instancePath+"/privacy",schemaPath:"#/allOf/0/properties/privacy/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.privacy.type,parentSchema:schema11.allOf[0].properties.privacy,data:data82};
+const err196 = {instancePath:instancePath+"/privacy/ignore_paths",schemaPath:"#/allOf/0/properties/privacy/properties/ignore_paths/type",keyword:"type",params:{type: "array"},message:"must be array",schema:schema11.allOf[0].properties.privacy.properties.ignore_paths.type,parentSchema:schema11.allOf[0].properties.privacy.properties.ignore_paths,data:data84};
 if(vErrors === null){
 vErrors = [err196];
 }
@@ -15418,9 +15415,10 @@ vErrors.push(err196);
 errors++;
 }
 }
-}
-else {
-const err197 = {instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].type,parentSchema:schema11.allOf[0],data};
+if(data83.hash_code_only !== undefined){
+let data86 = data83.hash_code_only;
+if(typeof data86 !== "boolean"){
+const err197 = {instancePath:instancePath+"/privacy/hash_code_only",schemaPath:"#/allOf/0/properties/privacy/properties/hash_code_only/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.privacy.properties.hash_code_only.type,parentSchema:schema11.allOf[0].properties.privacy.properties.hash_code_only,data:data86};
 if(vErrors === null){
 vErrors = [err197];
 }
@@ -15429,13 +15427,11 @@ vErrors.push(err197);
 }
 errors++;
 }
-const _errs204 = errors;
-let valid70 = true;
-const _errs205 = errors;
-if(data && typeof data == "object" && !Array.isArray(data)){
-let missing0;
-if((data.world === undefined) && (missing0 = "world")){
-const err198 = {};
+}
+if(data83.index_user_docs !== undefined){
+let data87 = data83.index_user_docs;
+if(typeof data87 !== "boolean"){
+const err198 = {instancePath:instancePath+"/privacy/index_user_docs",schemaPath:"#/allOf/0/properties/privacy/properties/index_user_docs/type",keyword:"type",params:{type: "boolean"},message:"must be boolean",schema:schema11.allOf[0].properties.privacy.properties.index_user_docs.type,parentSchema:schema11.allOf[0].properties.privacy.properties.index_user_docs,data:data87};
 if(vErrors === null){
 vErrors = [err198];
 }
@@ -15444,15 +15440,10 @@ vErrors.push(err198);
 }
 errors++;
 }
+}
+}
 else {
-if(data.world !== undefined){
-let data87 = data.world;
-const _errs206 = errors;
-if(errors === _errs206){
-if(data87 && typeof data87 == "object" && !Array.isArray(data87)){
-let missing1;
-if((data87.isolate_network === undefined) && (missing1 = "isolate_network")){
-const err199 = {};
+const err199 = {instancePath:instancePath+"/privacy",schemaPath:"#/allOf/0/properties/privacy/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].properties.privacy.type,parentSchema:schema11.allOf[0].properties.privacy,data:data83};
 if(vErrors === null){
 vErrors = [err199];
 }
@@ -15461,10 +15452,10 @@ vErrors.push(err199);
 }
 errors++;
 }
+}
+}
 else {
-if(data87.isolate_network !== undefined){
-if(false !== data87.isolate_network){
-const err200 = {};
+const err200 = {instancePath,schemaPath:"#/allOf/0/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[0].type,parentSchema:schema11.allOf[0],data};
 if(vErrors === null){
 vErrors = [err200];
 }
@@ -15473,10 +15464,12 @@ vErrors.push(err200);
 }
 errors++;
 }
-}
-}
-}
-else {
+const _errs207 = errors;
+let valid71 = true;
+const _errs208 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+let missing0;
+if((data.world === undefined) && (missing0 = "world")){
 const err201 = {};
 if(vErrors === null){
 vErrors = [err201];
@@ -15486,28 +15479,15 @@ vErrors.push(err201);
 }
 errors++;
 }
-}
-}
-}
-}
-var _valid0 = _errs205 === errors;
-errors = _errs204;
-if(vErrors !== null){
-if(_errs204){
-vErrors.length = _errs204;
-}
 else {
-vErrors = null;
-}
-}
-if(_valid0){
+if(data.world !== undefined){
+let data88 = data.world;
 const _errs209 = errors;
-if(data && typeof data == "object" && !Array.isArray(data)){
-if(data.net !== undefined){
-let data89 = data.net;
-if(data89 && typeof data89 == "object" && !Array.isArray(data89)){
-if(data89.allowed !== undefined){
-const err202 = {instancePath:instancePath+"/net/allowed",schemaPath:"#/allOf/1/then/properties/net/properties/allowed/not",keyword:"not",params:{},message:"must NOT be valid",schema:schema11.allOf[1].then.properties.net.properties.allowed.not,parentSchema:schema11.allOf[1].then.properties.net.properties.allowed,data:data89.allowed};
+if(errors === _errs209){
+if(data88 && typeof data88 == "object" && !Array.isArray(data88)){
+let missing1;
+if((data88.isolate_network === undefined) && (missing1 = "isolate_network")){
+const err202 = {};
 if(vErrors === null){
 vErrors = [err202];
 }
@@ -15516,9 +15496,10 @@ vErrors.push(err202);
 }
 errors++;
 }
-}
 else {
-const err203 = {instancePath:instancePath+"/net",schemaPath:"#/allOf/1/then/properties/net/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[1].then.properties.net.type,parentSchema:schema11.allOf[1].then.properties.net,data:data89};
+if(data88.isolate_network !== undefined){
+if(false !== data88.isolate_network){
+const err203 = {};
 if(vErrors === null){
 vErrors = [err203];
 }
@@ -15529,16 +15510,70 @@ errors++;
 }
 }
 }
-var _valid0 = _errs209 === errors;
-valid70 = _valid0;
 }
-if(!valid70){
-const err204 = {instancePath,schemaPath:"#/allOf/1/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema",schema:schema11.allOf[1].if,parentSchema:schema11.allOf[1],data};
+else {
+const err204 = {};
 if(vErrors === null){
 vErrors = [err204];
 }
 else {
 vErrors.push(err204);
+}
+errors++;
+}
+}
+}
+}
+}
+var _valid0 = _errs208 === errors;
+errors = _errs207;
+if(vErrors !== null){
+if(_errs207){
+vErrors.length = _errs207;
+}
+else {
+vErrors = null;
+}
+}
+if(_valid0){
+const _errs212 = errors;
+if(data && typeof data == "object" && !Array.isArray(data)){
+if(data.net !== undefined){
+let data90 = data.net;
+if(data90 && typeof data90 == "object" && !Array.isArray(data90)){
+if(data90.allowed !== undefined){
+const err205 = {instancePath:instancePath+"/net/allowed",schemaPath:"#/allOf/1/then/properties/net/properties/allowed/not",keyword:"not",params:{},message:"must NOT be valid",schema:schema11.allOf[1].then.properties.net.properties.allowed.not,parentSchema:schema11.allOf[1].then.properties.net.properties.allowed,data:data90.allowed};
+if(vErrors === null){
+vErrors = [err205];
+}
+else {
+vErrors.push(err205);
+}
+errors++;
+}
+}
+else {
+const err206 = {instancePath:instancePath+"/net",schemaPath:"#/allOf/1/then/properties/net/type",keyword:"type",params:{type: "object"},message:"must be object",schema:schema11.allOf[1].then.properties.net.type,parentSchema:schema11.allOf[1].then.properties.net,data:data90};
+if(vErrors === null){
+vErrors = [err206];
+}
+else {
+vErrors.push(err206);
+}
+errors++;
+}
+}
+}
+var _valid0 = _errs212 === errors;
+valid71 = _valid0;
+}
+if(!valid71){
+const err207 = {instancePath,schemaPath:"#/allOf/1/if",keyword:"if",params:{failingKeyword: "then"},message:"must match \"then\" schema",schema:schema11.allOf[1].if,parentSchema:schema11.allOf[1],data};
+if(vErrors === null){
+vErrors = [err207];
+}
+else {
+vErrors.push(err207);
 }
 errors++;
 }

@@ -12,7 +12,8 @@ export type Verdicts = Readonly<Record<string, readonly string[]>>;
 /** Every command of the corpus, those of `innocent.txt` too, with its verdicts by the shipped policies of `checkout`. */
 export function verdictsOfCorpus(checkout: string): Verdicts {
   const policies = POLICIES.map((name) => {
-    const loaded = loadPolicy(join(checkout, "policies", `${name}.yaml`));
+    const folder = join(checkout, "policies");
+    const loaded = loadPolicy(join(folder, `${name}.yaml`), folder);
     if ("problems" in loaded) throw new Error(loaded.problems.map(({ text }) => text).join("\n"));
     return loaded.ok;
   });

@@ -273,7 +273,8 @@ function inProject(patterns: readonly string[]): readonly string[] {
 }
 
 function deniedBy(name: string): readonly string[] {
-  const load = loadPolicy(join(import.meta.dirname, `../../policies/${name}.yaml`));
+  const folder = join(import.meta.dirname, "../../policies");
+  const load = loadPolicy(join(folder, `${name}.yaml`), folder);
   if ("problems" in load) throw new Error(load.problems.map((problem) => problem.text).join("\n"));
   return fileLists(load.ok.document).deny_write.filter((path) => path.startsWith("$PROJECT/"));
 }

@@ -44,7 +44,7 @@ describe("the default lists", () => {
   });
 
   test.each(["default", "strict", "tour"])("hold in the shipped policy '%s'", (name) => {
-    const load = loadPolicy(join(SHIPPED, `${name}.yaml`));
+    const load = loadPolicy(join(SHIPPED, `${name}.yaml`), SHIPPED);
     if ("problems" in load) throw new Error(load.problems.map((problem) => problem.text).join("\n"));
     const lists = fileLists(load.ok.document);
     expect(lists.deny_read).toEqual(expect.arrayContaining([...pathsOf(DENIED_READS)]));
@@ -52,7 +52,7 @@ describe("the default lists", () => {
   });
 
   test("are written out in the policy that people start from, and nothing else", () => {
-    const load = loadPolicy(join(SHIPPED, "default.yaml"));
+    const load = loadPolicy(join(SHIPPED, "default.yaml"), SHIPPED);
     const fs = "ok" in load ? load.ok.document.fs : undefined;
     expect(new Set(fs?.deny_read)).toEqual(new Set(pathsOf(DENIED_READS)));
     expect(new Set(fs?.deny_write)).toEqual(new Set(pathsOf(DENIED_WRITES)));

@@ -7,7 +7,7 @@ import { commandWish } from "../../broker/allow/command-wish.ts";
 import { netWish } from "../../broker/allow/net-wish.ts";
 import { placeOf, type Spot } from "../../broker/allow/place.ts";
 import { placeWish } from "../../broker/allow/place-wish.ts";
-import { sourcesIn } from "../../broker/allow/sources.ts";
+import { sourcesOf } from "../../broker/allow/sources.ts";
 import type { Never, Wish } from "../../broker/allow/wish.ts";
 import { type CompiledPolicy, parsePolicy } from "../../broker/policy/index.ts";
 
@@ -41,7 +41,7 @@ function net(text: string, name: string): Wish | Never {
 
 function command(text: string, pattern: string): Wish | Never {
   const policy = policyOf(text);
-  return commandWish(pattern, policy, sourcesIn(text, policy), WHERE);
+  return commandWish(pattern, policy, sourcesOf(policy), WHERE);
 }
 
 describe("the line that is added", () => {
@@ -308,7 +308,7 @@ describe("a path", () => {
     const place = placeOf(kind, written, spot);
     if ("never" in place) throw new Error(place.never);
     const policy = policyOf(text);
-    return placeWish(kind, place, policy, sourcesIn(text, policy), spot);
+    return placeWish(kind, place, policy, sourcesOf(policy), spot);
   };
   const lists = [
     "id: p",

@@ -149,7 +149,8 @@ describe("a constant eval is read like bash -c", () => {
   });
 
   test("claude-code gives the envelope the verdict of its command", () => {
-    const loaded = loadPolicy(join(import.meta.dirname, "../../policies/claude-code.yaml"));
+    const folder = join(import.meta.dirname, "../../policies");
+    const loaded = loadPolicy(join(folder, "claude-code.yaml"), folder);
     if ("problems" in loaded) throw new Error("claude-code.yaml must load");
     const verdict = (text: string): string => decide(loaded.ok, readShell(text), WHERE).verdict;
     for (const command of ["sudo id", "npm ci", "git push", "ls -la", "git status"])

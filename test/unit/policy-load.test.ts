@@ -232,13 +232,13 @@ describe("from a file", () => {
     [".", null, /no plain file/],
   ])("%s comes back as a problem", async (name, content, expected) => {
     if (content !== null) await writeFile(join(folder, name), content);
-    const loaded = loadPolicy(join(folder, name));
+    const loaded = loadPolicy(join(folder, name), folder);
     expect("problems" in loaded ? loaded.problems[0]?.text : "").toMatch(expected);
   });
 
   test("a good one is named by its file", async () => {
     await writeFile(join(folder, "mine.yaml"), "id: mine\nname: Mine\ncommands:\n  denied: [x]\n");
-    const loaded = loadPolicy(join(folder, "mine.yaml"));
+    const loaded = loadPolicy(join(folder, "mine.yaml"), folder);
     if ("problems" in loaded) throw new Error(loaded.problems[0]?.text);
     expect(decide(loaded.ok, readShell("x"), WHERE).rule?.source).toBe("mine.yaml:4");
   });

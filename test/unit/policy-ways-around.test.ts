@@ -6,7 +6,7 @@ const WHERE = { project: "/projects/app", home: "/home/ann", cwd: "/projects/app
 const POLICIES = join(import.meta.dirname, "../../policies");
 
 function verdictOf(policy: string, command: string): string {
-  const loaded = loadPolicy(join(POLICIES, `${policy}.yaml`));
+  const loaded = loadPolicy(join(POLICIES, `${policy}.yaml`), POLICIES);
   if ("problems" in loaded) throw new Error(loaded.problems.map(({ text }) => text).join("\n"));
   const { verdict, rule } = decide(loaded.ok, readShell(command), WHERE);
   return rule === null ? verdict : `${verdict} ${rule.pattern}`;

@@ -1,20 +1,20 @@
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { type Edit, editFor } from "../../../broker/allow/allow.ts";
 import { commandWish } from "../../../broker/allow/command-wish.ts";
 import { netWish } from "../../../broker/allow/net-wish.ts";
 import { placeOf, type Spot } from "../../../broker/allow/place.ts";
 import { placeWish } from "../../../broker/allow/place-wish.ts";
 import { replaceFile } from "../../../broker/allow/policy-file.ts";
-import { type Sources, sourcesIn } from "../../../broker/allow/sources.ts";
+import { type Sources, sourcesOf } from "../../../broker/allow/sources.ts";
 import type { AllowKind, Never, Wish } from "../../../broker/allow/wish.ts";
 import { assignedPolicy, touchedPolicies } from "../../../broker/assignment.ts";
 import { Config } from "../../../broker/config.ts";
 import { fileScope } from "../../../broker/file-scope.ts";
 import { prepareHome } from "../../../broker/home.ts";
 import { type Listed, ListedFolders } from "../../../broker/listed.ts";
-import { type CompiledPolicy, loadPolicy } from "../../../broker/policy/index.ts";
+import { type CompiledPolicy, loadPolicy, parsePolicy } from "../../../broker/policy/index.ts";
 import { Profiles } from "../../../broker/profiles.ts";
 import { locateProject, type Place, type ProjectRules } from "../../../broker/projects.ts";
 import { allowedDocument, narrowingNotes, printAllowed, refusedWords } from "../allow-words.ts";
@@ -37,7 +37,7 @@ export type PolicyToEdit = {
   readonly name: string;
   readonly policy: CompiledPolicy;
   readonly text: string;
-  /** Where it is read from, and where it is written: a shipped policy becomes the operator's own copy. */
+  /** Where it is read from, and where it is written: of a shipped policy, the operator's own that starts from it. */
   readonly from: string;
   readonly to: string;
 };
@@ -159,29 +159,33 @@ function policyToEdit(terminal: Terminal, name: string): PolicyToEdit {
   if (!/^[a-z0-9-]+$/.test(name))
     throw new Complaint(`'${harmlessLine(name)}' is no name of a policy: lower-case letters, digits and '-'`);
   const from = policyFile(terminal, name);
-  const loaded = loadPolicy(from);
+  const loaded = loadPolicy(from, terminal.installation.policies);
   if ("problems" in loaded)
     throw new Complaint(
       `Policy '${name}' does not load, so nothing is added to it. Mend it first:\n${loaded.problems.map(({ text }) => `  ${harmlessLine(text)}`).join("\n")}`,
     );
   const to = join(terminal.home.policies, `${name}.yaml`);
-  return {
-    name,
-    policy: loaded.ok,
-    text: readFileSync(from, "utf8"),
-    from,
-    to,
-  };
+  if (from !== to) return { name, ...startingFrom(loaded.ok, basename(from)), from, to };
+  return { name, policy: loaded.ok, text: readFileSync(from, "utf8"), from, to };
+}
+
+/** The operator's own policy in the place of a shipped one: it starts from that, and the next version of it holds too. */
+function startingFrom(shipped: CompiledPolicy, file: string): Pick<PolicyToEdit, "policy" | "text"> {
+  const { id, name } = shipped;
+  const text = `# Starts from the shipped policy, and says how it differs.\nid: ${id}\nname: ${JSON.stringify(name)}\nextends: ${id}\n`;
+  const loaded = parsePolicy(text, file, undefined, () => shipped);
+  if ("ok" in loaded) return { policy: loaded.ok, text };
+  throw new Error(`A policy that adds nothing does not load: ${loaded.problems[0]?.text}`);
 }
 
 async function wishOf(
   terminal: Terminal,
   kind: AllowKind,
   wanted: string,
-  { policy, text }: Pick<PolicyToEdit, "policy" | "text">,
+  { policy }: Pick<PolicyToEdit, "policy">,
   spot: Spot,
 ): Promise<Wish> {
-  const wish = await answer(terminal, kind, wanted, policy, sourcesIn(text, policy), spot);
+  const wish = await answer(terminal, kind, wanted, policy, sourcesOf(policy), spot);
   if ("never" in wish) throw new Complaint(harmlessLine(wish.never));
   return wish;
 }

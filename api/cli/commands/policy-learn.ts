@@ -37,7 +37,7 @@ export type LearnedPolicy = {
 /** Reads the trace and prints the smallest rules that would have allowed what it holds. Changes nothing, needs no broker. */
 export async function learnPolicy(terminal: Terminal, options: LearnOptions): Promise<number> {
   const file = policyFile(terminal, options.policy);
-  const loaded = loadPolicy(file);
+  const loaded = loadPolicy(file, terminal.installation.policies);
   if ("problems" in loaded)
     throw new Complaint(
       `Policy '${options.policy}' does not load:\n${loaded.problems.map(({ text }) => `  ${text}`).join("\n")}`,

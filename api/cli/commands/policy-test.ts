@@ -36,7 +36,7 @@ export function testPolicies(terminal: Terminal, name: string | undefined, optio
 
 function testOne(terminal: Terminal, file: string, chosen: string | undefined): Report {
   const policy = basename(file, ".yaml");
-  const loaded = loadPolicy(file);
+  const loaded = loadPolicy(file, terminal.installation.policies);
   if ("problems" in loaded) {
     const problems = loaded.problems.map(({ text }) => `It does not load: ${text}`);
     return { policy, file, examples: 0, cases: 0, failed: [], problems };

@@ -16,7 +16,7 @@ import { Complaint, harmless, harmlessLine, printJson, printLine, type Terminal 
  */
 export async function showPolicy(terminal: Terminal, name: string, json: boolean): Promise<number> {
   const file = policyFile(terminal, name);
-  const result = loadPolicy(file);
+  const result = loadPolicy(file, terminal.installation.policies);
   const problems = "ok" in result ? [] : result.problems.map(({ text }) => text);
   const policy = "ok" in result ? result.ok : await lastGood(terminal, name, file, problems);
   const { id, mode, hash, document, net, notes } = policy;
@@ -30,6 +30,7 @@ export async function showPolicy(terminal: Terminal, name: string, json: boolean
   printLine(terminal, `${id}: ${document.name} (${mode})`);
   printLine(terminal, `  file  ${file}`);
   printLine(terminal, `  hash  ${hash}`);
+  if (policy.base !== null) printLine(terminal, `  starts from ${policy.base.at([]).file}`);
   for (const [list, rules] of Object.entries(document.commands ?? {})) {
     for (const rule of Array.isArray(rules) ? rules : [rules])
       printLine(terminal, `  ${list.padEnd(15)} ${harmless(words(rule))}`);
@@ -110,7 +111,7 @@ function printNet(
 export function validatePolicies(terminal: Terminal, names: readonly string[], json: boolean): number {
   const chosen = names.length === 0 ? ownPolicyFiles(terminal) : names;
   const results = chosen.map((name) => {
-    const result = loadPolicy(policyFile(terminal, name));
+    const result = loadPolicy(policyFile(terminal, name), terminal.installation.policies);
     return "ok" in result
       ? { name, ok: true, hash: result.ok.hash, notes: result.ok.notes }
       : { name, ok: false, problems: result.problems };

@@ -94,7 +94,7 @@ function stopped(terminal: Terminal): Status {
 function policyState(terminal: Terminal): PolicyState {
   const file = policyFile(terminal, "default");
   const name = basename(file, ".yaml");
-  const result = loadPolicy(file);
+  const result = loadPolicy(file, terminal.installation.policies);
   return "ok" in result
     ? { name, mode: result.ok.mode, problem: null }
     : { name, mode: null, problem: result.problems[0]?.text ?? "it does not load" };

@@ -5,8 +5,8 @@ import { type ExpandedPresets, type NetRules, netRules } from "../../../broker/n
 const NO_PRESETS: ExpandedPresets = new Map();
 
 export function listOf(allowed: readonly string[], file = "p.yaml"): PolicyNet {
-  const places = { file, lineOf: (path: readonly (string | number)[]) => 10 + Number(path[2] ?? -1) };
-  const { net, problems } = readNet({ id: "p", name: "P", net: { allowed: [...allowed] } }, places);
+  const at = (path: readonly (string | number)[]) => ({ file, line: 10 + Number(path[2] ?? -1), column: 1 });
+  const { net, problems } = readNet({ id: "p", name: "P", net: { allowed: [...allowed] } }, { at });
   if (problems[0] !== undefined) throw new Error(problems[0].message);
   return net;
 }

@@ -25,7 +25,7 @@ function npm(settings: Readonly<Record<string, string>>, name = "npm"): string {
 
 function rules(...allowed: readonly string[]): NetRules {
   const document: PolicyDocument = { id: "p", name: "P", net: { allowed: [...allowed] } };
-  const { net } = readNet(document, { file: "p.yaml", lineOf: () => 1 });
+  const { net } = readNet(document, { at: () => ({ file: "p.yaml", line: 1, column: 1 }) });
   const registry: HostPort = { host: "r.example", port: 443 };
   return netRules([{ net, presets: new Map([["@npm", { entries: [registry] }]]) }]);
 }
