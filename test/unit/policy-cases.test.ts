@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { judgeCase } from "../../broker/policy-cases/judge-case.ts";
@@ -15,8 +15,15 @@ test("every shipped policy has cases, and all cases belong to a shipped policy",
   expect(readdirSync(join(POLICIES, "cases")).sort()).toEqual([...NAMES].sort());
 });
 
+/** A policy keeps the cases of the one that it starts from as well. */
+function foldersOf(name: string): readonly string[] {
+  const base = /^extends: (.+)$/m.exec(readFileSync(join(POLICIES, `${name}.yaml`), "utf8"))?.[1];
+  return [name, ...(base === undefined ? [] : foldersOf(base))];
+}
+
 describe.each(NAMES)("the shipped policy %s", (name) => {
-  const { cases, problems } = readCases(join(POLICIES, "cases", name));
+  const found = foldersOf(name).map((each) => readCases(join(POLICIES, "cases", each)));
+  const [cases, problems] = [found.flatMap((each) => each.cases), found.flatMap((each) => each.problems)];
 
   test("has nothing among its cases that is none, and cases of both kinds", () => {
     expect(problems).toEqual([]);
@@ -24,7 +31,7 @@ describe.each(NAMES)("the shipped policy %s", (name) => {
   });
 
   test.each(cases.map((one) => [one.place.slice(POLICIES.length + 7), one] as const))("%s", (_name, one) => {
-    const loaded = loadPolicy(join(POLICIES, `${name}.yaml`));
+    const loaded = loadPolicy(join(POLICIES, `${name}.yaml`), POLICIES);
     if ("problems" in loaded) throw new Error(loaded.problems.map((problem) => problem.text).join("\n"));
     const { kept, expected, received } = judgeCase(loaded.ok, one);
     expect(kept ? expected : received).toBe(expected);

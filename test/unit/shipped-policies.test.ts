@@ -13,7 +13,7 @@ const AGENTS = ["claude-code", "codex", "cursor", "gemini", "opencode"];
 const OWN_PROGRAM = /^(claude|codex|cursor-agent|gemini|opencode) /;
 
 function policy(name: string) {
-  const loaded = loadPolicy(join(POLICIES, `${name}.yaml`));
+  const loaded = loadPolicy(join(POLICIES, `${name}.yaml`), POLICIES);
   if ("problems" in loaded) throw new Error(loaded.problems.map((problem) => problem.text).join("\n"));
   return loaded.ok;
 }
@@ -35,7 +35,7 @@ test("the shipped policies are these, in these modes, and all but the first can 
   expect(Object.fromEntries(facts.map(([name, ...rest]) => [name, rest]))).toEqual({
     default: [true, "observe", false],
     ...Object.fromEntries(
-      ["strict", "ci", "readonly", "tour", ...AGENTS].map((name) => [name, [true, "enforce", true]]),
+      ["agent", "strict", "ci", "readonly", "tour", ...AGENTS].map((name) => [name, [true, "enforce", true]]),
     ),
   });
 });
