@@ -13,7 +13,7 @@ import { recordShortage } from "./budgets/record-shortage.ts";
 import { cannotRecord } from "./cannot-record.ts";
 import { changesOf } from "./changes.ts";
 import type { BroughtBy } from "./git-brought.ts";
-import { whenBrought, withoutBroughtCodeBesideOthers } from "./git-kept.ts";
+import { whenBrought, whenSealed, withoutBroughtCodeBesideOthers } from "./git-kept.ts";
 import { commandEnvironment } from "./environment.ts";
 import { jobGate } from "./exec-gate/job-gate.ts";
 import { holdsChanges, isIsolated, type Job, scopesOfJob, secretsOfJob } from "./job.ts";
@@ -169,6 +169,7 @@ async function runAndRecord(
       replacements: broker.judgedSettings,
       removals: broker.madeRepositories,
       onBrought: judgesGit(job, world) ? whenBrought(world, judged) : undefined,
+      onSealed: judgesGit(job, world) ? whenSealed(judged) : undefined,
       ...tellers,
       ...outputs,
     };

@@ -46,6 +46,11 @@ export function whenBrought(world: World, brought: BroughtBy): (folder: string) 
   };
 }
 
+/** The callback for a sealed name in a git folder that somebody else makes: the broker takes out what of it runs code. */
+export function whenSealed(brought: BroughtBy): (path: string) => void {
+  return (path) => void brought.turns.look(() => takeSettled({ sealed: [path], unsealed: [] }, brought));
+}
+
 async function settleAndJudge(world: World, folders: readonly string[], brought: BroughtBy): Promise<void> {
   const { unsealed } = await brought.turns.settle(() => world.settle(folders, false));
   await brought.turns.look(() => {

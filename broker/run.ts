@@ -46,6 +46,7 @@ export type RunRequest = {
   readonly replacements?: ExecRequest["replacements"];
   readonly removals?: ExecRequest["removals"];
   readonly onBrought?: ExecRequest["onBrought"];
+  readonly onSealed?: ExecRequest["onSealed"];
 };
 
 export type Ran = {
@@ -91,6 +92,7 @@ export async function runInWorld(world: World, request: RunRequest, signal: Abor
     replacements: request.replacements,
     removals: request.removals,
     onBrought: request.onBrought,
+    onSealed: request.onSealed,
   });
   request.onRun?.(run);
   const stop = new Stopper(world, run, request.room);

@@ -1,28 +1,25 @@
 /**
  * Init closes a git folder to everybody while it seals what lies in it (world/init/brought.h). Whoever looks into git folders
  * meanwhile sees nothing there, and whoever opens what is closed leaves it closed: so looks wait for the worlds that seal, of any
- * agent, and the other way round, in the order in which they came.
+ * agent, and the other way round, in the order in which they came. Two worlds may have the same git folder to seal, so one world seals
+ * at a time.
  */
 export class SettleTurns {
-  readonly #settling = new Set<Promise<unknown>>();
-  #lastLook: Promise<unknown> = Promise.resolve();
+  #last: Promise<unknown> = Promise.resolve();
 
-  /** Any number at once. */
-  async settle<Result>(ask: () => Promise<Result>): Promise<Result> {
-    const settled = this.#lastLook.then(ask);
-    this.#settling.add(settled);
-    try {
-      return await settled;
-    } finally {
-      this.#settling.delete(settled);
-    }
+  settle<Result>(ask: () => Promise<Result>): Promise<Result> {
+    return this.#take(ask);
   }
 
   /** `look` does all of it before it returns. */
-  async look<Result>(look: () => Result): Promise<Result> {
-    const looked = Promise.allSettled([this.#lastLook, ...this.#settling]).then(look);
-    // The next look waits for the end of this one, also of one that threw.
-    this.#lastLook = looked.catch(() => undefined);
-    return await looked;
+  look<Result>(look: () => Result): Promise<Result> {
+    return this.#take(look);
+  }
+
+  #take<Result>(act: () => Result | Promise<Result>): Promise<Result> {
+    const done = this.#last.then(act);
+    // The next one waits for the end of this one, also of one that threw.
+    this.#last = done.catch(() => undefined);
+    return done;
   }
 }

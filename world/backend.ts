@@ -216,6 +216,11 @@ export type ExecRequest = {
   /** Called with the absolute path of each git folder that a process made which outlived its command; absent: nobody is. */
   readonly onBrought?: ((folder: string) => void) | undefined;
   /**
+   * Called with an absolute path that turned up in a git folder which somebody else makes at this moment. It is sealed: no command of
+   * this world can write it, and whoever is called takes out what of it runs code. Absent: it is taken out whatever it holds.
+   */
+  readonly onSealed?: ((path: string) => void) | undefined;
+  /**
    * In order, in batches, all of them before `ending` settles but for processes that are kept. `untold` counts programs that
    * were more than can be told.
    */

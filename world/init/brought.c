@@ -15,6 +15,7 @@
 #include "callers.h"
 #include "calls_in_progress.h"
 #include "channel.h"
+#include "closings.h"
 #include "credentials.h"
 #include "denials.h"
 #include "denied_names.h"
@@ -34,6 +35,9 @@
 /* For one SETTLE. A call takes microseconds; a task that computes after its last one looks as if it were in it still. */
 #define PATIENCE_US 20000
 #define LOOK_US 100
+
+/* Settings are replaced a few times in some milliseconds. */
+#define SEAL_TRIES 3
 
 struct name {
   char *path;
@@ -76,10 +80,19 @@ static void drop_gone(void) {
   }
 }
 
-void brought_add(const char *folder) {
+static int find(const char *folder) {
   for (int i = 0; i < count; i++) {
-    if (strcmp(folders[i], folder) == 0) return;
+    if (strcmp(folders[i], folder) == 0) return i;
   }
+  return -1;
+}
+
+bool brought_waits(const char *folder) {
+  return find(folder) >= 0;
+}
+
+void brought_add(const char *folder) {
+  if (find(folder) >= 0) return;
   if (!late_commands_run()) tell(folder);
   if (count == FOLDERS_MAX && !more) drop_gone();
   char *copy = count < FOLDERS_MAX ? strdup(folder) : NULL;
@@ -132,6 +145,29 @@ static int count_beside(int first, size_t folder_length) {
   return last - first;
 }
 
+/* A second name would be written by a later command. */
+static bool may_stay(int folder, int first, int number) {
+  bool may = names_nobody_runs();
+  for (int i = first; may && i < first + number; i++) may = fresh_is_whole(folder, strrchr(names[i].path, '/') + 1);
+  return may;
+}
+
+/* Whoever makes the repository may take a name away again, or replace it meanwhile. */
+static int seal_as_it_is(int folder, const struct name *name) {
+  struct stat status;
+  for (int tried = 0; tried < SEAL_TRIES; tried++) {
+    if (denial_settle(name->path, name->denies)) return 0;
+    if (fstatat(folder, strrchr(name->path, '/') + 1, &status, AT_SYMLINK_NOFOLLOW) < 0) return 0;
+  }
+  return EAGAIN;
+}
+
+static int seal_as_they_are(int folder, int first, int number) {
+  int error = 0;
+  for (int i = first; error == 0 && i < first + number; i++) error = seal_as_it_is(folder, &names[i]);
+  return error;
+}
+
 static int seal_all(int folder, int first, int number) {
   int error = 0;
   for (int i = first; error == 0 && i < first + number; i++) {
@@ -150,6 +186,11 @@ static int settle_beside(int first, int number, size_t folder_length, int *patie
   snprintf(path, sizeof path, "%.*s", (int)folder_length, names[first].path);
   int folder = denial_open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (folder < 0) return errno;
+  if (may_stay(folder, first, number)) {
+    int failed = seal_as_they_are(folder, first, number);
+    close(folder);
+    return failed;
+  }
   /* Before it is closed: a call that was let go on is carried out as it would have been. */
   wait_for_calls(patience);
   int error = fstat(folder, &before) < 0 ? errno : set_mode(folder, 0);
@@ -185,6 +226,8 @@ static int settle(const char *folder, struct field_writer *writer, int *patience
     at += number;
   }
   /* From now on what it lacks is no command's to make. */
+  if (error == 0 && is_git_folder(folder) && names_nobody_runs() && !closing_is_over(folder))
+    closing_begin(zone_of(folder)->path, folder);
   if (error == 0 && (name_count > 0 || is_git_folder(folder))) denial_remember(folder);
   for (int i = 0; error == 0 && i < name_count; i++) field_put_string(writer, TAG_PATH, names[i].path);
   forget_names();

@@ -30,6 +30,7 @@ struct known {
   struct known *next;
   int under; /* -1: not kept */
   bool asks;
+  bool settled; /* without a pin: denial_settle */
   bool expected; /* somewhere else: denial_expect */
   char path[];
 };
@@ -172,6 +173,23 @@ static bool pin_between(const char *zone, const char *path) {
   return true;
 }
 
+bool denial_close(const char *zone, const char *folder) {
+  if (!pin_between(zone, folder)) return false;
+  int place = open_below(root, folder, O_PATH | O_NOFOLLOW | O_DIRECTORY, WALK_NO_SYMLINKS);
+  if (place < 0) return false;
+  bool closed = !is_mount_root(place) && cover(place, place, ATTR_RDONLY) == 0;
+  close(place);
+  return closed;
+}
+
+void denial_open_again(const char *folder) {
+  int place = open_below(root, folder, O_PATH | O_NOFOLLOW | O_DIRECTORY, WALK_NO_SYMLINKS);
+  /* Removed meanwhile, and the mount with it. */
+  if (place < 0 && is_gone(errno)) return;
+  if (place < 0 || (is_mount_root(place) && mount_allow_one(place, ATTR_RDONLY) < 0)) fail_world(STEP, folder, errno);
+  close(place);
+}
+
 /* What is only not to be written is bound onto itself, read-only; a link is thereby kept from being replaced. */
 static int deny(int place, unsigned denies) {
   struct stat status;
@@ -210,6 +228,7 @@ bool denial_settle(const char *path, unsigned denies) {
     return false;
   }
   denial_remember(path);
+  (*slot(path))->settled = true;
   if ((denies & DENY_ASKS) != 0) mark_asking(path);
   denial_keep_under(path, place);
   return true;
@@ -277,9 +296,15 @@ bool denial_adopt(const char *path) {
   return true;
 }
 
+/* A pin would hide the mount by which seals without one are known (denial_under). */
+static bool is_settled(const char *path) {
+  const struct known *known = *slot(path);
+  return known != NULL && known->settled;
+}
+
 bool denial_apply(const char *zone, const char *path, unsigned denies, bool pins) {
   /* From shallow to deep, and before the name is opened: each pin is a mount of its own above it. */
-  if (pins && !pin_between(zone, path)) return false;
+  if (pins && !is_settled(path) && !pin_between(zone, path)) return false;
   int place = open_below(root, path, O_PATH | O_NOFOLLOW, WALK_NO_SYMLINKS);
   if (place < 0 && is_gone(errno)) return false;
   if (place < 0) fail_world(STEP, path, errno);

@@ -23,6 +23,12 @@ bool denial_adopt(const char *path);
 /* True when a mount is on the name: one of ours, wherever its folder was moved to. */
 bool denial_holds(const char *path);
 
+/* Pins a folder in `zone` and the folders above it, and keeps commands from writing in it by any path that they find from now on. False:
+   it is no folder, it is pinned already, or the kernel refuses. */
+bool denial_close(const char *zone, const char *folder);
+/* Only pinned again. Ends the world when the kernel refuses. */
+void denial_open_again(const char *folder);
+
 /* Names that were there when they were denied: who replaces one of them is not inside, where it cannot be moved. */
 bool denial_known(const char *path);
 /* What the seal of such a name lies on, O_PATH: through it the name is reached past the seal. -1: none is kept. */

@@ -15,6 +15,7 @@
 #include "brought.h"
 #include "calls_in_progress.h"
 #include "children.h"
+#include "closings.h"
 #include "commands.h"
 #include "credentials.h"
 #include "denials.h"
@@ -65,15 +66,18 @@ static int64_t now_ms(void) {
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Whether anybody inside may have done what is seen now. */
-static bool somebody_runs(void) {
-  return command_after(NULL) != NULL || !children_settled();
+bool names_nobody_runs(void) {
+  for (const struct command *command = command_after(NULL); command != NULL; command = command_after(command)) {
+    /* Of one whose end was told, only the last bytes of its outputs may be left. */
+    if (!command->exit_sent || command->leader != NULL) return false;
+  }
+  return children_settled();
 }
 
 /* Whether a name that turns up now is certainly not a command's work. A name that was known and replaced is not: nobody
    inside can replace a mount point. */
 static bool is_persons(bool known) {
-  return known || !somebody_runs() || (gapless && !calls_may_be_in_progress());
+  return known || names_nobody_runs() || (gapless && !calls_may_be_in_progress());
 }
 
 /* Another sealed name stands in the same folder, and was there before: the folder of a worktree or a submodule, or a git folder
@@ -95,6 +99,14 @@ static bool in_known_repository(const char *path) {
   char folder[PATH_MAX];
   snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
   return denial_known(folder) || is_beside_seal(path);
+}
+
+/* The same without a git folder that a command may have made: what a person, or a command of another world, makes in it at this moment
+   is sealed one by one, and what is not is judged with all of it when this world's command ends. */
+static bool is_at_once(const char *path) {
+  char folder[PATH_MAX];
+  snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+  return denial_known(folder) || (is_beside_seal(path) && !brought_waits(folder));
 }
 
 bool names_refuse(const char *path) {
@@ -124,6 +136,19 @@ static void add_folder_of(const char *path) {
   if (!denial_known(folder)) brought_add(folder);
 }
 
+/* Git replaces its settings more than once while it makes a repository: what is gone when it is sealed has a successor. */
+#define SEAL_TRIES 3
+
+/* Sealed: nobody inside can write it any more. A git folder that has its settings by now is not closed to commands any longer. */
+static void seal_persons(const char *path, unsigned denies) {
+  char folder[PATH_MAX];
+  bool sealed = false;
+  for (int tried = 0; !sealed && tried < SEAL_TRIES; tried++) sealed = denial_apply(current->path, path, denies, true);
+  if (!sealed || (denies & DENY_ASKS) == 0) return;
+  snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+  closing_end(folder);
+}
+
 /* What turned up after the first look. A person's name is masked where it is, and never moved. One that a command may have
    made is taken out: when the command ends, or at once when only what it left behind is running, and at once from a git folder of a
    person's, who may run git there at any moment. Until then it cannot be read; it is not pinned, so that what makes whole folders can still move them. */
@@ -144,15 +169,20 @@ static bool on_late(const char *path, unsigned denies) {
     return false;
   }
   if (is_persons(known)) {
-    denial_apply(current->path, path, denies, true);
+    seal_persons(path, denies);
     return (denies & DENY_READ) == 0;
   }
-  if ((refuses & ~DENY_SEAL) == 0 && !in_known_repository(path)) {
+  if ((refuses & ~DENY_SEAL) == 0 && closing_covers(path)) {
+    seal_persons(path, denies);
+    late_name_tell(path, refuses | DENY_JUDGED);
+    return true;
+  }
+  if ((refuses & ~DENY_SEAL) == 0 && !is_at_once(path)) {
     add_folder_of(path);
     return true;
   }
   /* No tool makes such a name on its way to something else there. */
-  bool waits = active && !in_known_repository(path);
+  bool waits = active && !is_at_once(path);
   if (waits && !late_name_add(path, refuses)) return false;
   if ((denies & DENY_READ) != 0) denial_apply(current->path, path, denies, false);
   if (!waits) late_name_tell(path, refuses);
@@ -162,6 +192,7 @@ static bool on_late(const char *path, unsigned denies) {
 static bool on_found(const char *path, unsigned denies) {
   if ((denies & DENY_REPOSITORY) != 0) {
     denies &= ~DENY_REPOSITORY;
+    if (started && !denial_known(path) && is_persons(false)) closing_begin(current->path, path);
     if (!started || is_persons(false)) denial_remember(path);
     else if (!denial_known(path)) brought_add(path);
     if (denies == 0) return true;
@@ -356,8 +387,8 @@ void names_look(void) {
   calls_mark_over();
   if (events >= 0) look(unwatched > 0);
   else if (names_guarded()) look_again();
-  if (somebody_runs()) calls_drop_over();
-  else calls_forget();
+  if (names_nobody_runs()) calls_forget();
+  else calls_drop_over();
 }
 
 void names_settle(void) {

@@ -42,6 +42,9 @@ bool names_refuse(const char *path);
 /* Whether such a name is one that the broker makes for a command when it has judged what the command would put there. */
 bool names_ask_about_missing(const char *path);
 
+/* Whether no process of a command is left: nobody inside can have done what is seen now, or holds anything open. */
+bool names_nobody_runs(void);
+
 /* Gives the notifications of an idle world back. Milliseconds until it wants to be asked again, -1: not by itself. */
 int names_check_idle(void);
 

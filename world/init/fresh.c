@@ -120,12 +120,20 @@ static int copy_folder(int folder, const char *leaf, const struct stat *status) 
   return error;
 }
 
+/* By one exchange the name never misses: other worlds see a folder of theirs replaced, not one that went and one that came. */
+static int exchange_folders(int folder, const char *leaf, const char *old) {
+  if (renameat2(folder, NEW, folder, leaf, RENAME_EXCHANGE) == 0) return renameat(folder, NEW, folder, old) < 0 ? errno : 0;
+  if (errno != EINVAL) return errno;
+  /* The file system knows no exchange. */
+  if (renameat(folder, leaf, folder, old) < 0) return errno;
+  return renameat(folder, NEW, folder, leaf) < 0 ? errno : 0;
+}
+
 static int replace_folder(int folder, const char *leaf, const struct stat *status) {
   char old[sizeof OLD + 24];
   snprintf(old, sizeof old, "%s-%llu", OLD, (unsigned long long)status->st_ino);
   int error = copy_folder(folder, leaf, status);
-  if (error == 0 && renameat(folder, leaf, folder, old) < 0) error = errno;
-  if (error == 0 && renameat(folder, NEW, folder, leaf) < 0) error = errno;
+  if (error == 0) error = exchange_folders(folder, leaf, old);
   remove_folder(folder, error == 0 ? old : NEW);
   return error;
 }
@@ -135,6 +143,23 @@ static int replace_file(int folder, const char *leaf) {
   if (error == 0 && renameat(folder, NEW, folder, leaf) < 0) error = errno;
   if (error != 0) unlinkat(folder, NEW, 0);
   return error;
+}
+
+static int look_for_second_name(int folder, const char *leaf, int unused) {
+  struct stat status;
+  (void)unused;
+  if (fstatat(folder, leaf, &status, AT_SYMLINK_NOFOLLOW) < 0) return errno == ENOENT ? 0 : errno;
+  if (S_ISLNK(status.st_mode)) return 0;
+  /* 0: git replaced it between the two steps of the call. */
+  return S_ISREG(status.st_mode) && status.st_nlink <= 1 ? 0 : EMLINK;
+}
+
+bool fresh_is_whole(int folder, const char *leaf) {
+  int opened = openat(folder, leaf, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (opened < 0) return look_for_second_name(folder, leaf, -1) == 0;
+  int error = for_each(opened, -1, look_for_second_name);
+  close(opened);
+  return error == 0;
 }
 
 int fresh_replace(int folder, const char *leaf) {

@@ -2,8 +2,12 @@
 #ifndef SUBSTRATE_FRESH_H
 #define SUBSTRATE_FRESH_H
 
+#include <stdbool.h>
+
 /* Puts a copy in the place of the file `leaf`, or of the folder with all files and links in it, with mode and time. `folder` must be
    closed to everybody else. 0, or an errno: EFBIG, EISDIR and ENOTSUP for what is not copied. */
 int fresh_replace(int folder, const char *leaf);
+/* Whether the file `leaf`, or the folder with all that lies in it, is known by no second name and could be copied. */
+bool fresh_is_whole(int folder, const char *leaf);
 
 #endif

@@ -52,6 +52,11 @@ int mount_restrict_one(int mount, uint64_t attributes) {
   return (int)syscall(SYS_mount_setattr, mount, "", AT_EMPTY_PATH, &change, sizeof change);
 }
 
+int mount_allow_one(int mount, uint64_t attributes) {
+  struct attributes change = {.clear = attributes};
+  return (int)syscall(SYS_mount_setattr, mount, "", AT_EMPTY_PATH, &change, sizeof change);
+}
+
 int mount_place(int tree, int target) {
   return (int)syscall(SYS_move_mount, tree, "", target, "", MOVE_FROM_EMPTY_PATH | MOVE_TO_EMPTY_PATH);
 }

@@ -20,6 +20,8 @@ int mount_copy(int source);
 int mount_restrict(int tree, uint64_t attributes);
 /* The same for one mount that is in place, and none below it. */
 int mount_restrict_one(int mount, uint64_t attributes);
+/* Takes attributes away from one mount again that this namespace gave it. */
+int mount_allow_one(int mount, uint64_t attributes);
 int mount_place(int tree, int target);
 
 /* A new file system: create, add options (NULL value: a flag), make the detached mount. */

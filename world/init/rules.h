@@ -15,6 +15,7 @@
 #define DENY_REPOSITORY 16U /* nothing: a git folder, whose seals hold for what is missing in it too where it was there before */
 #define DENY_ASKS 32U /* nothing: a sealed file, and the broker is asked about what a command would put in its place */
 #define DENY_FOLDER_LINK 64U /* of no rule: a link in the place of a folder of denied names, and nothing while it is none */
+#define DENY_JUDGED 128U /* of no rule: sealed where it stands, and the broker takes out what of it runs code */
 #define DENY_IN_ZONES (DENY_READ | DENY_WRITE | DENY_SEAL | DENY_REPOSITORY)
 #define DENY_OF_SEALS (DENY_SEAL | DENY_REPOSITORY | DENY_ASKS)
 

@@ -17,6 +17,7 @@
 #include "calls_in_progress.h"
 #include "channel.h"
 #include "children.h"
+#include "closings.h"
 #include "commands.h"
 #include "credentials.h"
 #include "denials.h"
@@ -240,7 +241,7 @@ static int64_t next_timeout(int proc) {
   int strays = children_end_strays() ? STRAYS_RETRY_MS : -1;
   endings_release();
   int64_t programs = sooner(pending_check_deadlines(), sooner(lineage_flush_old(), telemetry_flush_old()));
-  int64_t ms = sooner(sooner(sooner(deadline, strays), programs), sooner(names_check_idle(), sooner(veil_names_rest(), sooner(dials_retry(), replacements_check_deadlines()))));
+  int64_t ms = sooner(sooner(sooner(deadline, strays), programs), sooner(sooner(names_check_idle(), closings_check()), sooner(veil_names_rest(), sooner(dials_retry(), replacements_check_deadlines()))));
   return sooner(ms < 0 ? -1 : 1000 * ms, names_next_look_us());
 }
 

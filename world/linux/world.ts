@@ -38,6 +38,9 @@ const END_PATIENCE_MS = 2000;
 /** How long the channel of an init that has ended may stay open; the kernel closes it at once. */
 const LAST_WORDS_MS = 1000;
 
+/** A bit of APPEARED, as init sends it (world/init/rules.h): the name is sealed where it stands. */
+const DENY_JUDGED = 128;
+
 /** A running world: the broker's end of its channel and the commands that run on it. */
 export class LinuxWorld implements World {
   readonly id: string;
@@ -67,6 +70,7 @@ export class LinuxWorld implements World {
   #lastOnBrought: ExecRequest["onBrought"];
   /** Init looked at the end of each command, in one go: as long as it found nothing, nothing is looked for here. */
   #mayHaveStrays = false;
+  #lastOnSealed: ExecRequest["onSealed"];
   #nextId = 1;
   #loss: string | undefined;
   /** How init ended, once it has. */
@@ -120,6 +124,7 @@ export class LinuxWorld implements World {
     });
     this.#intruders.claim(request.onViolation);
     this.#lastOnBrought = request.onBrought ?? this.#lastOnBrought;
+    this.#lastOnSealed = request.onSealed ?? this.#lastOnSealed;
     const gated = request.gate !== undefined && this.#facts.gated;
     // Its GATE goes before it.
     const gate = gated && this.#loss === undefined ? this.#gates.numberOf(request.gate) : undefined;
@@ -238,8 +243,11 @@ export class LinuxWorld implements World {
     const denies = fields.get(TAG.DENIES);
     if (path === undefined || denies === undefined)
       return this.#lose("its channel broke: APPEARED is not whole");
+    const bits = decodeNumber(denies);
+    if ((bits & DENY_JUDGED) !== 0 && this.#lastOnSealed !== undefined)
+      return this.#lastOnSealed(path.toString("utf8"));
     const newest = [...this.#commands.values()].at(-1);
-    this.#intruders.take(path, decodeNumber(denies), newest?.onViolation);
+    this.#intruders.take(path, bits, newest?.onViolation);
   }
 
   #takeBrought(payload: Buffer): void {

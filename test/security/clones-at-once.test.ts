@@ -1,0 +1,151 @@
+import { existsSync, lstatSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { actors } from "../actors.ts";
+import { TestBroker } from "../broker.ts";
+import { hostGit } from "../git.ts";
+import { needs } from "../needs.ts";
+import { runAs } from "../users.ts";
+
+/** One round of twelve clones damaged up to seven of them. */
+const ROUNDS = 3;
+
+/** How long a command goes on after it has planted something: longer than init waits for the settings of a repository. */
+const GOES_ON_MS = 1500;
+
+/** What a command does beside the clones: calls that give names, one after the other. */
+const WRITES = "while [ ! -e stop ]; do echo x > f; mkdir -p dir; rmdir dir; done";
+
+describe.each(actors())("clones beside commands of other worlds, as $kind", (actor) => {
+  let broker: TestBroker;
+  const at = (path: string): string => join(broker.project, path);
+  beforeAll(async () => {
+    broker = await TestBroker.start(actor, {
+      policies: { default: "id: default\nname: x\nmode: enforce\n" },
+    });
+    hostGit(actor, broker.project, "init", "-q");
+    hostGit(actor, broker.project, "init", "-q", "source");
+    broker.write(at("source/file"), "one\n");
+    hostGit(actor, at("source"), "add", "file");
+    hostGit(actor, at("source"), "commit", "-q", "-m", "one");
+    hostGit(actor, broker.project, "clone", "-q", "source", "whole");
+  });
+  afterAll(() => broker.stop());
+  beforeEach(() => {
+    for (const name of readdirSync(broker.project))
+      if (!["source", "whole", ".git"].includes(name)) rmSync(at(name), { recursive: true });
+  });
+
+  /** Paths of a clone that are missing or are not as they should be. */
+  function damageOf(name: string): readonly string[] {
+    const wrong = (path: string): boolean => {
+      const [whole, here] = [at(join("whole", path)), at(join(name, path))];
+      const stat = lstatSync(here, { throwIfNoEntry: false });
+      if (stat === undefined) return true;
+      // Settings and samples have the same bytes in each clone.
+      const isSame = stat.isFile() && /^file$|^\.git\/(?:config$|hooks\/)/.test(path);
+      return isSame && readFileSync(whole, "utf8") !== readFileSync(here, "utf8");
+    };
+    const paths = readdirSync(at("whole"), { recursive: true }).map(String);
+    const copies = readdirSync(at(join(name, ".git"))).filter((leaf) => leaf.startsWith("substrate-"));
+    return [...paths.filter(wrong), ...copies].map((path) => join(name, path));
+  }
+
+  test("of three agents keep all they have", async () => {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const names = [...Array(12).keys()].map((n) => `d${round}-${n}`);
+      const all = await Promise.all(
+        names.map((name, n) => broker.run({ agent_id: `agent${n % 3}`, cmd: `git clone -q source ${name}` })),
+      );
+      for (const ran of all) expect(ran).toMatchObject({ exit: 0, stderr: "", notices: [] });
+      expect(names.flatMap(damageOf)).toEqual([]);
+      const next = await broker.run(
+        `set -e; for d in ${names.join(" ")}; do git -C $d config user.name b; git -C $d log --format=%s; done | sort | uniq -c`,
+      );
+      expect(next).toMatchObject({ exit: 0, stderr: "", stdout: "     12 one\n" });
+    }
+  });
+
+  test("of a person keep all they have, beside a command that writes and ends among them", async () => {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const names = [...Array(25).keys()].map((n) => `p${round}-${n}`);
+      rmSync(at("stop"), { force: true });
+      const running = broker.run(WRITES);
+      const cloning = cloneOneAfterTheOther(names);
+      // Where the command ends, init seals what came meanwhile: in the middle of one of them.
+      if (round === 0) {
+        while (!existsSync(at(join(names[12] ?? "", ".git")))) await sleep(1);
+        writeFileSync(at("stop"), "");
+      }
+      expect(await cloning).toMatchObject({ code: 0, stderr: "" });
+      writeFileSync(at("stop"), "");
+      expect(await running).toMatchObject({ exit: 0, notices: [] });
+      expect(names.flatMap(damageOf)).toEqual([]);
+    }
+  });
+
+  async function cloneOneAfterTheOther(names: readonly string[]): Promise<unknown> {
+    const script = `for name in ${names.join(" ")}; do git clone -q source $name || exit 1; done`;
+    return await runAs(actor, ["sh", "-c", script], { cwd: broker.project });
+  }
+
+  /** What the person's git would run, and the command that makes it so, in the repository `name`. */
+  const PLANTS: readonly (readonly [string, string])[] = [
+    ["a hook", `shutil.copy("evil", name + "/.git/hooks/post-checkout")`],
+    ["a folder of hooks", `shutil.copytree("hooks", name + "/.git/hooks")`],
+    [
+      "settings that it opened for writing before there was code in them",
+      `file = open(name + "/.git/config", "a"); time.sleep(0.05); file.write(MONITOR); file.flush()`,
+    ],
+    ["settings of a worktree", `open(name + "/.git/config.worktree", "x").write(MONITOR)`],
+    ["a way to other settings", `open(name + "/.git/commondir", "x").write("../../other")`],
+  ];
+
+  const NAMES = ["v0", "v1", "v2", "v3"];
+
+  /** Waits for each of them to turn up, and tries for a while to plant something in it. */
+  const attack = (plant: string): string => `
+import os, shutil, sys, time
+with open("evil", "w") as file: file.write("#!/bin/sh\\ntouch " + os.getcwd() + "/RAN\\n")
+os.chmod("evil", 0o755)
+os.makedirs("hooks", exist_ok=True)
+shutil.copy("evil", "hooks/post-checkout")
+MONITOR = "[core]\\n\\tfsmonitor = " + os.getcwd() + "/evil\\n"
+open("ready", "w").close()
+tried = 0
+for name in ${JSON.stringify(NAMES)}:
+    while not os.path.isdir(name + "/.git"): time.sleep(0.0005)
+    end = time.monotonic() + 0.3
+    while time.monotonic() < end:
+        tried += 1
+        try:
+            ${plant}
+        except OSError: time.sleep(0.0005)
+print(tried)
+sys.stdout.flush()
+time.sleep(${GOES_ON_MS / 1000})
+`;
+
+  describe.each(["a person", "another agent"])("of %s", (who) => {
+    test.each(PLANTS)("run no code, while a command waits for them to plant %s", async (_what, plant) => {
+      needs("python3");
+      broker.write(at("attack.py"), attack(plant));
+      const running = broker.run("python3 attack.py");
+      while (!existsSync(at("ready"))) await sleep(5);
+      // A call counts as in progress until init has seen its caller asleep.
+      await sleep(500);
+      const cmd = `for name in ${NAMES.join(" ")}; do git clone -q source $name; git -C $name status --porcelain; sleep 0.4; done`;
+      const cloned =
+        who === "a person"
+          ? await runAs(actor, ["sh", "-c", cmd], { cwd: broker.project })
+          : await broker.run({ agent_id: "other", cmd });
+      expect(cloned).toMatchObject({ stdout: "", stderr: "" });
+      for (const name of NAMES) hostGit(actor, at(name), "status");
+      const ran = await running;
+      expect(Number(ran.stdout)).toBeGreaterThan(NAMES.length);
+      expect(NAMES.flatMap(damageOf)).toEqual([]);
+      expect(existsSync(at("RAN"))).toBe(false);
+    });
+  });
+});
