@@ -9,7 +9,7 @@ export function printAllowed(terminal: Terminal, { target, wish, edit, notes }: 
     if (target.from !== target.to)
       printLine(
         terminal,
-        `'${target.name}' is a shipped policy: it is copied to ${target.to}, which holds from then on, also when the shipped one changes`,
+        `'${target.name}' is a shipped policy: ${target.to} starts from it, and holds from then on. Changes of the shipped one hold too`,
       );
     terminal.out.write(harmless(edit.patch));
   }

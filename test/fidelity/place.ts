@@ -1,14 +1,6 @@
 /** Where rows are run: a home with a broker, and for each row a project that is filled anew before every run. */
 import { spawnSync } from "node:child_process";
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Actor } from "../actors.ts";
@@ -218,24 +210,17 @@ function shortName({ name }: Workload): string {
   return words.slice(0, 24).replace(/^-|-$/g, "");
 }
 
-/** What operators have made of shipped policies (`PolicyName`); copies of the others where something is added. */
+/** What operators have made of shipped policies (`PolicyName`); the others too where a name is added to `net.allowed`. */
 function policiesWith(moreNet: readonly string[]): Readonly<Record<string, string>> {
-  const names = moreNet.length === 0 ? [] : ["default", ...STRICTNESS];
-  const enforced = policyWith("default", moreNet).replace(/^id: default$/m, "id: enforced");
+  const net = moreNet.length === 0 ? "" : `net:\n  allowed: ${JSON.stringify(moreNet)}\n`;
+  const from = (shipped: string, id: string, more = ""): string =>
+    `id: ${id}\nname: ${id}\nextends: ${shipped}\n${net}${more}`;
+  const changed = net === "" ? [] : ["default", ...STRICTNESS];
   return {
-    enforced: enforced.replace(/^mode: observe$/m, "mode: enforce"),
-    isolated: policyWith("strict", moreNet)
-      .replace(/^id: strict$/m, "id: isolated")
-      .replace(/^  isolated:$/m, '  isolated:\n    - "*"'),
-    ...Object.fromEntries(names.map((name) => [name, policyWith(name, moreNet)])),
+    enforced: from("default", "enforced", "mode: enforce\n"),
+    isolated: from("strict", "isolated", 'commands:\n  isolated: ["*"]\n'),
+    ...Object.fromEntries(changed.map((name) => [name, from(name, name)])),
   };
-}
-
-function policyWith(name: string, moreNet: readonly string[]): string {
-  const text = readFileSync(join(CHECKOUT, `policies/${name}.yaml`), "utf8");
-  return moreNet.length === 0
-    ? text
-    : text.replace('"@gem",', ['"@gem"', ...moreNet.map((one) => `"${one}"`), ""].join(", "));
 }
 
 /** The first name of a path. */

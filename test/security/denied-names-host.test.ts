@@ -9,13 +9,13 @@ import { buildProgram } from "../programs.ts";
 import { MAKE_BY_CALL, SWAP_NAMES } from "./denied-names-programs.ts";
 
 /** The shipped policy, with a name that cannot be read, and on hosts without nft too: files do not depend on the network. */
-const POLICY = readFileSync(new URL("../../policies/claude-code.yaml", import.meta.url), "utf8")
-  .replace("id: claude-code", "id: default")
-  .replace("\nfs:\n", '\nfs:\n  deny_read: ["**/.env"]\n')
-  .replace(
-    "require: [mount, pid, net, seccomp, no_new_privs]",
-    "require: [mount, pid, seccomp, no_new_privs]",
-  );
+const POLICY = `
+id: default
+name: Default
+extends: claude-code
+fs: { deny_read: ["**/.env"] }
+world: { require: !only [mount, pid, seccomp, no_new_privs] }
+`;
 
 /** What the branch brings, each denied: two folders, and two files. */
 const BROUGHT = [".vscode/tasks.json", ".husky/pre-commit", ".mcp.json", "app/.env"];
