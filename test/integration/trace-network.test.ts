@@ -27,7 +27,7 @@ describe.each(actorsWith("python3", "nft"))("connections in the trace, as $kind"
     const list = await printed(["list", "-n", "9"]);
     const line = list.split("\n").find((each) => each.includes("  connection  "));
     expect(line).toMatch(
-      /^\S+ {2}spn_\S+ {2}connection {2}closed {2}test {2}registry\.example\.test:80 {2}\d+ B out, 1\.5 MB in {2}\d+ ms {2}curl$/,
+      /^\S+ {2}spn_\S+ {2}connection {2}closed {2}test {2}registry\.example\.test:80 {2}\d+ B out, 1\.5 MB in {2}[\d.]+ m?s {2}curl$/,
     );
     expect(await printed([span_id])).toContain(`  child     ${line}\n`);
     expect(await printed([span_id])).toMatch(
@@ -79,7 +79,7 @@ describe.each(actorsWith("python3", "nft"))("connections in the trace, as $kind"
     await place.broker.run({ cmd: "python3 dial.py closed.example.test 80" });
     const list = await printed(["list", "-n", "9"]);
     expect(list).toMatch(
-      / {2}connection {2}failed {2}test {2}closed\.example\.test:80 {2}0 B out, 0 B in {2}\d+ ms {2}python3[.\d]* {2}\('closed\.example\.test' cannot be resolved on the host: ENOTFOUND\)\n/,
+      / {2}connection {2}failed {2}test {2}closed\.example\.test:80 {2}0 B out, 0 B in {2}[\d.]+ m?s {2}python3[.\d]* {2}\('closed\.example\.test' cannot be resolved on the host: ENOTFOUND\)\n/,
     );
   });
 });
