@@ -1,10 +1,11 @@
 /**
  * Writes `schemas/generated/` and `world/init/frames.h` from the JSON Schemas in this folder.
  *
- *   node schemas/generate.mjs           write what differs
- *   node schemas/generate.mjs --check   write nothing; exit 1 and name the files that differ
+ *   node schemas/generate.mjs                write what differs
+ *   node schemas/generate.mjs --check        write nothing; exit 1 and name the files in git that differ
+ *   node schemas/generate.mjs --validators   write `generated/validators.js` alone: git ignores it, and set-up makes it
  */
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { readSchemas } from "./generator/documents.mjs";
@@ -14,22 +15,27 @@ import { validatorsDeclaration, validatorsModule } from "./generator/validators.
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
-const drifted = await driftedFiles(await generate());
+const schemas = await readSchemas(join(ROOT, "schemas"));
 if (process.argv.includes("--check")) {
-  report(drifted.map(([path]) => path));
+  report((await driftedFiles(await filesInGit())).map(([path]) => path));
+} else if (process.argv.includes("--validators")) {
+  await write(await driftedFiles(validators()));
 } else {
-  await write(drifted);
+  await write(await driftedFiles(new Map([...(await filesInGit()), ...validators()])));
+}
+
+/** 44,000 lines that every change of a schema would change. */
+function validators() {
+  return new Map([["schemas/generated/validators.js", validatorsModule(schemas)]]);
 }
 
 /**
- * Every generated file by its path below the repository.
+ * Generated files by their paths below the repository.
  * @returns {Promise<Map<string, string>>}
  */
-async function generate() {
-  const schemas = await readSchemas(join(ROOT, "schemas"));
+async function filesInGit() {
   return new Map([
     ["schemas/generated/types.ts", await typesModule(schemas)],
-    ["schemas/generated/validators.js", validatorsModule(schemas)],
     ["schemas/generated/validators.d.ts", validatorsDeclaration(schemas)],
     ["schemas/generated/frames.ts", await framesModule(schemas)],
     ["world/init/frames.h", framesHeader(schemas)],
@@ -65,8 +71,11 @@ async function textOf(path) {
 /** @param {[path: string, text: string][]} files */
 async function write(files) {
   for (const [path, text] of files) {
-    await mkdir(dirname(join(ROOT, path)), { recursive: true });
-    await writeFile(join(ROOT, path), text);
+    const target = join(ROOT, path);
+    await mkdir(dirname(target), { recursive: true });
+    // Whoever builds or tests meanwhile reads the old file or the new one, never half of it.
+    await writeFile(`${target}.${process.pid}.tmp`, text);
+    await rename(`${target}.${process.pid}.tmp`, target);
     console.log(`wrote ${path}`);
   }
 }

@@ -6,6 +6,7 @@ import { packages } from "./packages.mjs";
 import { say } from "./say.mjs";
 import { readStamp } from "./stamp.mjs";
 import { tools } from "./tools.mjs";
+import { validators } from "./validators.mjs";
 
 /**
  * A part of set-up. `isCurrent` looks and changes nothing; `make` may run again at any time. `advice` is one line on
@@ -17,11 +18,11 @@ import { tools } from "./tools.mjs";
  * }} Step
  */
 
-/** In this order: the bundler is one of the packages. @type {readonly Step[]} */
-export const EVERYTHING = [packages, tools, init, shim, preload, bundle];
+/** In this order: the generator and the bundler are packages, and the bundle has the validators. @type {readonly Step[]} */
+export const EVERYTHING = [packages, tools, init, shim, preload, validators, bundle];
 
 /** @type {readonly Step[]} */
-export const BUILD_ONLY = [init, shim, preload, bundle];
+export const BUILD_ONLY = [init, shim, preload, validators, bundle];
 
 /**
  * Brings the checkout to where it can run. Safe to repeat, and from two places at once.
