@@ -5,7 +5,7 @@ import { parseSync, Visitor } from "oxc-parser";
 /**
  * What the gate needs to know of one source file: its imports of every kind (types, re-exports and `import()` too) and
  * the lines that read the environment.
- * @typedef {{ imports: { from: string | undefined, line: number }[], environment: number[] }} Source
+ * @typedef {{ imports: { from: string | undefined, line: number, isType: boolean }[], environment: number[] }} Source
  */
 
 /**
@@ -22,21 +22,22 @@ export function readSource(root, path) {
   /** @type {Source} */
   const source = { imports: [], environment: [] };
   const lineOf = (/** @type {number} */ offset) => text.slice(0, offset).split("\n").length;
-  const imported = (/** @type {number} */ start, /** @type {unknown} */ from) =>
-    source.imports.push({ from: typeof from === "string" ? from : undefined, line: lineOf(start) });
+  const imported = (/** @type {number} */ start, /** @type {unknown} */ from, isType = false) =>
+    source.imports.push({ from: typeof from === "string" ? from : undefined, line: lineOf(start), isType });
   const environment = (/** @type {number} */ start) => source.environment.push(lineOf(start));
 
   new Visitor({
     ImportDeclaration(node) {
-      imported(node.start, node.source.value);
+      imported(node.start, node.source.value, isOfTypes(node.importKind, node.specifiers));
       if (node.source.value === "node:process" || node.source.value === "process") environment(node.start);
     },
-    ExportAllDeclaration: (node) => void imported(node.start, node.source.value),
+    ExportAllDeclaration: (node) => void imported(node.start, node.source.value, node.exportKind === "type"),
     ExportNamedDeclaration(node) {
-      if (node.source !== null) imported(node.start, node.source.value);
+      if (node.source !== null)
+        imported(node.start, node.source.value, isOfTypes(node.exportKind, node.specifiers));
     },
     ImportExpression: (node) => void imported(node.start, literal(node.source)),
-    TSImportType: (node) => void imported(node.start, literal(node.source)),
+    TSImportType: (node) => void imported(node.start, literal(node.source), true),
     MemberExpression(node) {
       if (isProcess(node.object) && nameOf(node.property) === "env") environment(node.start);
     },
@@ -46,6 +47,17 @@ export function readSource(root, path) {
     },
   }).visit(program);
   return source;
+}
+
+/**
+ * `import type {…}`, and `import { type A, type B }`.
+ * @param {string | undefined} kind
+ * @param {readonly object[]} specifiers
+ */
+function isOfTypes(kind, specifiers) {
+  const isType = (/** @type {object} */ one) =>
+    ("importKind" in one && one.importKind === "type") || ("exportKind" in one && one.exportKind === "type");
+  return kind === "type" || (specifiers.length > 0 && specifiers.every(isType));
 }
 
 /** @param {{ type: string }} node */
