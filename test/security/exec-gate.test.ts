@@ -3,10 +3,12 @@
  * shipped policies is tried in each way on a program that leaves a file behind; the file says whether it started.
  */
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, readdirSync, readFileSync } from "node:fs";
+import { chmodSync, existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { parse, stringify } from "yaml";
+import { stringify } from "yaml";
+import { loadPolicy } from "../../broker/policy/index.ts";
+import type { PolicyDocument } from "../../schemas/generated/types.ts";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
 import { whyNotHere } from "../needs.ts";
@@ -68,23 +70,18 @@ const WITHOUT_TWIN = new Set(["a file in memory"]);
 
 /** What is denied: a program and words, as `pattern` would have them. Pipes and builtins start no program by that rule. */
 function denied(policy: string, home: string): readonly (readonly string[])[] {
-  const document = parse(readFileSync(join(POLICIES, `${policy}.yaml`), "utf8")) as {
-    readonly commands?: { readonly denied?: readonly (string | { readonly pattern: string })[] };
-  };
-  return (document.commands?.denied ?? [])
+  return (documentOf(policy).commands?.denied ?? [])
     .map((rule) => (typeof rule === "string" ? rule : rule.pattern))
     .filter((pattern) => !pattern.includes("|") && !pattern.startsWith("eval "))
     .map((pattern) => pattern.split(" ").map((word) => word.replaceAll("~", home).replaceAll("*", "x")));
 }
-
-type Shipped = { readonly fs?: object; readonly world?: { readonly require?: readonly string[] } };
 
 /**
  * As it is shipped, and so that it can be seen what starts: in enforce mode, in a project that may be written, also on a host
  * without nft, where the network is degraded and the gate is not.
  */
 function enforced(policy: string): string {
-  const document = parse(readFileSync(join(POLICIES, `${policy}.yaml`), "utf8")) as Shipped;
+  const document = documentOf(policy);
   const fs = { ...document.fs, write: ["$PROJECT/**"] };
   const require = document.world?.require?.filter((name) => name !== "net") ?? [];
   return stringify({
@@ -94,6 +91,13 @@ function enforced(policy: string): string {
     fs,
     world: { ...document.world, require },
   });
+}
+
+/** With all that it starts from. */
+function documentOf(policy: string): PolicyDocument {
+  const loaded = loadPolicy(join(POLICIES, `${policy}.yaml`), POLICIES);
+  if ("ok" in loaded) return loaded.ok.document;
+  throw new Error(`The policy '${policy}' does not load: ${loaded.problems[0]?.text}`);
 }
 
 describe.each(actors())("as $kind", (actor) => {
