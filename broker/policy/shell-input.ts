@@ -1,6 +1,6 @@
 import type { CommandWord, SimpleCommand } from "./command.ts";
 import { baseName } from "./inner.ts";
-import { isShellName } from "./shell-table.ts";
+import { isShellName, SHELL_OPTION } from "./shell-table.ts";
 import { sedRunsItsInput } from "./unwrap-sed.ts";
 
 const STANDARD_INPUT: ReadonlySet<string> = new Set(["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"]);
@@ -57,7 +57,7 @@ function scriptWord(words: readonly CommandWord[]): ScriptWord | null {
   for (let at = 1; at < words.length; at += 1) {
     const word = words[at];
     if (word === undefined) return null;
-    if (!/^[-+]./.test(word.text)) return { word, isString, readsInput };
+    if (!SHELL_OPTION.test(word.text)) return { word, isString, readsInput };
     if (word.text.startsWith("--")) {
       at += /^--(rcfile|init-file)$/.test(word.text) ? 1 : 0;
       continue;

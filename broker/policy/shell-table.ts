@@ -45,6 +45,9 @@ const FOREIGN_SHELLS: ReadonlySet<string> = new Set([
   "sash",
 ]);
 
+/** A word among a shell's options. A lone `+` sets none and ends none: `sh + -c STRING` runs the string. */
+export const SHELL_OPTION = /^(-.|\+)/;
+
 /** Builtins that run text in the shell they stand in. */
 export const EVALUATORS: ReadonlySet<string> = new Set(["eval", "trap"]);
 

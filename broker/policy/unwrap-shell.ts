@@ -1,7 +1,7 @@
 import type { CommandWord } from "./command.ts";
 import { asShellText, type Inner, type Input, type ShellLanguage, scriptOf } from "./inner.ts";
 import { eatsItsLines } from "./misread.ts";
-import { isNearShell } from "./shell-table.ts";
+import { isNearShell, SHELL_OPTION } from "./shell-table.ts";
 import { isSubstituted } from "./standard-input.ts";
 import { mayBeOption, unknownOption } from "./unknown-options.ts";
 
@@ -52,7 +52,7 @@ function readOptions(words: readonly CommandWord[]): ShellWords | null {
   let at = 1;
   for (; at < words.length; at += 1) {
     const word = words[at];
-    if (word === undefined || !/^[-+]./.test(word.text)) {
+    if (word === undefined || !SHELL_OPTION.test(word.text)) {
       // A lone dash ends the options too.
       ended = word?.text === "-";
       at += ended ? 1 : 0;
