@@ -16,8 +16,10 @@ const ASSIGNED_TILDE = /^[A-Za-z_][A-Za-z0-9_]*\+?=(?=~)/;
  *
  * Left out on purpose: text that dash refuses as a syntax error (`<( )`, `|&`, `<<<`, arrays), which runs nothing, and
  * `function` and `select`, whose bodies are read alike.
+ *
+ * @param text the text that offsets of the node are about.
  */
-export function patchesOf(node: SyntaxNode): Patch[] {
+export function patchesOf(node: SyntaxNode, text: string): Patch[] {
   switch (node.type) {
     case "AnsiCQuoted":
     case "LocaleString":
@@ -30,10 +32,10 @@ export function patchesOf(node: SyntaxNode): Patch[] {
     case "Pipeline":
       return node.prefixes.filter((one) => one.type === "Time").map((one) => marked(one.pos, "t"));
     case "HereDoc":
-      return [...delimiterPatch(node), ...descriptorPatch(node)];
+      return [...delimiterPatch(node), ...descriptorPatch(node, text)];
     case "Redirect":
     case "HereString":
-      return descriptorPatch(node);
+      return descriptorPatch(node, text);
     case "Coproc":
       return [marked(node.pos, "c")];
     case "TestCommand":
@@ -67,11 +69,11 @@ function delimiterPatch({ delimiter }: HereDoc): Patch[] {
 }
 
 /** In dash `{fd}` is a word, and so is a number of more than one digit: what follows it is a plain redirect. */
-function descriptorPatch({ descriptor }: Redirection): Patch[] {
+function descriptorPatch({ descriptor }: Redirection, text: string): Patch[] {
   if (descriptor === undefined) return [];
   if (descriptor.type === "FileDescriptorVariable") return [marked(descriptor.pos, "{")];
   const long = descriptor.end - descriptor.pos > 1;
-  return long ? [marked(descriptor.pos, `${descriptor.value}`[0] ?? "0")] : [];
+  return long ? [marked(descriptor.pos, text[descriptor.pos] ?? "0")] : [];
 }
 
 function marked(at: number, char: string): Patch {

@@ -4,6 +4,7 @@ import {
   type HereString,
   type ParameterExpansionPart,
   type Redirect,
+  type Redirection,
   type SyntaxNode,
 } from "unbash";
 
@@ -20,6 +21,8 @@ const SUBSTITUTION = /\$\(|`/;
 const BRACES = /[^$\\]\{[^{}]*(,|\.\.)/;
 /** `a; b`, not the `;;` of a case. */
 const LIST = /(?<!;);(?!;)/;
+/** The largest `int`. */
+const MAX_DESCRIPTOR = 2_147_483_647;
 const READS_LINES = /\b(read|select|mapfile|readarray)\b/;
 
 /**
@@ -62,10 +65,10 @@ export function misread(node: SyntaxNode, text: string): string | null {
         ? "Something stands behind the list of values"
         : null;
     case "HereDoc":
-      return oddDocument(node, text);
+      return oddDescriptor(node) ?? oddDocument(node, text);
     case "Redirect":
     case "HereString":
-      return oddTarget(node, text);
+      return oddDescriptor(node) ?? oddTarget(node, text);
     default:
       return null;
   }
@@ -123,6 +126,13 @@ function oddDocument({ operator, pos, delimiter, body, closing, end }: HereDoc, 
   // `<<-` takes tabs away first, and what ends a document inside the document is another line then.
   return operator === "<<-" && body.parts !== undefined && body.text.includes("<<")
     ? "Where a here-document inside '<<-' ends is not the same to every shell"
+    : null;
+}
+
+/** `p 4294967296<x`: a number that is no `int` is a word of p's to bash. */
+function oddDescriptor({ descriptor }: Redirection): string | null {
+  return descriptor?.type === "FileDescriptor" && descriptor.value > MAX_DESCRIPTOR
+    ? "The number before a redirect is too large for a descriptor: it is a word of the command"
     : null;
 }
 

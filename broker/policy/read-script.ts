@@ -127,7 +127,7 @@ class ScriptWalk {
   }
 
   #addPatches(node: SyntaxNode, frame: Frame): void {
-    const patches = patchesOf(node);
+    const patches = patchesOf(node, frame.text);
     if (!frame.own) this.#patches.push(...patches);
     // Its offsets are not those of the whole text: what dash makes of it cannot be read beside what bash does.
     else if (patches.length > 0 && this.#source.shell === "sh")
