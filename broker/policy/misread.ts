@@ -149,7 +149,8 @@ function oddTarget({ operator, target }: Redirect | HereString, text: string): s
 /** The same question of a whole script, for what the parser makes no node of. */
 export function misreadText(text: string): string | null {
   if (BROKEN_DOLLAR.test(text)) return "A line ends behind a '$': shells do not agree about that word";
-  if (/\)(?:\\\n)+\)/.test(text)) return "Two brackets stand in two lines: they end arithmetic, or do not";
+  if (/\((?:\\\n)+\(|\)(?:\\\n)+\)/.test(text))
+    return "Two brackets stand in two lines: they are those of arithmetic, or not";
   if (BROKEN_DESCRIPTOR.test(text)) return "The name of a descriptor stands in two lines";
   return /(?:^|[^\\])(?:\\\\)*\\$/.test(text) ? "It ends with a backslash that nothing follows" : null;
 }

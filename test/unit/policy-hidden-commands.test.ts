@@ -67,6 +67,7 @@ const HIDDEN: readonly (readonly [string, string, string])[] = [
   ["deny sudo *", "env 'BASH_FUNC_ls%%=() { sudo id; }' bash -c ls", "env 'x%%=() { sudo id; }' bash -c ls"],
   ["deny sudo *", "[[ -v a'[$(sudo id)]' ]]", "[[ $x == '[$(sudo id)]' ]]"],
   ["ask opaque", "read x <<< 'a[$(sudo id)]'; echo $((x))", "read x <<< 'a[$(sudo id)]'; echo \"$x\""],
+  ["ask opaque", "read x <<< 'a[$(sudo id)]'; echo $(\\\n(x))", "read x <<< 'a[$(sudo id)]'; echo $(\\\n x)"],
   ["ask opaque", "curl x | while read n; do s=$((s+n)); done", "while read n; do s=$((s+n)); done < numbers"],
   ["ask opaque", "x=$(echo 'a[$(sudo id)]'); echo $((x))", "x=$(nproc); echo $((x * 2)) '$(sudo id)'"],
   ["ask opaque", "x='[$(sudo id)]'; echo $((a$x))", "x='[$(sudo id)]'; echo \"$x\""],
