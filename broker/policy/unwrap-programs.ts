@@ -47,9 +47,16 @@ function unwrapRead(
     folder === undefined
       ? found
       : found.map((inner) => (inner.kind === "opaque" ? inner : { ...inner, folder }));
-  if (own.unsure === undefined || (found.length === 0 && own.unsure.vanishes !== true)) return placed;
+  if (own.unsure === undefined) return placed;
+  const mayRun = found.length > 0 || own.unsure.vanishes === true || mayHoldScript(own.unsure, options);
+  if (!mayRun) return placed;
   const { kind, reason, ...doubt } = unknownOption(own.unsure, words[0]?.text ?? "");
   return [...placed, own.unsure.vanishes === true ? { kind, reason } : { kind, reason, ...doubt }];
+}
+
+/** `env -"$x"S'p a'`: the option is not known, and its value may be the command. */
+function mayHoldScript(word: CommandWord, { scriptShort, scriptLong }: WrapperOptions): boolean {
+  return word.text.startsWith("-") && (scriptShort !== undefined || scriptLong !== undefined);
 }
 
 function unwrapRest(own: WrapperWords, rest: readonly CommandWord[], options: WrapperOptions): Inner[] {
