@@ -82,8 +82,8 @@ function marked(at: number, char: string): Patch {
 
 /** Braces within braces too, but none of an expansion that stands in them. */
 function bracePatches(node: BraceExpansionPart): Patch[] {
-  if (node.parts !== undefined) return [marked(node.pos, "{")];
-  return [...node.text.matchAll(/\{/g)].map((match) => marked(node.pos + match.index, "{"));
+  if (node.parts !== undefined) return [marked(node.pos, "{"), marked(node.end - 1, "}")];
+  return [...node.text.matchAll(/[{}]/g)].map((match) => marked(node.pos + match.index, match[0]));
 }
 
 function tildePatch(text: string, pos: number): Patch[] {

@@ -3,6 +3,7 @@ import type { CommandCollector } from "./collect.ts";
 import { isOddDelimiter } from "./dash.ts";
 import { hiddenSubstitutions } from "./hidden.ts";
 import type { Inner } from "./inner.ts";
+import { hasOddBraces } from "./odd-braces.ts";
 import { misread } from "./misread.ts";
 import { readWord } from "./read-word.ts";
 import { evaluatedTest } from "./unwrap-builtins.ts";
@@ -95,8 +96,11 @@ export function overlooked(node: SyntaxNode, text: string, collector: CommandCol
   return hiddenSubstitutions(node, text);
 }
 
-/** `3<(x)` and `a=([1]=<(x))`: the parser takes all of it for plain text. */
-export function noteNumbered(command: Command, collector: CommandCollector): void {
+/**
+ * Words that the parser takes for plain text, or for fewer words than bash: `3<(x)`, `a=([1]=<(x))`, and braces as in
+ * `x{}a,b}` (odd-braces.ts).
+ */
+export function noteOddWords(command: Command, collector: CommandCollector): void {
   const lists = command.prefix.flatMap((part) => (part.type === "Assignment" ? part.text : []));
   const unread = [
     ...[command.name?.text ?? "", ...command.args.map(({ text }) => text)].filter((text) =>
@@ -105,6 +109,9 @@ export function noteNumbered(command: Command, collector: CommandCollector): voi
     ...lists.filter((text) => /^[^=(]*=\(/.test(text) && JOINED.test(text)),
   ];
   for (const text of unread) collector.addOpaque(text, `What '${text}' runs is not read here`);
+  for (const word of [command.name, ...command.args])
+    if (word?.type === "Word" && hasOddBraces(word))
+      collector.addOpaque(word.text, `Which words the braces in '${word.text}' make is not read here`);
 }
 
 function noteParameter(node: ParameterExpansionPart, collector: CommandCollector): void {

@@ -3,7 +3,7 @@ import type { CommandCollector, CommandContext, ScriptSource } from "./collect.t
 import type { PipelineStage, Reach } from "./command.ts";
 import { type Patch, patchedForDash, patchesOf } from "./dash.ts";
 import type { Inner, Input } from "./inner.ts";
-import { noteNumbered, overlooked } from "./overlooked.ts";
+import { noteOddWords, overlooked } from "./overlooked.ts";
 import { decidesIn, reachIn } from "./reach.ts";
 import { misreadText } from "./misread.ts";
 import { assignmentsOf, redirectsOf, wordsOf } from "./read-command.ts";
@@ -187,7 +187,7 @@ class ScriptWalk {
       },
       { input: inputOf(node.redirects, frame.input), shell: this.#source.shell },
     );
-    noteNumbered(node, this.#collector);
+    noteOddWords(node, this.#collector);
     const to = this.#collector.size;
     frame.scope.moves = this.#collector.movesAfter(from, frame.scope.moves);
     this.#tasks.push({ then: () => this.#collector.addFeeding(from, to) });

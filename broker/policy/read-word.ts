@@ -1,6 +1,7 @@
 import type { DoubleQuotedChild, ParameterExpansionPart, Word, WordPart } from "unbash";
 import { type CommandWord, HOME_MARK, UNKNOWN_MARK } from "./command.ts";
 import { unmarked } from "./dash-marks.ts";
+import { hasOddBraces } from "./odd-braces.ts";
 
 /** A word before braces are expanded: choices multiply it, a split (`$IFS`) cuts it. */
 type Segment =
@@ -28,6 +29,7 @@ const ASSIGNED_TILDE = /^[A-Za-z_][A-Za-z0-9_]*\+?=(?=~)/;
  * Usually one; none for a lone `$IFS`.
  */
 export function readWord(word: Word): CommandWord[] {
+  if (hasOddBraces(word)) return [dynamicWord(word.text)];
   // Most words are plain: they are spared the steps below.
   if (word.parts === undefined && !word.text.includes("~"))
     return [{ kind: "literal", text: unmarked(word.value), raw: word.text }];
