@@ -151,6 +151,7 @@ export function misreadText(text: string): string | null {
   if (BROKEN_DOLLAR.test(text)) return "A line ends behind a '$': shells do not agree about that word";
   if (/\((?:\\\n)+\(|\)(?:\\\n)+\)/.test(text))
     return "Two brackets stand in two lines: they are those of arithmetic, or not";
+  if (/&(?:\\\n)+>/.test(text)) return "The operator '&>' stands in two lines";
   if (BROKEN_DESCRIPTOR.test(text)) return "The name of a descriptor stands in two lines";
   return /(?:^|[^\\])(?:\\\\)*\\$/.test(text) ? "It ends with a backslash that nothing follows" : null;
 }

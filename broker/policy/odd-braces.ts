@@ -2,6 +2,8 @@ import type { Word, WordPart } from "unbash";
 
 /** Text in which no brace counts. */
 const QUOTED = /\\.|'[^']*'|"(?:\\.|[^"\\])*"/gs;
+/** `{a.\<newline>.c}` */
+const BROKEN_DOTS = /\.(?:\\\n)+\./;
 /** Stands for a part of a word that holds no brace. */
 const OTHER = "x";
 
@@ -15,6 +17,7 @@ const OTHER = "x";
  */
 export function hasOddBraces({ text, parts }: Word): boolean {
   if (!text.includes("{")) return false;
+  if (BROKEN_DOTS.test(text)) return true;
   if (parts === undefined) return hasLateComma(unquoted(text));
   const plain = parts.map(plainText).join("");
   if (!parts.some(isUneven)) return hasLateComma(plain);

@@ -54,11 +54,14 @@ export function overlooked(node: SyntaxNode, text: string, collector: CommandCol
     case "Function":
       setters.addFunction();
       return [];
-    case "TestCommand":
-      setters.addTest(written());
-      if (/\d[<>]\(/.test(written()))
-        collector.addOpaque(written(), "What stands behind a number in it is not read here");
-      return evaluatedTest(written());
+    case "TestCommand": {
+      // `-v a\<newline>'[$(x)]'`: its words are looked at as text, so the lines are joined here.
+      const test = written().replaceAll("\\\n", "");
+      setters.addTest(test);
+      if (/\d[<>]\(/.test(test))
+        collector.addOpaque(test, "What stands behind a number in it is not read here");
+      return evaluatedTest(test);
+    }
     case "ParameterExpansion":
       noteParameter(node, collector);
       break;

@@ -66,6 +66,7 @@ const HIDDEN: readonly (readonly [string, string, string])[] = [
   ["deny sudo *", "bash -rcfile x -c 'sudo id'", "bash -norc run.sh 'sudo id'"],
   ["ask opaque", "bash --rcfile <(echo sudo id) -i -c true", "bash --rcfile .bashrc -i -c true"],
   ["deny sudo *", "env 'BASH_FUNC_ls%%=() { sudo id; }' bash -c ls", "env 'x%%=() { sudo id; }' bash -c ls"],
+  ["deny sudo *", "[[ -\\\nv a'[$(sudo id)]' ]]", "[[ -\\\nn a'[$(sudo id)]' ]]"],
   ["deny sudo *", "[[ -v a'[$(sudo id)]' ]]", "[[ $x == '[$(sudo id)]' ]]"],
   ["ask opaque", "read x <<< 'a[$(sudo id)]'; echo $((x))", "read x <<< 'a[$(sudo id)]'; echo \"$x\""],
   ["ask opaque", "read x <<< 'a[$(sudo id)]'; echo $(\\\n(x))", "read x <<< 'a[$(sudo id)]'; echo $(\\\n x)"],
