@@ -22,6 +22,8 @@ class EnvString {
   readonly #words: CommandWord[] = [];
   #word: string | null = null;
   #unknown = false;
+  /** Whether the word is there even when its variables are not set. */
+  #whole = false;
   #quote = "";
   ended = false;
 
@@ -34,6 +36,7 @@ class EnvString {
     else if (this.#quote === "" && (char === '"' || char === "'")) {
       this.#quote = char;
       this.#word ??= "";
+      this.#whole = true;
     } else if (this.#quote === "" && BLANK.test(char)) this.#end();
     else if (this.#quote === "" && char === "#" && this.#word === null) this.ended = true;
     else this.#add(char);
@@ -62,18 +65,24 @@ class EnvString {
     const written = /^\$\{[A-Za-z_][A-Za-z0-9_]*\}/.exec(rest)?.[0];
     if (written === undefined) return null;
     this.#unknown = true;
-    return this.#add(written, written.length);
+    this.#word = (this.#word ?? "") + written;
+    return written.length;
   }
 
   #add(text: string, used = 1): number {
     this.#word = (this.#word ?? "") + text;
+    this.#whole = true;
     return used;
   }
 
   #end(): void {
-    if (this.#word !== null)
-      this.#words.push(this.#unknown ? dynamicWord(this.#word) : literalWord(this.#word));
+    if (this.#word !== null) this.#words.push(this.#wordOf(this.#word));
     this.#word = null;
-    this.#unknown = false;
+    [this.#unknown, this.#whole] = [false, false];
+  }
+
+  #wordOf(written: string): CommandWord {
+    if (!this.#unknown) return literalWord(written);
+    return this.#whole ? dynamicWord(written) : { ...dynamicWord(written), vanishes: true };
   }
 }

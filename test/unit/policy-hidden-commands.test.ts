@@ -48,6 +48,7 @@ const HIDDEN: readonly (readonly [string, string, string])[] = [
   ["ask opaque", "x='5 sudo id'; timeout $x", "x=5; timeout 5 id $x"],
   ["ask opaque", "env -$x 'sudo id'", 'env -u "$x" id'],
   ["ask opaque", "env -$(echo S)'sudo id'", "env -u$(echo S) id"],
+  ["deny sudo *", "env -S'timeout ${x} 5 sudo id'", "env -S'echo ${x} 5 sudo id'"],
   ["ask opaque", "xargs --$x=sudo id", 'xargs --max-args="$x" id'],
   ["ask opaque", "find . -e$x sudo id ';'", 'find . -name "$x" -type f'],
   ["ask opaque", "x=-exec; find . $x sudo id ';'", 'x=-exec; find . -name "$x"'],
