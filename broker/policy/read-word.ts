@@ -1,6 +1,6 @@
 import type { DoubleQuotedChild, ParameterExpansionPart, Word, WordPart } from "unbash";
 import { type CommandWord, HOME_MARK, UNKNOWN_MARK } from "./command.ts";
-import { unmarked } from "./dash-marks.ts";
+import { markFor, unmarked } from "./dash-marks.ts";
 import { hasOddBraces } from "./odd-braces.ts";
 
 /** A word before braces are expanded: choices multiply it, a split (`$IFS`) cuts it. */
@@ -20,6 +20,10 @@ const SPLIT: Segment = { kind: "split" };
 const MAX_BRACE_WORDS = 256;
 /** Over all words that one makes: `{a,b}` repeated to 64 KiB would otherwise be copied 256 times. */
 const MAX_BRACE_SEGMENTS = 16_384;
+/** Quotes that hold nothing but characters. */
+const SIMPLE_QUOTES = /'([^']*)'|"([^"\\$`]*)"|\\([^\n])/g;
+/** `''`: a word, although an empty one. */
+const EMPTY = markFor("\0");
 const TILDE_PREFIX = /^~[^/]*/;
 /** bash expands the home folder in arguments that look like assignments: `dd of=~/x`. */
 const ASSIGNED_TILDE = /^[A-Za-z_][A-Za-z0-9_]*\+?=(?=~)/;
@@ -144,12 +148,23 @@ function isPlain(part: ParameterExpansionPart): boolean {
 }
 
 function braceSegment(text: string): Segment {
-  // Quotes and expansions inside braces, and sequences ({1..9}), stay unknown.
-  const simple = !/["'\\$`*?[\]()<>]/.test(text);
-  const texts = simple ? expandBraces(text) : null;
+  const plain = quotedAsMarks(text);
+  // Expansions inside braces, and sequences ({1..9}), stay unknown.
+  const simple = !/["'\\$`*?[\]()<>]/.test(plain);
+  const texts = simple ? expandBraces(plain) : null;
   // `{,$x}` is no word at all where x is empty.
   if (texts === null && /[$`]/.test(text)) return LOOSE;
   return texts === null ? UNKNOWN : { kind: "choice", texts };
+}
+
+/** `{'a,b',c\}}`: what is quoted is put as marks, in which no brace, comma or home folder is seen. */
+function quotedAsMarks(text: string): string {
+  // Marks of the text's own would be taken for quoted ones.
+  if (unmarked(text) !== text) return text;
+  return text.replaceAll(SIMPLE_QUOTES, (_all, single?: string, double?: string, escaped?: string) => {
+    const quoted = single ?? double ?? escaped ?? "";
+    return quoted === "" ? EMPTY : quoted.replaceAll(/[\s!-~]/g, markFor);
+  });
 }
 
 /** `{a,b{c,d}}` → a, bc, bd. Null when it is a sequence or makes too many words. */
@@ -207,8 +222,9 @@ function expandChoices(segments: readonly Segment[]): Segment[][] {
 /** The home folder is put in after braces: `{a,~/b}`. In `{a,~}b` what follows may be a name, or quoted. */
 function choiceSegments(text: string, isFirst: boolean): Segment[] {
   if (text === "") return [NOTHING];
-  if (!isFirst || !text.startsWith("~")) return [{ kind: "text", text }];
-  return text.includes("/") ? tildeSegments(text) : [UNKNOWN];
+  const plain = unmarked(text.replaceAll(EMPTY, ""));
+  if (!isFirst || !text.startsWith("~")) return [{ kind: "text", text: plain }];
+  return text.includes("/") ? tildeSegments(plain) : [UNKNOWN];
 }
 
 function splitWords(segments: readonly Segment[], raw: string): CommandWord[] {
