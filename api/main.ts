@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { BackendChoice, WorldBackend } from "../broker/broker.ts";
-import { type Home, HomeRefused, homeLayout } from "../broker/home.ts";
+import { type Home, HomeRefused, homeLayout } from "../broker/settings/home.ts";
 import type { Candidate } from "../world/choice.ts";
 import type { LinuxOptions } from "../world/linux/backend.ts";
 import { type BackendName, backendNames } from "./backend-names.ts";

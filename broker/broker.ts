@@ -7,44 +7,44 @@ import type {
   WorldBackend,
   WorldSpec,
 } from "../world/backend.ts";
-import type { Activity } from "./activity.ts";
+import type { Activity } from "./settings/activity.ts";
 import type { Budgets } from "./budgets/budgets.ts";
 import type { LimitSpans } from "./budgets/limit-spans.ts";
-import type { ConfigProblem } from "./config.ts";
+import type { ConfigProblem } from "./settings/config.ts";
 import type { AlwaysFile } from "./approvals/always-file.ts";
 import type { Approvals } from "./approvals/approvals.ts";
-import type { Decisions } from "./decisions.ts";
-import type { BaseEnvironments } from "./environment.ts";
-import type { GitFolders } from "./git-folder.ts";
-import type { GitNamed } from "./git-named.ts";
-import type { GitHeads } from "./git-head.ts";
-import type { JudgedSettings } from "./git-settings.ts";
-import type { ListedFolders } from "./listed.ts";
-import type { MadeRepositories } from "./made-repositories.ts";
-import type { Marks } from "./marks.ts";
+import type { Decisions } from "./policies/decisions.ts";
+import type { BaseEnvironments } from "./settings/environment.ts";
+import type { GitFolders } from "./git/folder.ts";
+import type { GitNamed } from "./git/named.ts";
+import type { GitHeads } from "./git/head.ts";
+import type { JudgedSettings } from "./git/settings.ts";
+import type { ListedFolders } from "./policies/listed.ts";
+import type { MadeRepositories } from "./git/made-repositories.ts";
+import type { Marks } from "./project/marks.ts";
 import type { HeldTurns } from "./held/turns.ts";
 import type { Idempotency } from "./idempotency/idempotency.ts";
-import type { Home } from "./home.ts";
+import type { Home } from "./settings/home.ts";
 import type { Gateway } from "./network/gateway.ts";
 import type { NpmRetries } from "./network/presets/npm-retries.ts";
-import type { Policies } from "./policies.ts";
-import type { Profiles } from "./profiles.ts";
-import type { HomeLinks } from "./home-links.ts";
-import type { ProgramFolders } from "./program-folders.ts";
-import type { ProgramPaths } from "./program-paths.ts";
+import type { Policies } from "./policies/policies.ts";
+import type { Profiles } from "./project/profiles.ts";
+import type { HomeLinks } from "./project/home-links.ts";
+import type { ProgramFolders } from "./project/program-folders.ts";
+import type { ProgramPaths } from "./policy/program-paths.ts";
 import type { DirtyFiles } from "./project-files/dirty-files.ts";
-import type { ProjectRules } from "./projects.ts";
+import type { ProjectRules } from "./project/projects.ts";
 import type { Publisher } from "./publish/publisher.ts";
 import type { ScopeTokens } from "./scopes/tokens.ts";
-import type { Sessions } from "./sessions.ts";
-import type { SettleTurns } from "./settle-turns.ts";
+import type { Sessions } from "./project/sessions.ts";
+import type { SettleTurns } from "./git/settle-turns.ts";
 import type { Shims } from "./shims/shims.ts";
 import type { OutputSamples } from "./replay/output-samples.ts";
-import type { OutputRooms } from "./output-room.ts";
+import type { OutputRooms } from "./worlds/output-room.ts";
 import type { OnFault } from "./spans/span-index.ts";
 import type { Trace } from "./spans/trace.ts";
-import type { Surroundings, WarmSpecs } from "./world-spec.ts";
-import type { Worlds } from "./worlds.ts";
+import type { Surroundings, WarmSpecs } from "./worlds/world-spec.ts";
+import type { Worlds } from "./worlds/worlds.ts";
 
 /** Everything a call needs, assembled once by the entry point. Each part has its own file. */
 export type Broker = {

@@ -13,7 +13,7 @@ struct program {
   bool is_far; /* in a folder of `others` that the broker does not look into */
 };
 
-/* Folders of PATH that the broker looks into (broker/program-paths.ts). */
+/* Folders of PATH that the broker looks into (broker/policy/program-paths.ts). */
 #define MOST_FOLDERS 256
 
 /* What the program itself is called. */

@@ -1,5 +1,5 @@
 /** What a test reads out of the doctor's report, and where a broker's layers lie. */
-import { homeLayout } from "../broker/home.ts";
+import { homeLayout } from "../broker/settings/home.ts";
 import type { DoctorCheck, DoctorReport } from "../schemas/generated/types.ts";
 import { validateDoctorReport } from "../schemas/generated/validators.js";
 import type { TestBroker } from "./broker.ts";

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { installationAt } from "../api/installation.ts";
 import { assembleBroker } from "../api/serve/assemble.ts";
 import type { Broker } from "../broker/broker.ts";
-import { execute } from "../broker/execute.ts";
-import { homeLayout } from "../broker/home.ts";
-import type { Outcome } from "../broker/outcome.ts";
+import { execute } from "../broker/journey/execute.ts";
+import { homeLayout } from "../broker/settings/home.ts";
+import type { Outcome } from "../broker/model/outcome.ts";
 import type { ExecuteRequest, Isolation, Span } from "../schemas/generated/types.ts";
 import {
   type CommandRun,

@@ -1,7 +1,7 @@
 /** Replays through the API, for tests. */
 import { chownSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { homeLayout } from "../broker/home.ts";
+import { homeLayout } from "../broker/settings/home.ts";
 import type { ErrorReply, ReplayReply, Span } from "../schemas/generated/types.ts";
 import { eventually, ROOT_OVERLAY, type TestBroker } from "./broker.ts";
 

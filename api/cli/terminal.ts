@@ -1,5 +1,5 @@
 import type { BackendChoice, DoctorOrder, HostCheck, WorldBackend } from "../../broker/broker.ts";
-import type { Home } from "../../broker/home.ts";
+import type { Home } from "../../broker/settings/home.ts";
 import type { Installation } from "../installation.ts";
 
 /** What came of names that were to be linked, or unlinked. */

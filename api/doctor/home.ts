@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import type { HostCheck, HostFinding } from "../../broker/broker.ts";
-import type { Home } from "../../broker/home.ts";
+import type { Home } from "../../broker/settings/home.ts";
 
 const LEAST_NODE = [20, 19] as const;
 

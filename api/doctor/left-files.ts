@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { HostCheck, HostFinding } from "../../broker/broker.ts";
-import type { Home } from "../../broker/home.ts";
+import type { Home } from "../../broker/settings/home.ts";
 import { claimedBy } from "../serve/claim.ts";
 import { isAnswered, removeFile } from "../serve/sockets.ts";
 

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Home } from "../../broker/home.ts";
+import type { Home } from "../../broker/settings/home.ts";
 import { loadPolicy } from "../../broker/policy/index.ts";
 import type { Installation } from "../installation.ts";
 

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync } from "node:fs";
-import type { Home } from "../../broker/home.ts";
+import type { Home } from "../../broker/settings/home.ts";
 import { readTrace } from "../../broker/spans/trace-parts.ts";
 import type { Span } from "../../schemas/generated/types.ts";
 import { claimedBy } from "../serve/claim.ts";

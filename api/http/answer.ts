@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import type { Refusal } from "../../broker/refusal.ts";
+import type { Refusal } from "../../broker/model/refusal.ts";
 import { ERRORS } from "../errors.ts";
 
 /** Sends a JSON document. The request id was set when the request came in. */

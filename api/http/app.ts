@@ -1,6 +1,6 @@
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
 import type { Broker } from "../../broker/broker.ts";
-import { quoted, refusal } from "../../broker/refusal.ts";
+import { quoted, refusal } from "../../broker/model/refusal.ts";
 import { sendRefusal } from "./answer.ts";
 import { sendBug } from "./bug.ts";
 import type { Caller } from "./caller.ts";

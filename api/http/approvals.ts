@@ -1,6 +1,6 @@
 import type { Request, Response } from "express";
-import { decideApproval, listApprovals, previewApproval } from "../../broker/operate-approvals.ts";
-import { type Refusal, refusal } from "../../broker/refusal.ts";
+import { decideApproval, listApprovals, previewApproval } from "../../broker/journey/operate-approvals.ts";
+import { type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { ApprovalDecisionRequest } from "../../schemas/generated/types.ts";
 import { validateApprovalDecisionRequest } from "../../schemas/generated/validators.js";
 import { sendJson, sendRefusal } from "./answer.ts";

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
-import { type Refusal, refusal } from "../../broker/refusal.ts";
+import { type Refusal, refusal } from "../../broker/model/refusal.ts";
 
 /** Longest request body, in bytes (CONTRACT §3). */
 export const MAX_BODY = 10 * 1024 * 1024;

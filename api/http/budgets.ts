@@ -1,6 +1,6 @@
 import type { Request, Response } from "express";
 import { resetBudget, showBudget, showBudgets } from "../../broker/budgets/show.ts";
-import { quoted, type Refusal, refusal } from "../../broker/refusal.ts";
+import { quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import { sendJson, sendRefusal } from "./answer.ts";
 import type { Context } from "./context.ts";
 

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { refusal } from "../../broker/refusal.ts";
+import { refusal } from "../../broker/model/refusal.ts";
 import { sendRefusal } from "./answer.ts";
 import { ClientLeft } from "./body.ts";
 import type { Log } from "./context.ts";

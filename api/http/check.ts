@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { check } from "../../broker/check.ts";
+import { check } from "../../broker/journey/check.ts";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import { validateExecuteRequest } from "../../schemas/generated/validators.js";
 import { sendJson, sendRefusal } from "./answer.ts";

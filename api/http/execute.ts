@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { execute } from "../../broker/execute.ts";
-import { BY_PERSON, IN_WORLD } from "../../broker/request.ts";
-import { refusal } from "../../broker/refusal.ts";
+import { execute } from "../../broker/journey/execute.ts";
+import { BY_PERSON, IN_WORLD } from "../../broker/project/request.ts";
+import { refusal } from "../../broker/model/refusal.ts";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import { validateExecuteRequest } from "../../schemas/generated/validators.js";
 import { sendJson, sendRefusal } from "./answer.ts";

@@ -1,5 +1,5 @@
 import type { Request, Response } from "express";
-import { health } from "../../broker/health.ts";
+import { health } from "../../broker/journey/health.ts";
 import { sendJson, sendRefusal } from "./answer.ts";
 import { maySee } from "./caller.ts";
 import type { Context } from "./context.ts";

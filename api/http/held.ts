@@ -8,7 +8,7 @@ import { namedPaths } from "../../broker/held/choose.ts";
 import { findHeld } from "../../broker/held/find-held.ts";
 import { listHeld } from "../../broker/held/list-held.ts";
 import { showHeld } from "../../broker/held/show.ts";
-import { quoted, type Refusal, refusal } from "../../broker/refusal.ts";
+import { quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { ChangesReply, ChangesRequest, DiffReply, Span } from "../../schemas/generated/types.ts";
 import { validateChangesRequest } from "../../schemas/generated/validators.js";
 import { sendJson, sendRefusal } from "./answer.ts";

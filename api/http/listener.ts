@@ -15,7 +15,7 @@ import { sendRefusal } from "./answer.ts";
 import { expressApp } from "./app.ts";
 import { excessOf, tooLarge } from "./body.ts";
 import type { Caller } from "./caller.ts";
-import { refusal } from "../../broker/refusal.ts";
+import { refusal } from "../../broker/model/refusal.ts";
 import { sendBug } from "./bug.ts";
 import type { Context, Log } from "./context.ts";
 import { handleCheck } from "./check.ts";

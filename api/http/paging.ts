@@ -1,5 +1,5 @@
 /** `limit` and `cursor`, as the calls that answer in pages take them. */
-import { quoted, type Refusal, refusal } from "../../broker/refusal.ts";
+import { quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 
 export type Query = Readonly<Record<string, unknown>>;
 

@@ -1,5 +1,5 @@
 import type { Request, Response } from "express";
-import { reload, showPolicyInForce } from "../../broker/reload.ts";
+import { reload, showPolicyInForce } from "../../broker/journey/reload.ts";
 import { sendJson, sendRefusal } from "./answer.ts";
 import type { Context } from "./context.ts";
 import { noFields } from "./valid-request.ts";

@@ -1,5 +1,5 @@
 import type { Request, Response } from "express";
-import { quoted, type Refusal, refusal } from "../../broker/refusal.ts";
+import { quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import { replay } from "../../broker/replay/replay.ts";
 import type { ReplayRequest } from "../../schemas/generated/types.ts";
 import { validateReplayRequest } from "../../schemas/generated/validators.js";

@@ -1,6 +1,6 @@
 import type { Request, Response } from "express";
 import { requestScopes } from "../../broker/scopes/request-scopes.ts";
-import { refusal } from "../../broker/refusal.ts";
+import { refusal } from "../../broker/model/refusal.ts";
 import type { RequestScopesRequest } from "../../schemas/generated/types.ts";
 import { validateRequestScopesRequest } from "../../schemas/generated/validators.js";
 import { sendJson, sendRefusal } from "./answer.ts";

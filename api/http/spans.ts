@@ -1,5 +1,5 @@
 import type { Request, Response } from "express";
-import { quoted, type Refusal, refusal } from "../../broker/refusal.ts";
+import { quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { SpanQuery } from "../../broker/spans/span-order.ts";
 import { sendJson, sendRefusal } from "./answer.ts";
 import { maySee } from "./caller.ts";

@@ -1,5 +1,5 @@
 import type { Request, Response } from "express";
-import { quoted, type Refusal, refusal } from "../../broker/refusal.ts";
+import { quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import { treePage } from "../../broker/spans/span-tree.ts";
 import type { Span } from "../../schemas/generated/types.ts";
 import { sendJson, sendRefusal } from "./answer.ts";

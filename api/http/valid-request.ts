@@ -1,6 +1,6 @@
 /** From a request's body to a valid document of its schema, with the caller's identity in it. */
 import type { IncomingMessage } from "node:http";
-import { type Refusal, refusal } from "../../broker/refusal.ts";
+import { type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { EmptyRequest } from "../../schemas/generated/types.ts";
 import { validateEmptyRequest } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";

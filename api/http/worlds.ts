@@ -1,7 +1,7 @@
 import type { Request, Response } from "express";
-import { restartWorld, warmWorld } from "../../broker/operate-worlds.ts";
-import { publishWorld } from "../../broker/publish/publish-world.ts";
-import { type Refusal, refusal } from "../../broker/refusal.ts";
+import { restartWorld, warmWorld } from "../../broker/journey/operate-worlds.ts";
+import { publishWorld } from "../../broker/journey/publish-world.ts";
+import { type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type {
   WorldPublishRequest,
   WorldRestartRequest,

@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import type { Server } from "node:http";
 import { join } from "node:path";
-import { agentSocketPath, type Home } from "../../broker/home.ts";
+import { agentSocketPath, type Home } from "../../broker/settings/home.ts";
 import type { Caller } from "../http/caller.ts";
 import type { Log } from "../http/context.ts";
 import { listenOn, removeFile } from "./sockets.ts";

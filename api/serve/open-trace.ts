@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
-import type { Config } from "../../broker/config.ts";
-import type { Home } from "../../broker/home.ts";
+import type { Config } from "../../broker/settings/config.ts";
+import type { Home } from "../../broker/settings/home.ts";
 import type { Follower } from "../../broker/spans/follower.ts";
 import { traceLimits } from "../../broker/spans/retention.ts";
 import type { OnFault } from "../../broker/spans/span-index.ts";

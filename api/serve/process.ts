@@ -1,9 +1,9 @@
 /** `substrate broker start --foreground`: one broker from its start to its signal. */
 import { chmodSync } from "node:fs";
 import { pino } from "pino";
-import { askAhead } from "../../broker/ask-ahead.ts";
+import { askAhead } from "../../broker/journey/ask-ahead.ts";
 import type { BackendChoice, WorldBackend } from "../../broker/broker.ts";
-import { prepareHome } from "../../broker/home.ts";
+import { prepareHome } from "../../broker/settings/home.ts";
 import type { Log } from "../http/context.ts";
 import { dropLeftChanges, expireHeldChanges, recoverChanges } from "./held-changes.ts";
 import { assembleBroker, type Parts } from "./assemble.ts";

@@ -1,11 +1,11 @@
-import type { Listed } from "../../broker/listed.ts";
-import type { Marks } from "../../broker/marks.ts";
-import type { KnownFolders, ProjectRules } from "../../broker/projects.ts";
-import type { ProgramFolders } from "../../broker/program-folders.ts";
-import { realPlace } from "../../broker/real-place.ts";
-import { SecondNames } from "../../broker/second-names.ts";
-import { UnmarkedFolders } from "../../broker/unmarked.ts";
-import type { Surroundings } from "../../broker/world-spec.ts";
+import type { Listed } from "../../broker/policies/listed.ts";
+import type { Marks } from "../../broker/project/marks.ts";
+import type { KnownFolders, ProjectRules } from "../../broker/project/projects.ts";
+import type { ProgramFolders } from "../../broker/project/program-folders.ts";
+import { realPlace } from "../../broker/model/real-place.ts";
+import { SecondNames } from "../../broker/project/second-names.ts";
+import { UnmarkedFolders } from "../../broker/project/unmarked.ts";
+import type { Surroundings } from "../../broker/worlds/world-spec.ts";
 import type { Parts } from "./assemble.ts";
 
 /** What folders can be projects, by the settings as they are whenever it is asked. */

@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { type Home, homeLayout, prepareHome } from "../../broker/home.ts";
+import { type Home, homeLayout, prepareHome } from "../../broker/settings/home.ts";
 import { endBroker, startProcess } from "../cli/commands/broker.ts";
 import type { Terminal } from "../cli/terminal.ts";
 import type { Guide } from "./guide.ts";

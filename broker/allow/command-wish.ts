@@ -12,7 +12,7 @@ import {
   type Where,
 } from "../policy/index.ts";
 import { patternWords } from "../policy/pattern.ts";
-import { quoted } from "../refusal.ts";
+import { quoted } from "../model/refusal.ts";
 import type { Sources } from "./sources.ts";
 import type { Never, Standing, Wish } from "./wish.ts";
 

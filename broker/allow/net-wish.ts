@@ -1,9 +1,9 @@
-import { type Allowed, type NetEntry, readEntry } from "../network/entries.ts";
-import { HOST_INTERNAL, isLocalhost } from "../network/names.ts";
-import { isWithin } from "../network/ranges.ts";
+import { type Allowed, type NetEntry, readEntry } from "../network/names/entries.ts";
+import { HOST_INTERNAL, isLocalhost } from "../network/names/names.ts";
+import { isWithin } from "../network/names/ranges.ts";
 import { DEFAULT_PORTS, type ExpandedPresets, netRules } from "../network/rules.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
-import { quoted } from "../refusal.ts";
+import { quoted } from "../model/refusal.ts";
 import type { Never, Wish } from "./wish.ts";
 
 /** What a policy says about a name, an address or a preset, and what it lacks. Pure: its presets come expanded. */

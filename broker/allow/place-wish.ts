@@ -1,11 +1,11 @@
 import { type Cover, coverOf } from "../../world/backend.ts";
-import { fileLists } from "../file-lists.ts";
-import { fileScope } from "../file-scope.ts";
+import { fileLists } from "../policy/file-lists.ts";
+import { fileScope } from "../policy/file-scope.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
-import { NO_PROJECT } from "../projects.ts";
+import { NO_PROJECT } from "../project/projects.ts";
 import { leadsTo } from "../scopes/denied-places.ts";
-import { covers } from "../world-spec.ts";
-import { isWithin } from "../folders.ts";
+import { covers } from "../worlds/world-spec.ts";
+import { isWithin } from "../model/folders.ts";
 import type { AllowedPlace, Spot } from "./place.ts";
 import type { Sources } from "./sources.ts";
 import type { Standing, Wish } from "./wish.ts";

@@ -3,9 +3,9 @@ import { accessSync, constants, lstatSync, type Stats } from "node:fs";
 import { basename, dirname, isAbsolute, normalize, resolve } from "node:path";
 import { isPrivate } from "../../world/backend.ts";
 import { notProposedBecause } from "../learn/not-proposed.ts";
-import { isWithin, type ProjectRules, protectedBecause } from "../projects.ts";
-import { realPlace } from "../real-place.ts";
-import { quoted } from "../refusal.ts";
+import { isWithin, type ProjectRules, protectedBecause } from "../project/projects.ts";
+import { realPlace } from "../model/real-place.ts";
+import { quoted } from "../model/refusal.ts";
 import type { Never } from "./wish.ts";
 
 /** Where a wish is made. */

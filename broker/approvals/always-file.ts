@@ -15,7 +15,7 @@ import { LineCounter, parseDocument, type YAMLError } from "yaml";
 import type { AlwaysApproval, ApprovalsDocument } from "../../schemas/generated/types.ts";
 import { validateApprovalsDocument } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
-import { type Refusal, refusal } from "../refusal.ts";
+import { type Refusal, refusal } from "../model/refusal.ts";
 import type { WrittenAlways } from "./question.ts";
 
 const HEAD = `# What a person approved for always. Each entry holds for exactly this command, in this folder, of this agent, under

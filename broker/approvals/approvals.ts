@@ -1,8 +1,8 @@
 /** The questions that wait for a person, and the answers that were given. */
 import type { RootDatabase } from "lmdb";
 import type { Approval, ApprovalDecision, ApprovalPreview } from "../../schemas/generated/types.ts";
-import { newId } from "../ids.ts";
-import { quoted, type Refusal, refusal } from "../refusal.ts";
+import { newId } from "../model/ids.ts";
+import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { OnFault } from "../spans/span-index.ts";
 import { Ended } from "./ended.ts";
 import { Grants } from "./grants.ts";

@@ -1,6 +1,6 @@
 /** Asking a person, from a question to their answer or to the reason why there is none. */
 import type { Broker } from "../broker.ts";
-import { quoted, type Refusal, refusal } from "../refusal.ts";
+import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { Pending, WaitEnd } from "./pending.ts";
 import type { Granted, Question } from "./question.ts";
 

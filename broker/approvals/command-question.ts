@@ -1,18 +1,17 @@
 /** What a person is asked about a command, and all that their answer is bound to. */
 import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
-import type { AlwaysApproval } from "../../schemas/generated/types.ts";
-import { isLabel } from "../assignment.ts";
+import type { AlwaysApproval, ApprovalPreview } from "../../schemas/generated/types.ts";
+import { isLabel } from "../policies/assignment.ts";
 import type { Broker } from "../broker.ts";
-import { commandEnvironment } from "../environment.ts";
-import { type Job, scopesOfJob, secretsOfJob } from "../job.ts";
-import { groundOf, readCommand } from "../judge.ts";
-import { type Refusal, refusal } from "../refusal.ts";
-import { folderOf, NO_PROJECT } from "../projects.ts";
-import { placeOf, placeOnHost } from "../request.ts";
-import { redact, redactRule, redactWords } from "../spans/redact.ts";
+import { commandEnvironment } from "../settings/environment.ts";
+import { type Job, scopesOfJob, secretsOfJob } from "../model/job.ts";
+import { groundOf, readCommand } from "../policies/judge.ts";
+import { type Refusal, refusal } from "../model/refusal.ts";
+import { folderOf, NO_PROJECT } from "../project/projects.ts";
+import { placeOf, placeOnHost } from "../project/request.ts";
+import { redact, redactRule, redactWords } from "../secrets/redact.ts";
 import { folderChanged, policyChanged } from "./ask-person.ts";
-import { previewCommand } from "./preview.ts";
 import { noPreview } from "./preview-words.ts";
 import { type NamedPrograms, namedPrograms } from "./programs.ts";
 import type { Grant, Question } from "./question.ts";
@@ -28,8 +27,11 @@ const MAX_SHOWN = 1024 * 1024;
 /** Characters of input in base64 that are kept for a preview. */
 const MAX_INPUT = 256 * 1024;
 
-/** The question as it is now, or why nothing is asked any more. */
-export function commandQuestion(broker: Broker, job: Job): Question | Refusal {
+/** Runs the command in a world of its own and throws the changes away: what an approval would allow. */
+export type TryOut = (job: Job, layers: string) => Promise<ApprovalPreview>;
+
+/** The question as it is now, or why nothing is asked any more. Without `tryOut` there is no preview of it. */
+export function commandQuestion(broker: Broker, job: Job, tryOut?: TryOut): Question | Refusal {
   const refused = outdatedBecause(broker, job) ?? tooLong(job);
   if (refused !== undefined) return refused;
   const kept = withoutLongInput(job);
@@ -68,12 +70,15 @@ export function commandQuestion(broker: Broker, job: Job): Question | Refusal {
     timeoutMs: Math.min(...effective.policies.map(timeoutSecs)) * 1000,
     outdated: () => outdatedBecause(broker, kept),
     ...(offers.includes("always") ? always(broker, entry) : {}),
-    preview: (layers) =>
-      kept === job
-        ? previewCommand(broker, kept, layers)
-        : Promise.resolve(noPreview(`Its input is longer than ${MAX_INPUT} characters and is not kept`)),
+    ...(tryOut === undefined ? {} : { preview: previewOf(job, kept, tryOut) }),
     previewFirst: [assigned, narrowing].some((policy) => policy?.document.approval?.preview === "auto"),
   };
+}
+
+function previewOf(job: Job, kept: Job, tryOut: TryOut): NonNullable<Question["preview"]> {
+  if (kept === job) return (layers) => tryOut(kept, layers);
+  const none = noPreview(`Its input is longer than ${MAX_INPUT} characters and is not kept`);
+  return () => Promise.resolve(none);
 }
 
 /** Whether the policy asks; else the caller does. */

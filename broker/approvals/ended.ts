@@ -1,4 +1,4 @@
-import { quoted, type Refusal, refusal } from "../refusal.ts";
+import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { QuestionEnd } from "./pending.ts";
 
 type Past = { readonly how: QuestionEnd; readonly at: number; readonly key: string };

@@ -13,7 +13,7 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
-import { isWithin } from "../projects.ts";
+import { isWithin } from "../project/projects.ts";
 
 /** `hidden`: in a world something else may be there, that the host cannot look at. */
 export type HostFile =

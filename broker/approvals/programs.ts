@@ -1,7 +1,7 @@
 /** The programs and scripts that a command names, and what of them could be another thing by the time it runs. */
 import { basename, isAbsolute, resolve } from "node:path";
 import { HOME_MARK, type ReadCommand, type SimpleCommand } from "../policy/index.ts";
-import { isWithin } from "../projects.ts";
+import { isWithin } from "../project/projects.ts";
 import { contentOf, isSeenAlike, lookAt, startBitsOf } from "./host-file.ts";
 import { isInterpreter, looksInPath, type NamedScripts, optionValues, scriptsOf } from "./scripts.ts";
 

@@ -5,7 +5,7 @@ import type {
   DecisionRule,
   PolicyMode,
 } from "../../schemas/generated/types.ts";
-import type { Refusal } from "../refusal.ts";
+import type { Refusal } from "../model/refusal.ts";
 
 /** An answer that lets something happen. */
 export type Grant = Exclude<ApprovalDecision, "deny">;

@@ -1,5 +1,5 @@
 import type { BudgetName, SpentBudget } from "../../schemas/generated/types.ts";
-import { type Refusal, refusal } from "../refusal.ts";
+import { type Refusal, refusal } from "../model/refusal.ts";
 import { type Shortage, SOON_MS } from "./budgets.ts";
 
 const WORDS: Readonly<Record<BudgetName, string>> = {

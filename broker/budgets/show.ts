@@ -7,12 +7,12 @@ import type {
   BudgetsReply,
   BudgetState,
 } from "../../schemas/generated/types.ts";
-import { assignedPolicy } from "../assignment.ts";
+import { assignedPolicy } from "../policies/assignment.ts";
 import type { Broker } from "../broker.ts";
-import { groundOf } from "../judge.ts";
-import type { Effective } from "../policies.ts";
-import { quoted, type Refusal, refusal } from "../refusal.ts";
-import { placeOf } from "../request.ts";
+import { groundOf } from "../policies/judge.ts";
+import type { Effective } from "../policies/policies.ts";
+import { quoted, type Refusal, refusal } from "../model/refusal.ts";
+import { placeOf } from "../project/request.ts";
 import { eventSpan } from "../spans/event-span.ts";
 import { Account, type Gate } from "./account.ts";
 import { givenBy } from "./budgets.ts";

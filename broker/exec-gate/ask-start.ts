@@ -4,10 +4,10 @@ import { askPerson } from "../approvals/ask-person.ts";
 import { commandQuestion } from "../approvals/command-question.ts";
 import type { Granted, Question } from "../approvals/question.ts";
 import type { Broker } from "../broker.ts";
-import { isIsolated, type Job } from "../job.ts";
-import type { Effective } from "../policies.ts";
+import { isIsolated, type Job } from "../model/job.ts";
+import type { Effective } from "../policies/policies.ts";
 import type { StartFinding, Where } from "../policy/index.ts";
-import type { Refusal } from "../refusal.ts";
+import type { Refusal } from "../model/refusal.ts";
 import { nobodyIsAsked } from "./start-refusals.ts";
 
 /** Beyond the time that a question waits: the answer must come first. */
@@ -77,7 +77,6 @@ function jobOf(
 function startQuestion(broker: Broker, job: Job, waits: boolean): Question | Refusal {
   const question = commandQuestion(broker, job);
   if ("code" in question) return question;
-  const { preview: _preview, ...rest } = question;
   const note = `A command that runs already starts it${waits ? ", and waits for the answer" : "; run again, it uses the answer"}`;
-  return { ...rest, notes: [...question.notes, note], previewFirst: false };
+  return { ...question, notes: [...question.notes, note], previewFirst: false };
 }

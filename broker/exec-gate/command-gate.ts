@@ -1,7 +1,7 @@
 import type { ProgramGate } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
-import type { Job } from "../job.ts";
-import { followPolicies, readCommand, startPlaces } from "../judge.ts";
+import type { Job } from "../model/job.ts";
+import { followPolicies, readCommand, startPlaces } from "../policies/judge.ts";
 import { concernedStarts } from "../policy/index.ts";
 import { ExecGate, type GateParts } from "./gate.ts";
 import { OwnCommands } from "./own-commands.ts";

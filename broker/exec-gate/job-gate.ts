@@ -1,6 +1,6 @@
 import type { Broker } from "../broker.ts";
-import { isIsolated, type Job, secretsOfJob } from "../job.ts";
-import { startPlaces } from "../judge.ts";
+import { isIsolated, type Job, secretsOfJob } from "../model/job.ts";
+import { startPlaces } from "../policies/judge.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import { askAboutStart } from "./ask-start.ts";
 import { CommandGate } from "./command-gate.ts";

@@ -1,7 +1,7 @@
 import type { ProgramStart } from "../../world/backend.ts";
-import type { Effective } from "../policies.ts";
+import type { Effective } from "../policies/policies.ts";
 import { decideStart, type StartDecision, type Where } from "../policy/index.ts";
-import { BELIEVED_MS } from "../program-paths.ts";
+import { BELIEVED_MS } from "../policy/program-paths.ts";
 
 /** Decisions kept for one command, and how long its words may be to be kept, in characters. */
 const MAX_KEPT = 500;

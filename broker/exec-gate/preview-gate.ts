@@ -1,5 +1,5 @@
 import type { Broker } from "../broker.ts";
-import type { Job } from "../job.ts";
+import type { Job } from "../model/job.ts";
 import { CommandGate } from "./command-gate.ts";
 import { nobodyIsAsked } from "./start-refusals.ts";
 

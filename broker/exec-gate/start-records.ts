@@ -1,8 +1,8 @@
 import type { Decision, DecisionRule } from "../../schemas/generated/types.ts";
 import type { ProgramStart } from "../../world/backend.ts";
-import { newId } from "../ids.ts";
-import type { Effective } from "../policies.ts";
-import { redact, redactRule, redactWords, type KnownSecrets } from "../spans/redact.ts";
+import { newId } from "../model/ids.ts";
+import type { Effective } from "../policies/policies.ts";
+import { redact, redactRule, redactWords, type KnownSecrets } from "../secrets/redact.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import type { RefusedStart } from "./start-refusals.ts";
 

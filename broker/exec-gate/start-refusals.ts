@@ -1,7 +1,7 @@
 /** Why a program does not start, in words that a model can act on. */
 import type { DecisionRule } from "../../schemas/generated/types.ts";
 import type { StartFinding } from "../policy/index.ts";
-import { type Refusal, refusal } from "../refusal.ts";
+import { type Refusal, refusal } from "../model/refusal.ts";
 
 export type RefusedStart = {
   readonly verdict: "deny" | "ask";

@@ -1,6 +1,6 @@
 /** What is said where nothing was applied, discarded or taken back. Pure. */
 import type { ApplyEnding } from "../../world/backend.ts";
-import { quoted, type Refusal, refusal } from "../refusal.ts";
+import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import type { Action } from "./change-spans.ts";
 import { listed, reasonWords } from "./reasons.ts";

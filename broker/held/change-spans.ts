@@ -1,9 +1,9 @@
 /** The lines that applying, discarding and taking back leave: one before anything is touched, one when it is over. */
 import type { FsDiff } from "../../schemas/generated/types.ts";
-import { newId } from "../ids.ts";
-import type { Refusal } from "../refusal.ts";
+import { newId } from "../model/ids.ts";
+import type { Refusal } from "../model/refusal.ts";
 import { eventSpan } from "../spans/event-span.ts";
-import { redact } from "../spans/redact.ts";
+import { redact } from "../secrets/redact.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import { changePath } from "./change-path.ts";
 

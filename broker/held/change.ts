@@ -3,8 +3,8 @@ import { setImmediate as turn } from "node:timers/promises";
 import type { ChangesReply } from "../../schemas/generated/types.ts";
 import type { ApplyEnding, HeldChange } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
-import type { Ground } from "../judge.ts";
-import { quoted, type Refusal, refusal } from "../refusal.ts";
+import type { Ground } from "../policies/judge.ts";
+import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import { changePath } from "./change-path.ts";
 import {

@@ -1,6 +1,6 @@
 /** Which of the held changes a call names. Pure. */
 import type { HeldChange } from "../../world/backend.ts";
-import { quoted, type Refusal, refusal } from "../refusal.ts";
+import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { bytesOfChangePath } from "./change-path.ts";
 
 /** Byte paths of what the caller named, normal and relative; null when it named nothing, which is everything. */

@@ -6,10 +6,10 @@ import { lstatSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { type Cover, coverOf, type HeldChange } from "../../world/backend.ts";
-import { isHeldRow } from "../held-names.ts";
-import { isWithin } from "../projects.ts";
-import { PROFILE_FILE } from "../profiles.ts";
-import { covers, type SpecOfFiles } from "../world-spec.ts";
+import { isHeldRow } from "../policy/held-names.ts";
+import { isWithin } from "../project/projects.ts";
+import { PROFILE_FILE } from "../project/profiles.ts";
+import { covers, type SpecOfFiles } from "../worlds/world-spec.ts";
 import type { Asker } from "./change-spans.ts";
 
 /** Why a byte path may not be written; undefined when it may. */

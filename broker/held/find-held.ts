@@ -3,8 +3,8 @@ import { existsSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { ANY_FOLDER, type Held, type HeldStore } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
-import { neverBecause, type Place } from "../projects.ts";
-import { quoted, type Refusal, refusal } from "../refusal.ts";
+import { neverBecause, type Place } from "../project/projects.ts";
+import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import { pastWords } from "./past.ts";
 

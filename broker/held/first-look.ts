@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { World } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
-import type { Job } from "../job.ts";
+import type { Job } from "../model/job.ts";
 
 /** After the reply, and after what is made ready for the next command: starting a process holds the broker up. */
 const LATER_MS = 40;

@@ -1,7 +1,7 @@
 /** What a reply says about changes that are held. Pure. */
 import type { FsDiff } from "../../schemas/generated/types.ts";
-import type { Effective } from "../policies.ts";
-import type { AutoApplied } from "./auto-apply.ts";
+import type { Effective } from "../policies/policies.ts";
+import type { AutoApplied } from "../journey/auto-apply.ts";
 
 /**
  * Undefined: nothing is held and nothing was applied. `canChange`: the backend can show and apply

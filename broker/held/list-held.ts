@@ -1,10 +1,10 @@
 /** `GET /v1/held`: which commands have changes that wait to be applied. */
 import { readdir } from "node:fs/promises";
-import { isWithin } from "../folders.ts";
+import { isWithin } from "../model/folders.ts";
 import type { HeldReply, HeldSpan, Span } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
-import { mayHold } from "../changes.ts";
-import type { Visible } from "../health.ts";
+import { mayHold } from "../spans/changes.ts";
+import type { Visible } from "../journey/health.ts";
 import { changePath } from "./change-path.ts";
 import { findHeld } from "./find-held.ts";
 

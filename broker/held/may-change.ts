@@ -1,8 +1,8 @@
 /** Who may apply, discard and take back, and what the policy lets nobody write: as the policies are now. */
 import type { Broker } from "../broker.ts";
-import { groundOf, type Ground } from "../judge.ts";
-import { type Refusal, refusal } from "../refusal.ts";
-import { type SpecOfFiles, worldSpec } from "../world-spec.ts";
+import { groundOf, type Ground } from "../policies/judge.ts";
+import { type Refusal, refusal } from "../model/refusal.ts";
+import { type SpecOfFiles, worldSpec } from "../worlds/world-spec.ts";
 import type { Asker } from "./change-spans.ts";
 import type { FoundChanges } from "./find-held.ts";
 import { wasAppliedByOperator } from "./past.ts";

@@ -1,4 +1,4 @@
-import { quoted } from "../refusal.ts";
+import { quoted } from "../model/refusal.ts";
 import { changePath } from "./change-path.ts";
 
 /** Reasons that an answer lists. */

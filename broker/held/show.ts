@@ -2,7 +2,7 @@
 import type { DiffChange, DiffReply } from "../../schemas/generated/types.ts";
 import { type HeldChange, HeldSides } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
-import type { Refusal } from "../refusal.ts";
+import type { Refusal } from "../model/refusal.ts";
 import { changePath } from "./change-path.ts";
 import { chosenOf } from "./choose.ts";
 import { unreadable } from "./denied-paths.ts";

@@ -1,8 +1,8 @@
 /** A call that is made again with its key is answered by the first one, and runs nothing. */
 import type { RootDatabase } from "lmdb";
 import type { SpanIdempotency } from "../../schemas/generated/types.ts";
-import type { Outcome } from "../outcome.ts";
-import type { Refusal } from "../refusal.ts";
+import type { Outcome } from "../model/outcome.ts";
+import type { Refusal } from "../model/refusal.ts";
 import type { Changes, Follower } from "../spans/follower.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import { KeptReplies, REPLY_BOUNDS, type ReplyBounds } from "./kept-replies.ts";

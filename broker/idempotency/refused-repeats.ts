@@ -1,5 +1,5 @@
 /** Why a call with a key that was used before gets no reply. In each case nothing ran. */
-import { type Refusal, refusal } from "../refusal.ts";
+import { type Refusal, refusal } from "../model/refusal.ts";
 import type { KnownCall } from "./known-calls.ts";
 
 /** The first call, with `span`, asked for something else. */

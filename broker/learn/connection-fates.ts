@@ -1,6 +1,6 @@
 import { DEFAULT_PORTS, type NetRules } from "../network/rules.ts";
-import { readEntry } from "../network/entries.ts";
-import { HOST_INTERNAL, hostName } from "../network/names.ts";
+import { readEntry } from "../network/names/entries.ts";
+import { HOST_INTERNAL, hostName } from "../network/names/names.ts";
 import type { Addition } from "./additions.ts";
 import type { ObservedConnection } from "./observations.ts";
 import { type Seen, seenAlso } from "./seen.ts";

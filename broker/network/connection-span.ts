@@ -1,5 +1,5 @@
 import type { SpanConnection } from "../../schemas/generated/types.ts";
-import { newId } from "../ids.ts";
+import { newId } from "../model/ids.ts";
 import { eventSpan } from "../spans/event-span.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import type { Traffic } from "./command-network.ts";

@@ -1,4 +1,4 @@
-import { addressBytes } from "./address-bytes.ts";
+import { addressBytes } from "./names/address-bytes.ts";
 
 const SERVER =
   /^(?:(?<v4>[\d.]+)(?::(?<port4>\d+))?|\[(?<bracketed>[^\]]*)\](?::(?<port6>\d+))?|(?<v6>[\da-fA-F:.]+))$/;

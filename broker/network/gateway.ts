@@ -1,16 +1,16 @@
 /** The networks of all worlds of a broker: which rules hold in each, what they may send, what is recorded of them. */
 import type { World, WorldViolation } from "../../world/backend.ts";
 import { type Budgets, termsOf } from "../budgets/budgets.ts";
-import type { Effective } from "../policies.ts";
+import type { Effective } from "../policies/policies.ts";
 import { eventSpan } from "../spans/event-span.ts";
 import type { SpanRecord } from "../spans/trace.ts";
-import { Violations } from "../violations.ts";
+import { Violations } from "../spans/violations.ts";
 import { type Allowance, allowanceOf, followingAllowance } from "./allowance.ts";
 import { Bound } from "./bound.ts";
 import { ConnectionLines } from "./connection-lines.ts";
 import { connectionSpan, type Counted, type Resident } from "./connection-span.ts";
 import { mostConnections } from "./descriptors.ts";
-import { OwnAddresses } from "./internal-addresses.ts";
+import { OwnAddresses } from "./names/internal-addresses.ts";
 import { Pacer } from "./pacer.ts";
 import type { Reach, Reaches } from "./reach.ts";
 import { ReadBuffers } from "./read-buffers.ts";

@@ -1,6 +1,6 @@
 /** Rules of policies, and what a token adds to them. Pure. */
-import type { NetEntry } from "./entries.ts";
-import type { AddressRange } from "./ranges.ts";
+import type { NetEntry } from "./names/entries.ts";
+import type { AddressRange } from "./names/ranges.ts";
 import { type NetRange, type NetRules, netRules, type NetVerdict } from "./rules.ts";
 
 /**

@@ -1,5 +1,5 @@
 /** Rules of several policies that must all allow: a profile narrows. Pure. */
-import { type AddressRange, rangeText, readRange } from "./ranges.ts";
+import { type AddressRange, rangeText, readRange } from "./names/ranges.ts";
 import type { NetRange, NetRules, NetVerdict } from "./rules.ts";
 
 /** Refuses what any of them refuses, with the verdict of the first that does. Of none: nothing. */

@@ -1,8 +1,8 @@
 /** Which names, addresses and ports `net.allowed` allows. Pure: presets come expanded. */
-import type { NetEntry, PolicyNet, PresetName } from "./entries.ts";
+import type { NetEntry, PolicyNet, PresetName } from "./names/entries.ts";
 import { allOf } from "./joint-rules.ts";
-import { HOST_INTERNAL, hostName } from "./names.ts";
-import { type AddressRange, contains, isWithin, rangeText, readAddress, readRange } from "./ranges.ts";
+import { HOST_INTERNAL, hostName } from "./names/names.ts";
+import { type AddressRange, contains, isWithin, rangeText, readAddress, readRange } from "./names/ranges.ts";
 
 /** Ports of an entry that names none (CONTRACT §7). */
 export const DEFAULT_PORTS: readonly number[] = [80, 443, 22];

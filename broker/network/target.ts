@@ -1,8 +1,8 @@
 /** Where a captured connection is to go, and which of the addresses there may be dialled. */
 import { setMaxListeners } from "node:events";
 import type { Bound } from "./bound.ts";
-import { internalRange, type OwnAddresses } from "./internal-addresses.ts";
-import { HOST_INTERNAL } from "./names.ts";
+import { internalRange, type OwnAddresses } from "./names/internal-addresses.ts";
+import { HOST_INTERNAL } from "./names/names.ts";
 import { judgeBy, type Judgement, type Reach } from "./reach.ts";
 
 /** By name, or by an address that a CIDR entry may cover. */

@@ -5,7 +5,7 @@ import { CommandNetwork } from "./command-network.ts";
 import { Connection, type ConnectionEnd, type Outside, type WorldShare } from "./connection.ts";
 import { type ConnectionFacts, newConnectionId, type Resident } from "./connection-span.ts";
 import { Bound } from "./bound.ts";
-import { HOST_INTERNAL, hostName } from "./names.ts";
+import { HOST_INTERNAL, hostName } from "./names/names.ts";
 import { judgeBy, type Reach } from "./reach.ts";
 import { DnsStub } from "./stub.ts";
 import { SyntheticAddresses } from "./synthetic.ts";
@@ -235,7 +235,7 @@ type Owned = {
   readonly program: string | null;
 };
 
-/** In the words of what is told of a program that would not have started (broker/notices.ts). */
+/** In the words of what is told of a program that would not have started (broker/journey/notices.ts). */
 function observedWords({ effective }: Reach, would: string, source: string): string {
   return `Policy '${effective.id}' only observes; with 'mode: enforce' it would ${would}: net.allowed (${source}) does not allow it`;
 }

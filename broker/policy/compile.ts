@@ -1,5 +1,5 @@
 import type { CommandRule, PolicyDocument } from "../../schemas/generated/types.ts";
-import { type PolicyNet, readNet } from "../network/entries.ts";
+import { type PolicyNet, readNet } from "../network/names/entries.ts";
 import type { CompiledPolicy, PolicyMemory } from "./decision.ts";
 import { failedExamples } from "./examples.ts";
 import type { Written } from "./extends.ts";

@@ -1,5 +1,5 @@
 import type { DecisionRule, PolicyDocument, PolicyMode, Verdict } from "../../schemas/generated/types.ts";
-import type { PolicyNet } from "../network/entries.ts";
+import type { PolicyNet } from "../network/names/entries.ts";
 import type { BaseFile } from "./bases.ts";
 import type { Builtins } from "./builtins.ts";
 import type { Written } from "./extends.ts";

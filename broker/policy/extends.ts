@@ -3,7 +3,7 @@
  * place of the other's; a list that is written `!only [..]` does too. Pure.
  */
 import type { PolicyDocument } from "../../schemas/generated/types.ts";
-import { fileLists } from "../file-lists.ts";
+import { fileLists } from "./file-lists.ts";
 import { PASSED_BY_DEFAULT } from "./passed-variables.ts";
 
 /** Keys and positions in lists, from the top of a document. */

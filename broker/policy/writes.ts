@@ -1,8 +1,8 @@
 /** Which files a command surely writes, and which of them a policy does not let it. Pure, but for what `where` is asked. */
 import { isPrivate, patternCovers } from "../../world/backend.ts";
-import { fileLists } from "../file-lists.ts";
-import { fileScope } from "../file-scope.ts";
-import { isHeldRow } from "../held-names.ts";
+import { fileLists } from "./file-lists.ts";
+import { fileScope } from "./file-scope.ts";
+import { isHeldRow } from "./held-names.ts";
 import { type Arguments, sortArguments } from "./arguments.ts";
 import { type CommandWord, HOME_MARK, type SimpleCommand } from "./command.ts";
 import type { CompiledPolicy, Where } from "./decision.ts";

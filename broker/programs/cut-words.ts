@@ -1,4 +1,4 @@
-import type { KnownSecrets } from "../spans/redact.ts";
+import type { KnownSecrets } from "../secrets/redact.ts";
 
 /** Where words were cut off a secret may have been, and what is left of it looks like none. */
 const CUT = "…";

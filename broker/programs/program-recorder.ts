@@ -1,8 +1,8 @@
 import { setImmediate as turn } from "node:timers/promises";
 import type { ProgramCounts } from "../../schemas/generated/types.ts";
 import type { CommandRun, ProgramEvent } from "../../world/backend.ts";
-import { newId } from "../ids.ts";
-import type { KnownSecrets } from "../spans/redact.ts";
+import { newId } from "../model/ids.ts";
+import type { KnownSecrets } from "../secrets/redact.ts";
 import type { SpanRecord, Trace } from "../spans/trace.ts";
 import {
   commonOf,

@@ -1,7 +1,7 @@
 /** The lines of one program that a command started. */
 import { constants } from "node:os";
 import type { ProgramEvent } from "../../world/backend.ts";
-import { type KnownSecrets, redact, redactWords } from "../spans/redact.ts";
+import { type KnownSecrets, redact, redactWords } from "../secrets/redact.ts";
 import { eventSpan } from "../spans/event-span.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import { withoutCutEnds } from "./cut-words.ts";

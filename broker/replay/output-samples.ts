@@ -4,10 +4,10 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Database, RootDatabase } from "lmdb";
-import type { Variables } from "../environment.ts";
-import type { BoundedOutput } from "../output.ts";
+import type { Variables } from "../settings/environment.ts";
+import type { BoundedOutput } from "../worlds/output.ts";
 import type { Changes, Follower } from "../spans/follower.ts";
-import type { KnownSecrets } from "../spans/redact.ts";
+import type { KnownSecrets } from "../secrets/redact.ts";
 import { sampleOf } from "./sample.ts";
 
 /** Null: nothing of it is kept, because it is no text. */

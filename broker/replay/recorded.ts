@@ -1,7 +1,7 @@
 /** What of a span a replay needs, or exactly what is missing. Pure. */
 import type { ExecuteRequest, ReplayContext, ReplayRequest, Span } from "../../schemas/generated/types.ts";
-import { type Refusal, refusal } from "../refusal.ts";
-import { redact, redactWords, secretsIn } from "../spans/redact.ts";
+import { type Refusal, refusal } from "../model/refusal.ts";
+import { redact, redactWords, secretsIn } from "../secrets/redact.ts";
 import { CONTEXT_PLACES, localeOf } from "../spans/replay-context.ts";
 
 type Command = Pick<ExecuteRequest, "cmd" | "argv" | "shell">;

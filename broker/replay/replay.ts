@@ -4,11 +4,11 @@
  */
 import type { ReplayReply, ReplayRequest, Span } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
-import { proceed } from "../execute.ts";
-import type { Variables } from "../environment.ts";
-import type { Job } from "../job.ts";
-import { type Refusal, refusal } from "../refusal.ts";
-import { redact, secretsIn } from "../spans/redact.ts";
+import { proceed } from "../journey/execute.ts";
+import type { Variables } from "../settings/environment.ts";
+import type { Job } from "../model/job.ts";
+import { type Refusal, refusal } from "../model/refusal.ts";
+import { redact, secretsIn } from "../secrets/redact.ts";
 import { localeOf } from "../spans/replay-context.ts";
 import { type ChangedFiles, changedFiles, Patience } from "./changed-files.ts";
 import { compareChanges } from "./compare-changes.ts";

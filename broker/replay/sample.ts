@@ -1,6 +1,6 @@
-import type { Variables } from "../environment.ts";
-import type { BoundedOutput } from "../output.ts";
-import { type KnownSecrets, redact } from "../spans/redact.ts";
+import type { Variables } from "../settings/environment.ts";
+import type { BoundedOutput } from "../worlds/output.ts";
+import { type KnownSecrets, redact } from "../secrets/redact.ts";
 
 /** Bytes of one stream that are kept, half from its beginning and half from its end. */
 const SAMPLE_BYTES = 16 * 1024;

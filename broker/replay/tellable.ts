@@ -1,7 +1,7 @@
 import { patternCovers } from "../../world/backend.ts";
-import { fileScope } from "../file-scope.ts";
-import type { Effective } from "../policies.ts";
-import { covers } from "../world-spec.ts";
+import { fileScope } from "../policy/file-scope.ts";
+import type { Effective } from "../policies/policies.ts";
+import { covers } from "../worlds/world-spec.ts";
 
 /** Whether a name in the project may be told: what a policy lets nobody read has no name inside a world, and none here. */
 export function tellable({ policies }: Effective, project: string, home: string): (path: string) => boolean {

@@ -1,4 +1,4 @@
-import { quoted, type Refusal, refusal } from "../refusal.ts";
+import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 
 /** A text that says nothing that could be asked for. */
 export function malformed(text: string, wanted: string): Refusal {

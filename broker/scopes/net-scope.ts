@@ -1,7 +1,7 @@
 /** Scopes of the network: one name, address or range, with one port. Pure. */
-import { type Allowed, type NetEntry, readEntry } from "../network/entries.ts";
-import { rangeText } from "../network/ranges.ts";
-import { quoted, type Refusal, refusal } from "../refusal.ts";
+import { type Allowed, type NetEntry, readEntry } from "../network/names/entries.ts";
+import { rangeText } from "../network/names/ranges.ts";
+import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { malformed } from "./malformed-scope.ts";
 
 /** What one scope opens: as an entry of `net.allowed` does, and never by a pattern. */

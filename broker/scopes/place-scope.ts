@@ -1,6 +1,6 @@
 /** From the path of a scope to the place that it is now. Looks at the host. */
 import { type BigIntStats, lstatSync, realpathSync } from "node:fs";
-import { quoted, type Refusal, refusal } from "../refusal.ts";
+import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { type NetScope, netText } from "./net-scope.ts";
 import type { FileScopeKind, NamedScope } from "./read-scope.ts";
 

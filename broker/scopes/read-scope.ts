@@ -1,5 +1,5 @@
 /** From the text of a scope to what it names. Pure. */
-import { quoted, type Refusal, refusal } from "../refusal.ts";
+import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { malformed } from "./malformed-scope.ts";
 import { type NetScope, readNetScope } from "./net-scope.ts";
 

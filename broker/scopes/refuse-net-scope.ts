@@ -1,9 +1,9 @@
 /** What no grant of the network ever gives, and what needs none. Pure: no name is looked up before it is granted. */
-import { HOST_INTERNAL, isLocalhost } from "../network/names.ts";
-import { internalPart } from "../network/internal-addresses.ts";
-import { isWithin, rangeText, readRange } from "../network/ranges.ts";
+import { HOST_INTERNAL, isLocalhost } from "../network/names/names.ts";
+import { internalPart } from "../network/names/internal-addresses.ts";
+import { isWithin, rangeText, readRange } from "../network/names/ranges.ts";
 import type { NetRules } from "../network/rules.ts";
-import { quoted, type Refusal, refusal } from "../refusal.ts";
+import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { hostText, type NetScope } from "./net-scope.ts";
 
 /** Why a scope can never be granted; undefined when a person may be asked. `rules`: of the policies, no token among them. */

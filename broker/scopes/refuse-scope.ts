@@ -1,8 +1,8 @@
 /** What no grant ever gives, whoever says yes. Pure: the places are found already. */
 import { isPrivate, patternCovers } from "../../world/backend.ts";
-import type { SpecOfFiles } from "../world-spec.ts";
-import { isWithin, type ProjectRules, protectedBecause } from "../projects.ts";
-import { quoted, type Refusal, refusal } from "../refusal.ts";
+import type { SpecOfFiles } from "../worlds/world-spec.ts";
+import { isWithin, type ProjectRules, protectedBecause } from "../project/projects.ts";
+import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { DeniedPlaces } from "./denied-places.ts";
 import type { PlacedScope } from "./place-scope.ts";
 

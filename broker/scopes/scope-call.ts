@@ -1,8 +1,8 @@
 import type { RequestScopesRequest } from "../../schemas/generated/types.ts";
-import type { Ground } from "../judge.ts";
-import type { Place } from "../projects.ts";
-import { type Refusal, refusal } from "../refusal.ts";
-import type { Session } from "../sessions.ts";
+import type { Ground } from "../policies/judge.ts";
+import type { Place } from "../project/projects.ts";
+import { type Refusal, refusal } from "../model/refusal.ts";
+import type { Session } from "../project/sessions.ts";
 import type { NetScope } from "./net-scope.ts";
 import { filesOf, placeScope, type Scope, scopeText } from "./place-scope.ts";
 import type { NamedScope } from "./read-scope.ts";

@@ -1,14 +1,14 @@
 /** What a person is asked about scopes, and all that their answer is bound to. */
 import { createHash } from "node:crypto";
-import { isLabel } from "../assignment.ts";
+import { isLabel } from "../policies/assignment.ts";
 import type { Broker } from "../broker.ts";
 import { folderChanged, policyChanged } from "../approvals/ask-person.ts";
 import type { Question } from "../approvals/question.ts";
-import { groundOf } from "../judge.ts";
-import { isBelowSettings } from "../projects.ts";
-import type { Refusal } from "../refusal.ts";
-import { placeOf } from "../request.ts";
-import { redact } from "../spans/redact.ts";
+import { groundOf } from "../policies/judge.ts";
+import { isBelowSettings } from "../project/projects.ts";
+import type { Refusal } from "../model/refusal.ts";
+import { placeOf } from "../project/request.ts";
+import { redact } from "../secrets/redact.ts";
 import { netNotes } from "./net-scope.ts";
 import { type Scope, scopeText } from "./place-scope.ts";
 import { movedSince, type ScopeCall } from "./scope-call.ts";

@@ -1,7 +1,7 @@
 /** The lines that a call for scopes leaves in the trace; those of its question are in `../approvals/`. */
-import type { Refusal } from "../refusal.ts";
+import type { Refusal } from "../model/refusal.ts";
 import { eventSpan } from "../spans/event-span.ts";
-import { redact } from "../spans/redact.ts";
+import { redact } from "../secrets/redact.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import { scopeText } from "./place-scope.ts";
 import type { ScopeCall } from "./scope-call.ts";

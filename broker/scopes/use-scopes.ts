@@ -1,9 +1,9 @@
 /** What a command's token stands for, and its being used up. */
 import type { World } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
-import type { Effective } from "../policies.ts";
-import { isWithin, type Place } from "../projects.ts";
-import { type Refusal, refusal } from "../refusal.ts";
+import type { Effective } from "../policies/policies.ts";
+import { isWithin, type Place } from "../project/projects.ts";
+import { type Refusal, refusal } from "../model/refusal.ts";
 import { movedSince } from "./scope-call.ts";
 import { filesOf, type Scope, scopeText } from "./place-scope.ts";
 import type { ScopeGrant } from "./tokens.ts";

@@ -1,6 +1,6 @@
-import type { Effective } from "../policies.ts";
+import type { Effective } from "../policies/policies.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
-import { fileLists } from "../file-lists.ts";
+import { fileLists } from "../policy/file-lists.ts";
 import { netEntry } from "./net-scope.ts";
 import { filesOf, type PlacedScope, type Scope, scopeEntry, scopeText } from "./place-scope.ts";
 

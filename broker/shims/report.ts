@@ -4,17 +4,17 @@
  */
 import { constants } from "node:os";
 import type { ExecuteRequest, ReportReply, ReportRequest } from "../../schemas/generated/types.ts";
-import { approved, mustAsk } from "../approve.ts";
+import { approved, mustAsk } from "../journey/approve.ts";
 import type { Broker } from "../broker.ts";
-import { cannotRecord } from "../cannot-record.ts";
-import type { Job } from "../job.ts";
+import { cannotRecord } from "../model/cannot-record.ts";
+import type { Job } from "../model/job.ts";
 import { isReadable } from "../policy/index.ts";
-import { prepareJob } from "../prepare-job.ts";
-import { quoted, type Refusal, refusal } from "../refusal.ts";
-import { refuseByDecision } from "../refuse-by-decision.ts";
-import { ON_HOST } from "../request.ts";
+import { prepareJob } from "../journey/prepare-job.ts";
+import { quoted, type Refusal, refusal } from "../model/refusal.ts";
+import { refuseByDecision } from "../journey/refuse-by-decision.ts";
+import { ON_HOST } from "../project/request.ts";
 import { refusedSpan } from "../spans/span-records.ts";
-import { recordUnjudged } from "../unjudged.ts";
+import { recordUnjudged } from "../journey/unjudged.ts";
 import { shimSpan } from "./shim-span.ts";
 
 /** The shim, while it has no answer. */

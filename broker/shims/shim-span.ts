@@ -1,4 +1,4 @@
-import type { Job } from "../job.ts";
+import type { Job } from "../model/job.ts";
 import { unreplayed } from "../spans/span-records.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 

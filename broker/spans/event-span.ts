@@ -1,4 +1,4 @@
-import { newId } from "../ids.ts";
+import { newId } from "../model/ids.ts";
 import type { SpanRecord } from "./trace.ts";
 
 /** The line of something that is no command, as it happened to the broker itself; what is not known of it is null. */

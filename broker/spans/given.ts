@@ -1,6 +1,6 @@
 import type { GivenCommand } from "../../schemas/generated/types.ts";
-import type { Job } from "../job.ts";
-import { isUnchangedBySpan } from "./redact.ts";
+import type { Job } from "../model/job.ts";
+import { isUnchangedBySpan } from "../secrets/redact.ts";
 import type { SpanRecord } from "./trace.ts";
 
 /** How a command was given, for whoever runs it once more. */

@@ -1,7 +1,7 @@
 import type { ReplayContext } from "../../schemas/generated/types.ts";
-import { environmentHash, type Variables } from "../environment.ts";
-import { type Job, secretsOfJob } from "../job.ts";
-import { type KnownSecrets, type Redaction, redact, secretsIn } from "./redact.ts";
+import { environmentHash, type Variables } from "../settings/environment.ts";
+import { type Job, secretsOfJob } from "../model/job.ts";
+import { type KnownSecrets, type Redaction, redact, secretsIn } from "../secrets/redact.ts";
 
 /** Where a credential may stand in it: both are variables, and may hold whatever a shell was told. */
 export const CONTEXT_PLACES = { path: "replay_context.path", locale: "replay_context.locale" } as const;

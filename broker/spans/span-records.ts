@@ -3,18 +3,18 @@ import { statSync } from "node:fs";
 import { resolve } from "node:path";
 import type { FsDiff, ProgramCounts } from "../../schemas/generated/types.ts";
 import type { World, WorldViolation } from "../../world/backend.ts";
-import { newId } from "../ids.ts";
+import { newId } from "../model/ids.ts";
 import { type Certainty, toldBuiltins } from "../policy/index.ts";
-import { type Job, scopesOfJob, secretsOfJob } from "../job.ts";
-import type { Outcome } from "../outcome.ts";
-import type { Refusal } from "../refusal.ts";
-import { scopesOf, usageOf } from "../reply-of.ts";
-import type { Ran } from "../run.ts";
+import { type Job, scopesOfJob, secretsOfJob } from "../model/job.ts";
+import type { Outcome } from "../model/outcome.ts";
+import type { Refusal } from "../model/refusal.ts";
+import { scopesOf, usageOf } from "./reply-of.ts";
+import type { Ran } from "../worlds/run.ts";
 import type { CommandNetwork } from "../network/command-network.ts";
 import type { TelemetryRecorder } from "../telemetry/telemetry-recorder.ts";
 import { givenOf, isKept, isRepeatable } from "./given.ts";
 import { replayContext } from "./replay-context.ts";
-import { redact, redactRule, redactWords } from "./redact.ts";
+import { redact, redactRule, redactWords } from "../secrets/redact.ts";
 import type { SpanRecord } from "./trace.ts";
 
 /** The line that stands before the command has any effect. */

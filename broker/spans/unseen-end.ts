@@ -1,6 +1,6 @@
 /** The last lines of commands whose end nobody saw. */
 import type { Span } from "../../schemas/generated/types.ts";
-import { redact } from "./redact.ts";
+import { redact } from "../secrets/redact.ts";
 import type { SpanRecord } from "./trace.ts";
 import { closingType } from "./two-lines.ts";
 

@@ -9,7 +9,7 @@ import {
   type World,
 } from "../../world/backend.ts";
 import { withoutCutEnds } from "../programs/cut-words.ts";
-import { type KnownSecrets, type Redaction, redact } from "../spans/redact.ts";
+import { type KnownSecrets, type Redaction, redact } from "../secrets/redact.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 
 /** What one list of a span names, and how many characters all of them have together: a span is one line. */

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Span } from "../../schemas/generated/types.ts";
-import { homeLayout } from "../../broker/home.ts";
+import { homeLayout } from "../../broker/settings/home.ts";
 import { makerOf, thisMaker } from "../../world/cgroup/names.ts";
 import { type TestBroker, eventually, ROOT_OVERLAY } from "../broker.ts";
 import { MARKER } from "./load.ts";

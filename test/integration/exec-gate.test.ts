@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { Outcome } from "../../broker/outcome.ts";
+import type { Outcome } from "../../broker/model/outcome.ts";
 import { replay } from "../../broker/replay/replay.ts";
 import type { ProgramGate, ProgramStart } from "../../world/backend.ts";
 import { GatedBroker, startOf } from "../gated.ts";

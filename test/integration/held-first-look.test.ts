@@ -2,7 +2,7 @@ import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { homeLayout } from "../../broker/home.ts";
+import { homeLayout } from "../../broker/settings/home.ts";
 import { actors } from "../actors.ts";
 import { eventually, ROOT_OVERLAY, TestBroker } from "../broker.ts";
 import { change, changed, errorIn, fill, isolated, isolating } from "../held-changes.ts";

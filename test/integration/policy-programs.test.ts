@@ -2,7 +2,7 @@ import { existsSync, readFileSync, symlinkSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { BELIEVED_MS } from "../../broker/program-paths.ts";
+import { BELIEVED_MS } from "../../broker/policy/program-paths.ts";
 import type { TraceReply } from "../../schemas/generated/types.ts";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { homeLayout } from "../../broker/home.ts";
+import { homeLayout } from "../../broker/settings/home.ts";
 import { actors } from "../actors.ts";
 import { ROOT_OVERLAY, TestBroker } from "../broker.ts";
 import { HomeFolder } from "../home-folder.ts";

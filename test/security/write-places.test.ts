@@ -14,7 +14,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openPlace, placesToOpen } from "../../broker/write-places.ts";
+import { openPlace, placesToOpen } from "../../broker/worlds/write-places.ts";
 import { needs } from "../needs.ts";
 
 const UID = process.getuid?.() ?? 0;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseConfig } from "../../broker/config.ts";
+import { parseConfig } from "../../broker/settings/config.ts";
 
 describe("what is wrong with config.yaml is said at its line and column", () => {
   test.each([

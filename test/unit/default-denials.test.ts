@@ -7,10 +7,10 @@ import {
   pathsOf,
   SEALED_WRITES,
   sealedInGitFolder,
-} from "../../broker/default-denials.ts";
-import { fileLists } from "../../broker/file-lists.ts";
+} from "../../broker/policy/default-denials.ts";
+import { fileLists } from "../../broker/policy/file-lists.ts";
 import { loadPolicy, parsePolicy } from "../../broker/policy/index.ts";
-import { type Site, WarmSpecs, worldSpec } from "../../broker/world-spec.ts";
+import { type Site, WarmSpecs, worldSpec } from "../../broker/worlds/world-spec.ts";
 
 const SHIPPED = join(import.meta.dirname, "../../policies");
 

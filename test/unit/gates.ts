@@ -2,9 +2,9 @@
 import { ExecGate, type GateParts } from "../../broker/exec-gate/gate.ts";
 import { OwnCommands, type OwnParts } from "../../broker/exec-gate/own-commands.ts";
 import { StartRecords } from "../../broker/exec-gate/start-records.ts";
-import type { Effective } from "../../broker/policies.ts";
+import type { Effective } from "../../broker/policies/policies.ts";
 import { type CompiledPolicy, readShell } from "../../broker/policy/index.ts";
-import { refusal } from "../../broker/refusal.ts";
+import { refusal } from "../../broker/model/refusal.ts";
 import { eventSpan } from "../../broker/spans/event-span.ts";
 import type { SpanRecord } from "../../broker/spans/trace.ts";
 import type { ProgramFile, ProgramStart } from "../../world/backend.ts";

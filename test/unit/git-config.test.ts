@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { treeSettings } from "../../broker/git-config.ts";
+import { treeSettings } from "../../broker/git/config.ts";
 
 const base = mkdtempSync(join(tmpdir(), "substrate-config-"));
 const file = join(base, "config");

@@ -13,8 +13,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { GitFolders } from "../../broker/git-folder.ts";
-import type { ProjectRules } from "../../broker/projects.ts";
+import { GitFolders } from "../../broker/git/folder.ts";
+import type { ProjectRules } from "../../broker/project/projects.ts";
 import { skip } from "../skips.ts";
 
 let base: string;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { namesCode } from "../../broker/git-commands.ts";
-import { gitSettings } from "../../broker/git-config.ts";
-import { runsCode } from "../../broker/git-harmless-settings.ts";
+import { namesCode } from "../../broker/git/commands.ts";
+import { gitSettings } from "../../broker/git/config.ts";
+import { runsCode } from "../../broker/git/harmless-settings.ts";
 
 /** The names of settings in a text that count as code. */
 function code(text: string): readonly string[] {

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { GitHeads } from "../../broker/git-head.ts";
+import { GitHeads } from "../../broker/git/head.ts";
 import type { Actor } from "../actors.ts";
 import { hostGit } from "../git.ts";
 import { currentUser } from "../users.ts";

@@ -2,7 +2,7 @@ import { mkdtempSync, lstatSync, rmSync, utimesSync, writeFileSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { JudgedSettings } from "../../broker/git-settings.ts";
+import { JudgedSettings } from "../../broker/git/settings.ts";
 
 test("a judged file whose bytes were changed, and its size and time not, is judged no more", () => {
   const folder = mkdtempSync(join(tmpdir(), "substrate-judged-"));

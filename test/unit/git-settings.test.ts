@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
-import { gitSettings } from "../../broker/git-config.ts";
-import { JudgedSettings } from "../../broker/git-settings.ts";
+import { gitSettings } from "../../broker/git/config.ts";
+import { JudgedSettings } from "../../broker/git/settings.ts";
 
 const PATH = "/work/.git/config";
 const CORE = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n";

@@ -2,7 +2,7 @@ import { linkSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync, writeFi
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { fileId, HardLinks, linkedFile } from "../../broker/hard-links.ts";
+import { fileId, HardLinks, linkedFile } from "../../broker/git/hard-links.ts";
 
 let project: string;
 const at = (path: string): string => join(project, path);

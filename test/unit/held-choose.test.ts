@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { chosenOf, namedPaths } from "../../broker/held/choose.ts";
 import { denialsFor } from "../../broker/held/denied-paths.ts";
 import { HeldTurns } from "../../broker/held/turns.ts";
-import type { SpecOfFiles } from "../../broker/world-spec.ts";
+import type { SpecOfFiles } from "../../broker/worlds/world-spec.ts";
 import { coverOf, type HeldChange, type HeldKind } from "../../world/backend.ts";
 
 let project: string;

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { changeDone, changeRefused, changeStarted } from "../../broker/held/change-spans.ts";
 import { listingOf } from "../../broker/held/listing.ts";
 import { wordsOfPast } from "../../broker/held/past.ts";
-import { refusal } from "../../broker/refusal.ts";
+import { refusal } from "../../broker/model/refusal.ts";
 import { eventSpan } from "../../broker/spans/event-span.ts";
 import { type SpanRecord, Trace } from "../../broker/spans/trace.ts";
 import { validateSpan } from "../../schemas/generated/validators.js";

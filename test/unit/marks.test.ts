@@ -12,9 +12,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { open, type RootDatabase } from "lmdb";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { Marks } from "../../broker/marks.ts";
-import { markedBelow } from "../../broker/marked-below.ts";
-import { UnmarkedFolders } from "../../broker/unmarked.ts";
+import { Marks } from "../../broker/project/marks.ts";
+import { markedBelow } from "../../broker/project/marked-below.ts";
+import { UnmarkedFolders } from "../../broker/project/unmarked.ts";
 
 let base: string;
 let database: RootDatabase;

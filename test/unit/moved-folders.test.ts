@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { MovedFolders } from "../../broker/moved-folders.ts";
+import { MovedFolders } from "../../broker/project/moved-folders.ts";
 
 const FOLDERS = 800;
 

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { Notices } from "../../broker/notices.ts";
+import { Notices } from "../../broker/journey/notices.ts";
 import type { SpanRecord } from "../../broker/spans/trace.ts";
 import type { FsDiff } from "../../schemas/generated/types.ts";
 

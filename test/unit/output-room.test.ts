@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { OUTPUT_ROOM, OutputRoom, OutputRooms } from "../../broker/output-room.ts";
+import { OUTPUT_ROOM, OutputRoom, OutputRooms } from "../../broker/worlds/output-room.ts";
 
 describe("the room for long outputs", () => {
   const MI = 1024 * 1024;

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { BoundedOutput } from "../../broker/output.ts";
+import { BoundedOutput } from "../../broker/worlds/output.ts";
 
 describe("bounded output", () => {
   test("whatever the chunks, it keeps the first half and the last half, and counts and hashes all", () => {

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { locateProject, type ProjectRules } from "../../broker/projects.ts";
+import { locateProject, type ProjectRules } from "../../broker/project/projects.ts";
 
 let base: string;
 let rules: ProjectRules;

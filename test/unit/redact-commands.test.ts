@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { redact, redactWords } from "../../broker/spans/redact.ts";
-import { COMMAND_RULES } from "../../broker/spans/secret-commands.ts";
+import { redact, redactWords } from "../../broker/secrets/redact.ts";
+import { COMMAND_RULES } from "../../broker/secrets/commands.ts";
 import { TOOL_SECRETS } from "../corpus/tool-secrets.ts";
 
 const INNOCENT = readFileSync(join(import.meta.dirname, "../corpus/tool-innocent.txt"), "utf8")

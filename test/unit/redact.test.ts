@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { redact, redactSample, redactWords, secretsIn } from "../../broker/spans/redact.ts";
+import { redact, redactSample, redactWords, secretsIn } from "../../broker/secrets/redact.ts";
 import { FAKE_SECRETS } from "../corpus/secrets.ts";
 
 const INNOCENT = readFileSync(join(import.meta.dirname, "../corpus/innocent.txt"), "utf8")

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { reasonOf } from "../../broker/refused-writes.ts";
+import { reasonOf } from "../../broker/journey/refused-writes.ts";
 import { policyOf } from "./started.ts";
 
 const home = mkdtempSync(join(tmpdir(), "substrate-refused-"));

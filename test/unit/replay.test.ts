@@ -5,7 +5,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { open, type RootDatabase } from "lmdb";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { BoundedOutput } from "../../broker/output.ts";
+import { BoundedOutput } from "../../broker/worlds/output.ts";
 import { compareChanges } from "../../broker/replay/compare-changes.ts";
 import { OutputSamples, SAMPLE_BOUNDS } from "../../broker/replay/output-samples.ts";
 import { sampleOf } from "../../broker/replay/sample.ts";

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { SecondNames } from "../../broker/second-names.ts";
+import { SecondNames } from "../../broker/project/second-names.ts";
 import { MountTable, parseMounts } from "../../world/plan/mount-table.ts";
 
 let base: string;

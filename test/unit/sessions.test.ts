@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { open } from "lmdb";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { Sessions } from "../../broker/sessions.ts";
+import { Sessions } from "../../broker/project/sessions.ts";
 
 let folder: string;
 beforeEach(() => {

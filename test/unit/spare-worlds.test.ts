@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { SpareWorlds } from "../../broker/spare-worlds.ts";
-import type { Wanted } from "../../broker/wanted.ts";
+import { SpareWorlds } from "../../broker/worlds/spare-worlds.ts";
+import type { Wanted } from "../../broker/worlds/wanted.ts";
 import {
   type PreparedWorld,
   type World,

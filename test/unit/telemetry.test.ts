@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { telemetryRows } from "../../api/cli/telemetry-words.ts";
 import { TelemetryRecorder } from "../../broker/telemetry/telemetry-recorder.ts";
-import { withoutWorldVariables } from "../../broker/environment.ts";
+import { withoutWorldVariables } from "../../broker/settings/environment.ts";
 import { FRAME_MAX_TELEMETRY_TEXT, TELEMETRY_HEADER_SIZE } from "../../schemas/generated/frames.ts";
 import type { Span, SpanTelemetry } from "../../schemas/generated/types.ts";
 import { addressText, decodeHeard, decodeTelemetry } from "../../world/linux/telemetry-events.ts";

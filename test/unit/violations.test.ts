@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Violations } from "../../broker/violations.ts";
+import { Violations } from "../../broker/spans/violations.ts";
 import type { WorldViolation } from "../../world/backend.ts";
 
 const denied = (number: number): WorldViolation => ({

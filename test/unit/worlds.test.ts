@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Wanted } from "../../broker/wanted.ts";
-import { Worlds } from "../../broker/worlds.ts";
+import type { Wanted } from "../../broker/worlds/wanted.ts";
+import { Worlds } from "../../broker/worlds/worlds.ts";
 import type { World, WorldBackend, WorldSpec } from "../../world/backend.ts";
 
 const SPEC = { project: "/p", identity: "test" } as unknown as Wanted["spec"];

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { prepareHome } from "../../../broker/home.ts";
+import { prepareHome } from "../../../broker/settings/home.ts";
 import type { PolicyReloadReply } from "../../../schemas/generated/types.ts";
 import { claimedBy } from "../../serve/claim.ts";
 import { isAnswered } from "../../serve/sockets.ts";

@@ -6,7 +6,7 @@ import { type Proposal, propose } from "../../../broker/learn/propose.ts";
 import type { PathKind } from "../../../broker/learn/write-fates.ts";
 import { type CompiledPolicy, loadPolicy, type Where } from "../../../broker/policy/index.ts";
 import { type FoundCases, readCases } from "../../../broker/policy-cases/read-cases.ts";
-import { locateProject } from "../../../broker/projects.ts";
+import { locateProject } from "../../../broker/project/projects.ts";
 import { readTrace } from "../../../broker/spans/trace-parts.ts";
 import type { Span } from "../../../schemas/generated/types.ts";
 import { learnedDocument, printLearned } from "../learned-words.ts";

@@ -1,5 +1,5 @@
-import { fileLists } from "../../../broker/file-lists.ts";
-import type { PolicyNet } from "../../../broker/network/entries.ts";
+import { fileLists } from "../../../broker/policy/file-lists.ts";
+import type { PolicyNet } from "../../../broker/network/names/entries.ts";
 import { basename } from "node:path";
 import { compiled } from "../../../broker/learn/additions.ts";
 import { type CompiledPolicy, loadPolicy, PASSED_BY_DEFAULT } from "../../../broker/policy/index.ts";

@@ -1,6 +1,6 @@
 /** Presets as a broker with these policies believes them. */
 import type { PolicyDocument } from "../../../schemas/generated/types.ts";
-import { GitFolders } from "../../git-folder.ts";
+import { GitFolders } from "../../git/folder.ts";
 import { Presets } from "./presets.ts";
 import { type KnownProjects, mayBeWritten, projectMayWrite } from "./writable.ts";
 

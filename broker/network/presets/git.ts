@@ -1,8 +1,8 @@
 /** `@git`: the remotes of a project. Its `.git/config` is read, never git run: what stands there can name programs. */
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
-import { type GitSetting, gitSettings } from "../../git-config.ts";
-import { readSmallFile } from "../../small-file.ts";
+import { type GitSetting, gitSettings } from "../../git/config.ts";
+import { readSmallFile } from "../../model/small-file.ts";
 import type { HostTools } from "./host-tools.ts";
 import { type Expansion, expansionOf, standsForNothing } from "./preset.ts";
 import { type KnownProjects, projectsAbove } from "./writable.ts";

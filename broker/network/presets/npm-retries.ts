@@ -2,7 +2,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { SettingsFile } from "../../../world/backend.ts";
-import { readAddress } from "../ranges.ts";
+import { readAddress } from "../names/ranges.ts";
 import type { HostPort, NetRules } from "../rules.ts";
 import { HostTools } from "./host-tools.ts";
 import type { Expansion } from "./preset.ts";

@@ -1,6 +1,6 @@
 /** What every preset has in common. */
-import { hostName } from "../names.ts";
-import { contains, readAddress, readRange } from "../ranges.ts";
+import { hostName } from "../names/names.ts";
+import { contains, readAddress, readRange } from "../names/ranges.ts";
 import type { HostPort } from "../rules.ts";
 import type { HostTools } from "./host-tools.ts";
 

@@ -1,7 +1,7 @@
 /** What the presets of `net.allowed` stand for on this host, kept while what they rest on stays the same. */
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { type PolicyNet, type PresetName, presetsIn } from "../entries.ts";
+import { type PolicyNet, type PresetName, presetsIn } from "../names/entries.ts";
 import { type GitProjects, gitConfigOf, remotesOf } from "./git.ts";
 import { HostTools } from "./host-tools.ts";
 import { eachOnce, type Expansion, expansionOf, type PresetHost, standsForNothing } from "./preset.ts";

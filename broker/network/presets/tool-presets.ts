@@ -1,7 +1,7 @@
 /** The presets that stand for what a tool is set to: where its settings lie, and how it is asked. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { PresetName } from "../entries.ts";
+import type { PresetName } from "../names/entries.ts";
 import { askCargo, cargoSettings } from "./cargo.ts";
 import type { HostTools } from "./host-tools.ts";
 import { askPip, pipSettings } from "./pip.ts";

@@ -2,8 +2,8 @@
 import { dirname } from "node:path";
 import type { PolicyDocument } from "../../../schemas/generated/types.ts";
 import { type FileScope, isPrivate, patternCovers } from "../../../world/backend.ts";
-import { fileScope } from "../../file-scope.ts";
-import { isMarked, isWithin, neverBecause, type ProjectRules } from "../../projects.ts";
+import { fileScope } from "../../policy/file-scope.ts";
+import { isMarked, isWithin, neverBecause, type ProjectRules } from "../../project/projects.ts";
 
 /** A path that nothing lies below: what a policy says of `$PROJECT` is another question. */
 const NO_PROJECT = "/\0";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { CommandNetwork } from "../../../broker/network/command-network.ts";
 import type { SpanRecord } from "../../../broker/spans/trace.ts";
-import { Violations } from "../../../broker/violations.ts";
+import { Violations } from "../../../broker/spans/violations.ts";
 import type { WorldViolation } from "../../../world/backend.ts";
 
 const refusal = (name: string): WorldViolation => ({ kind: "name", subject: name, message: `no ${name}` });

@@ -11,12 +11,12 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import type { PresetName } from "../../../broker/network/entries.ts";
+import type { PresetName } from "../../../broker/network/names/entries.ts";
 import type { GitProjects } from "../../../broker/network/presets/git.ts";
 import type { PresetHost } from "../../../broker/network/presets/preset.ts";
 import { Presets } from "../../../broker/network/presets/presets.ts";
 import type { KnownProjects } from "../../../broker/network/presets/writable.ts";
-import type { ProjectRules } from "../../../broker/projects.ts";
+import type { ProjectRules } from "../../../broker/project/projects.ts";
 
 export class FakeHost {
   readonly root = realpathSync.native(mkdtempSync(join(tmpdir(), "substrate-host-")));

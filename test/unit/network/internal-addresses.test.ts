@@ -1,5 +1,9 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { internalRange, isOwnAddress, OwnAddresses } from "../../../broker/network/internal-addresses.ts";
+import {
+  internalRange,
+  isOwnAddress,
+  OwnAddresses,
+} from "../../../broker/network/names/internal-addresses.ts";
 
 const INTERNAL: readonly (readonly [range: string, ...addresses: string[]])[] = [
   ["unspecified", "0.0.0.0", "0.1.2.3", "::", "0:0:0:0:0:0:0:0", "::0.0.0.0", "::ffff:0.0.0.0"],

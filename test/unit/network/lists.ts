@@ -1,5 +1,5 @@
 /** Rules from entries as they are written; line 10 of `p.yaml` has the first. */
-import { type PolicyNet, readNet } from "../../../broker/network/entries.ts";
+import { type PolicyNet, readNet } from "../../../broker/network/names/entries.ts";
 import { type ExpandedPresets, type NetRules, netRules } from "../../../broker/network/rules.ts";
 
 const NO_PRESETS: ExpandedPresets = new Map();

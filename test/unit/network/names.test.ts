@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { hostName } from "../../../broker/network/names.ts";
+import { hostName } from "../../../broker/network/names/names.ts";
 
 describe("spellings of one name are one name:", () => {
   test.each([

@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { PresetName } from "../../../broker/network/entries.ts";
+import type { PresetName } from "../../../broker/network/names/entries.ts";
 import { HostTools } from "../../../broker/network/presets/host-tools.ts";
 import { FakeHost } from "./fake-host.ts";
 

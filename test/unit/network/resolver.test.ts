@@ -2,7 +2,7 @@ import { Resolver } from "node:dns/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { isDnsServer } from "../../../broker/network/dns-servers.ts";
-import { internalRange } from "../../../broker/network/internal-addresses.ts";
+import { internalRange } from "../../../broker/network/names/internal-addresses.ts";
 import { HostResolver } from "../../../broker/network/resolver.ts";
 import { skip } from "../../skips.ts";
 import { withServer, type Zone } from "./name-server.ts";

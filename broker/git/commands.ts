@@ -1,0 +1,61 @@
+/**
+ * Settings of git whose value is a program, a command, or leads to more settings (git-config(1)). Git's later releases have more of
+ * them: only a file of which nobody knows that git reads it is judged by this list alone.
+ */
+import type { GitSetting } from "./config.ts";
+
+/** By section and key; what stands between them (`filter.x.clean`) says only for what. */
+const COMMANDS = new Set([
+  ...["fsmonitor", "sshcommand", "editor", "pager", "askpass", "alternaterefscommand", "gitproxy"].map(
+    (key) => `core.${key}`,
+  ),
+  ...["command", "textconv", "external"].map((key) => `diff.${key}`),
+  ...["clean", "smudge", "process"].map((key) => `filter.${key}`),
+  ...["cmd", "path"].flatMap((key) =>
+    ["difftool", "mergetool", "browser", "man"].map((at) => `${at}.${key}`),
+  ),
+  ...["uploadpack", "receivepack", "vcs"].map((key) => `remote.${key}`),
+  ...["smtpserver", "sendmailcmd", "tocmd", "cccmd", "headercmd"].map((key) => `sendemail.${key}`),
+  "sequence.editor",
+  "interactive.difffilter",
+  "gpg.program",
+  "gpg.defaultkeycommand",
+  "credential.helper",
+  "merge.driver",
+  "trailer.command",
+  "trailer.cmd",
+  "guitool.cmd",
+  "tar.command",
+  ...["path", "clean", "smudge"].map((key) => `lfs.${key}`),
+  "gc.recentobjectshook",
+  "hook.command",
+  "svn.authorsprog",
+  "imap.tunnel",
+  ...["httpd", "browser"].map((key) => `instaweb.${key}`),
+  "web.browser",
+]);
+
+/** Sections in which every key is a command. */
+const SECTIONS = new Set(["pager", "alias"]);
+
+const LEADS_ON = new Set(["include.path", "includeif.path", "core.hookspath"]);
+
+/** Setting values that start only git's own programs or common system programs. */
+const HARMLESS =
+  /^(?:|true|false|yes|no|on|off|0|1|cat|less|more|vi|vim|nano|emacs|code --wait|gpg|gpg2|ssh|cache|store|manager|libsecret|git-lfs (?:clean|smudge) -- %f|git-lfs filter-process)$/;
+
+/** Whether the value is a command, and one that starts only git's own programs or common system programs. */
+export function isHarmlessCommand(setting: GitSetting): boolean {
+  return !setting.name.startsWith("remote.") && isCommand(setting) && HARMLESS.test(setting.value);
+}
+
+/** Whether it is a setting of git's, and its value a command or the place of more settings. */
+export function namesCode(setting: GitSetting): boolean {
+  return LEADS_ON.has(setting.name) || (isCommand(setting) && !isHarmlessCommand(setting));
+}
+
+function isCommand({ name }: GitSetting): boolean {
+  const section = name.slice(0, name.indexOf("."));
+  const key = name.slice(name.lastIndexOf(".") + 1);
+  return COMMANDS.has(`${section}.${key}`) || SECTIONS.has(section);
+}

@@ -1,0 +1,62 @@
+/**
+ * Whether git would read the settings of a repository that is not the project's own. Settings are programs (`core.fsmonitor`,
+ * aliases, filters), and any command may have made a repository in the project: no rule that allows git holds there.
+ */
+import { existsSync, lstatSync, realpathSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { aboveGit, type GitFolders } from "./folder.ts";
+import { isWithin, type Place, type ProjectRules } from "../project/projects.ts";
+
+/** Asked only where a rule would allow a git command: a look at some folders, from the one in question to the home folder. */
+export function isForeignGit(
+  folder: string,
+  { project }: Pick<Place, "project">,
+  rules: () => ProjectRules,
+  gitFolders: GitFolders,
+): boolean {
+  const real = realFolder(folder);
+  if (real === undefined || !isWithin(real, project)) return true;
+  for (let at = real; at !== project; at = dirname(at)) if (isRepository(at)) return true;
+  return isNested(project, rules(), gitFolders);
+}
+
+/** A repository inside another repository, unless a person listed the inner one, or the outer one knows it as a worktree or submodule. */
+function isNested(project: string, rules: ProjectRules, gitFolders: GitFolders): boolean {
+  if (!isRepository(project) || rules.roots.includes(project)) return false;
+  if (!existsSync(join(project, ".git"))) return true;
+  const link = gitFolders.of(project, () => rules);
+  if (link === undefined) return isInRepository(project, rules);
+  // Its settings are in the other repository, and that one may be nested too.
+  return link.folder === undefined || isInRepository(aboveGit(link.folder.path), rules);
+}
+
+/** A repository of the home folder holds settings files (dotfiles) and says nothing about the projects below. */
+function isInRepository(folder: string, { home }: ProjectRules): boolean {
+  const ends = (at: string): boolean => at === "/" || isWithin(home, at);
+  for (let at = dirname(folder); !ends(at); at = dirname(at)) if (isRepository(at)) return true;
+  return false;
+}
+
+/** As git finds them: by a `.git` of any kind, or by what a bare repository holds (setup.c, `is_git_directory`). */
+function isRepository(folder: string): boolean {
+  if (stands(join(folder, ".git"))) return true;
+  return ["HEAD", "objects", "refs"].every((name) => stands(join(folder, name)));
+}
+
+function stands(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    // A folder that is not ours to enter, ignoring why: what it holds is not known, so it counts.
+    return true;
+  }
+}
+
+/** Undefined for what is missing or cannot be seen: a command may make it before git comes there. */
+function realFolder(folder: string): string | undefined {
+  try {
+    return realpathSync.native(folder);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,203 @@
+/** Why git would run code by what stands at a path: settings, hooks, addresses, and what leads git to others. */
+import { existsSync, lstatSync, readdirSync, realpathSync, type Stats } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { literalPattern } from "../policy/file-scope.ts";
+import { namesCode } from "./commands.ts";
+import { gitSettings } from "./config.ts";
+import { runsCode } from "./harmless-settings.ts";
+import { leadsAstray } from "./links.ts";
+import type { Outside } from "./opened.ts";
+import { isPlainAddress } from "./safe-settings.ts";
+import type { MadeRepositories } from "./made-repositories.ts";
+import { readSmallFile } from "../model/small-file.ts";
+
+/** Git's own are some hundred bytes; what is longer is not read and counts as one that runs code. */
+const MAX_CONFIG = 1024 * 1024;
+
+const NOBODY_KNOWS = "nobody can say which programs git would run by it";
+
+/** Why git would run what stands at a path from the project, or read it from where nobody looks; `stood`: it was there before. */
+export function whyNot(path: string, stood: boolean, brought: GitJudge): string | undefined {
+  const { project, uid } = brought;
+  const place = join(project, path);
+  const folder = dirname(place);
+  if (basename(place).endsWith(".git")) return linkWhy(place, brought);
+  if (basename(folder) === "hooks") return hookWhy(place);
+  if (ADDRESS_FOLDERS.has(basename(folder)) && isGitFolder(dirname(folder))) return addressWhy(place, uid);
+  if (basename(place) === "hooks" || ADDRESS_FOLDERS.has(basename(place)))
+    return isGitFolder(folder) ? folderLinkWhy(place) : undefined;
+  // A file that was there before and is only called so is the person's.
+  if (stood && !isGitFolder(folder)) return undefined;
+  switch (basename(place)) {
+    case "HEAD":
+      return stood ? undefined : headWhy(folder, brought);
+    case "objects":
+    case "refs":
+      return stood || !isGitFolder(folder) ? undefined : headWhy(folder, brought);
+    case "commondir":
+      return isGitFolder(folder) ? commonWhy(place, brought) : undefined;
+    default:
+      return settingsWhy(place, uid, isGitFolder(folder));
+  }
+}
+
+type LinkJudge = Pick<Outside, "project" | "uid"> & {
+  readonly made: Pick<MadeRepositories, "isMade" | "unsealedIn">;
+  /** Patterns of the world: a project's git folder of another name has some of its own. */
+  readonly sealed: readonly string[];
+};
+
+/** `gitFolder`: its settings and hooks are denied, wherever it lies. */
+export type GitJudge = LinkJudge & Pick<Outside, "gitFolder">;
+
+/** Whether nobody changes unseen what git runs there. */
+function isLookedAt(folder: string, { made, sealed }: LinkJudge): boolean {
+  return made.isMade(folder) || isSealedAs(folder, sealed);
+}
+
+function isSealedAs(gitFolder: string, sealed: readonly string[]): boolean {
+  return sealed.includes(literalPattern(join(gitFolder, "config")));
+}
+
+/** A plain file of another name is nothing to git. */
+function linkWhy(place: string, brought: LinkJudge): string | undefined {
+  const isFollowed = basename(place) === ".git" || lookAt(place)?.isSymbolicLink() === true;
+  return isFollowed && leadsAstray(place, brought, (folder) => isLookedAt(folder, brought))
+    ? "it leads git to a folder where any command could change what git runs"
+    : undefined;
+}
+
+/** A HEAD makes a git folder of one whose settings were not looked at as such, when they were written. */
+function headWhy(folder: string, brought: GitJudge): string | undefined {
+  const { uid } = brought;
+  return (
+    settingsWhy(join(folder, "config"), uid, true) ??
+    settingsWhy(join(folder, "config.worktree"), uid, true) ??
+    hooksWhy(join(folder, "hooks")) ??
+    addressesWhy(folder, uid) ??
+    commonWhy(join(folder, "commondir"), brought)
+  );
+}
+
+/** Why a git folder may not have its hooks: a command wrote them before it wrote the HEAD that makes git read them. */
+function hooksWhy(hooks: string): string | undefined {
+  return (
+    folderLinkWhy(hooks) ?? (namesIn(hooks).some((name) => !name.endsWith(".sample")) ? HOOKS : undefined)
+  );
+}
+
+function folderLinkWhy(folder: string): string | undefined {
+  return lookAt(folder)?.isSymbolicLink() === true
+    ? `it leads git to ${basename(folder)} in another folder`
+    : undefined;
+}
+
+/** Old places of a remote's address (gitrepository-layout(5)): git looks there for one that has no `remote.NAME.url`. */
+const ADDRESS_FOLDERS: ReadonlySet<string> = new Set(["remotes", "branches"]);
+
+function addressesWhy(gitFolder: string, uid: number): string | undefined {
+  for (const folder of [...ADDRESS_FOLDERS].map((name) => join(gitFolder, name))) {
+    const why =
+      folderLinkWhy(folder) ??
+      namesIn(folder)
+        .map((name) => addressWhy(join(folder, name), uid))
+        .find((found) => found !== undefined);
+    if (why !== undefined) return why;
+  }
+  return undefined;
+}
+
+function addressWhy(place: string, uid: number): string | undefined {
+  const stat = lookAt(place);
+  if (stat === undefined || stat.isDirectory()) return undefined;
+  const text = stat.nlink > 1 ? undefined : readSmallFile(place, MAX_CONFIG, uid);
+  if (text === undefined) return NOBODY_KNOWS;
+  const addresses = text.split("\n").map((line) => line.replace(/^(?:URL|Push|Pull):/, "").trim());
+  return addresses.every(isPlainAddress) ? undefined : "an address in it may name a program for git to run";
+}
+
+const HOOKS = "git runs it by itself, and a repository that a command makes has no hooks";
+
+export function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    // None, or closed to us: git does not come there either.
+    return [];
+  }
+}
+
+/** Git's own (`git worktree add`) leads two folders up. Any other may lead to settings that nobody looks at, or will later. */
+export function commonWhy(place: string, brought: GitJudge): string | undefined {
+  const { uid, gitFolder, sealed } = brought;
+  const stat = lookAt(place);
+  if (stat === undefined || stat.isDirectory()) return undefined;
+  const worktrees = dirname(dirname(place));
+  const common = dirname(worktrees);
+  const isOwn =
+    // By another name it is written later.
+    stat.nlink === 1 &&
+    readSmallFile(place, 4096, uid)?.trim() === "../.." &&
+    basename(worktrees) === "worktrees" &&
+    realOf(dirname(place)) === dirname(place);
+  if (!isOwn) return "it leads git to the settings and hooks of another folder";
+  if (common.endsWith(".git") || common === gitFolder || isSealedAs(common, sealed)) return undefined;
+  if (!existsSync(join(common, "HEAD"))) return NOBODY_KNOWS;
+  return (
+    settingsWhy(join(common, "config"), uid, true) ??
+    hooksWhy(join(common, "hooks")) ??
+    addressesWhy(common, uid)
+  );
+}
+
+function hookWhy(place: string): string | undefined {
+  const stat = lookAt(place);
+  // Also one that may not be run: a later command, or a kept process, has only to change its mode.
+  const runs = stat?.isSymbolicLink() === true || stat?.isFile() === true;
+  if (!runs || place.endsWith(".sample") || !isGitFolder(dirname(dirname(place)))) return undefined;
+  return HOOKS;
+}
+
+function settingsWhy(place: string, uid: number, inGitFolder: boolean): string | undefined {
+  const stat = lookAt(place);
+  if (stat === undefined || stat.isDirectory()) return undefined;
+  // By another name it is written later, and the listing has that name only.
+  const text = inGitFolder && stat.nlink > 1 ? undefined : readSmallFile(place, MAX_CONFIG, uid);
+  const settings = text === undefined ? undefined : gitSettings(text);
+  if (settings === undefined) return inGitFolder ? NOBODY_KNOWS : undefined;
+  // Other programs have files of that name and form: where it becomes git's, all in it is judged.
+  const found = settings.find(inGitFolder ? runsCode : namesCode);
+  if (found !== undefined) return `git may run what its '${found.name}' names`;
+  // Git sets it for a submodule alone. Elsewhere the person's next `git reset` writes the command's files into that folder.
+  const leads =
+    inGitFolder && !OF_SUBMODULE.test(place) && settings.some(({ name }) => name === "core.worktree");
+  return leads ? "git would work on the files of another folder, which its 'core.worktree' names" : undefined;
+}
+
+const OF_SUBMODULE = /\.git\/(?:[^/]+\/)*modules\//;
+
+/**
+ * Git itself wants HEAD, objects and refs, and no HEAD where a `commondir` leads to. A command may bring the others later; then
+ * HEAD, or the `commondir` below `worktrees`, is looked at.
+ */
+function isGitFolder(folder: string): boolean {
+  const has = (name: string): boolean => lookAt(join(folder, name)) !== undefined;
+  return folder.endsWith(".git") || has("HEAD") || has("worktrees") || (has("objects") && has("refs"));
+}
+
+function realOf(path: string): string | undefined {
+  try {
+    return realpathSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+export function lookAt(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false });
+  } catch {
+    // Its maker has closed the folder: git does not come there either.
+    return undefined;
+  }
+}

@@ -1,0 +1,220 @@
+/**
+ * What a command would make of a repository's settings (`.git/config`), judged before the host's file says it: settings that run
+ * nothing are the command's to write, and those that run code stay exactly as the host has them.
+ */
+import { createHash } from "node:crypto";
+import { lstatSync, readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type {
+  FileIdentity,
+  Replacement,
+  ReplacementJudge,
+  World,
+  WorldViolation,
+} from "../../world/backend.ts";
+import { type GitSetting, gitSettings } from "./config.ts";
+import { isSafe } from "./safe-settings.ts";
+import { readSmallFile } from "../model/small-file.ts";
+
+/** Files that are remembered as judged; a broker's commands write a few. */
+const MAX_JUDGED = 1000;
+
+/** More is not taken from a command. */
+const MAX_BYTES = 1024 * 1024;
+
+/** Worktrees whose settings are looked at; a repository with more is a person's to change. */
+const MAX_WORKTREES = 200;
+
+/** Git reads it after `config`, where `extensions.worktreeConfig` says so. */
+const WORKTREE_SETTINGS = "config.worktree";
+
+/** What says that a text is UTF-8, as bytes. */
+const MARK = "\xEF\xBB\xBF";
+
+/** Judges settings, and remembers the files that were written after that. */
+export class JudgedSettings implements ReplacementJudge {
+  /** By path, what was judged: its identity and the hash of its bytes, since whoever writes a file can set its times. */
+  readonly #judged = new Map<string, { readonly identity: string; readonly hash: string }>();
+  readonly #stood = new WeakMap<object, Promise<boolean>>();
+
+  judge({ path, before, after }: Replacement): WorldViolation | undefined {
+    const message = whyNot(path, before, after);
+    return message === undefined ? undefined : { kind: "setting", subject: path, message };
+  }
+
+  accepted(path: string, file: FileIdentity, content: Uint8Array): void {
+    this.#judged.delete(path);
+    this.#judged.set(path, {
+      identity: identityOf(file),
+      hash: hashOf(Buffer.from(content).toString("utf8")),
+    });
+    const [oldest] = this.#judged.keys();
+    if (this.#judged.size > MAX_JUDGED && oldest !== undefined) this.#judged.delete(oldest);
+  }
+
+  /**
+   * Whether the project's own repository stood when the first command of this world began: then its settings and hooks are sealed for
+   * as long as the world lives. Asked of the world once, before that command can have done anything.
+   */
+  stoodAtFirst(world: Pick<World, "isSealed">, project: string): Promise<boolean> {
+    const known = this.#stood.get(world) ?? world.isSealed(join(project, ".git/config"));
+    this.#stood.set(world, known);
+    return known;
+  }
+
+  /** Whether the file is still one that was judged: no command has changed it. */
+  has(path: string): boolean {
+    const judged = this.#judged.get(path);
+    if (judged === undefined) return false;
+    const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+    if (stat === undefined || identityOf(stat) !== judged.identity) return false;
+    const content = readSmallFile(path, MAX_BYTES, Number(stat.uid));
+    return content !== undefined && hashOf(content) === judged.hash;
+  }
+}
+
+/** Bytes as letters: what is compared and told are names of settings, which are ASCII. */
+function whyNot(path: string, before: Uint8Array, after: Uint8Array): string | undefined {
+  const host = gitSettings(lettersOf(before));
+  if (host === undefined) return `'${path}' was not changed: git could not read what the host has there`;
+  const strange = strangeLetter(lettersOf(before), lettersOf(after));
+  if (strange !== undefined)
+    return `'${path}' was not changed: ${strange}, which git writes into no settings, so nobody can say what it runs`;
+  const settings = gitSettings(lettersOf(after));
+  if (settings === undefined)
+    return `'${path}' was not changed: what would be in it is not written as git writes settings, so nobody can say what it runs`;
+  // With the setting for it git reads a second file, where there may be settings of a person's that do not count yet.
+  const isOpen = [...host, ...settings].some(isWorktreeConfig) && areWorktreesSafe(dirname(path));
+  const isKept = (setting: GitSetting): boolean => !isSafe(setting) && !(isOpen && isWorktreeConfig(setting));
+  const kept = host.filter(isKept);
+  const wanted = settings.filter(isKept);
+  const changed = difference(wanted, kept) ?? difference(kept, wanted);
+  if (changed !== undefined)
+    return `'${path}' was not changed: '${nameOf(changed)}' may make git run a program, read other settings or hooks. A person sets it on the host: git config ${optionOf(path)}${nameOf(changed)} VALUE`;
+  const led = isOfWorktree(path)
+    ? difference(settings.filter(isAddress), host)
+    : ledElsewhere(host, settings);
+  if (led !== undefined)
+    return `'${path}' was not changed: '${nameOf(led)}' would lead a remote that stands there to another place, and a person's next push with it. A person sets it on the host: git config ${optionOf(path)}${nameOf(led)} VALUE`;
+  if (!isSameOrder(wanted, kept))
+    return `'${path}' was not changed: settings that may make git run a program would stand in another order`;
+  return undefined;
+}
+
+function lettersOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("latin1");
+}
+
+const CONTROL = /[^\P{Cc}\t\n\x80-\x9F]/u;
+
+/**
+ * Letters that git writes into no settings are refused in what a command writes: a reader that takes one of them otherwise than git
+ * does would judge another file than git reads. Host files are a person's, and may have been written on another system: their ends
+ * of lines (CR LF) and their mark of the byte order stay when git changes a line of them, so a command may keep both.
+ */
+function strangeLetter(before: string, after: string): string | undefined {
+  if (after.startsWith(MARK) && !before.startsWith(MARK))
+    return "it would begin with a mark of the byte order";
+  const text = before.includes("\r\n") ? withoutReturns(after) : after;
+  const [letter] = CONTROL.exec(text) ?? [];
+  if (letter === undefined) return undefined;
+  const code = letter.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0");
+  const line = text.slice(0, text.indexOf(letter)).split("\n").length;
+  const isHosts = withoutReturns(before).includes(letter);
+  return `line ${line} would hold the control letter U+${code}${isHosts ? ", as the host's file does (a person takes it out there)" : ""}`;
+}
+
+function withoutReturns(text: string): string {
+  return text.replaceAll("\r\n", "\n");
+}
+
+/** The first of `some` that is not in `others` as often. */
+function difference(some: readonly GitSetting[], others: readonly GitSetting[]): GitSetting | undefined {
+  const left = new Map<string, number>();
+  for (const key of others.map(keyOf)) left.set(key, (left.get(key) ?? 0) + 1);
+  return some.find((setting) => {
+    const key = keyOf(setting);
+    const count = left.get(key) ?? 0;
+    left.set(key, count - 1);
+    return count <= 0;
+  });
+}
+
+/** An address that a remote of the host did not have. What is removed or called otherwise leads nobody anywhere. */
+function ledElsewhere(host: readonly GitSetting[], settings: readonly GitSetting[]): GitSetting | undefined {
+  const addresses = host.filter(isAddress);
+  const known = new Set(addresses.map(keyOf));
+  const remotes = new Set(addresses.map(({ subsection }) => subsection));
+  return settings.filter(isAddress).find((one) => remotes.has(one.subsection) && !known.has(keyOf(one)));
+}
+
+/** A remote in the second file gets its addresses beside those of the first. */
+function isOfWorktree(path: string): boolean {
+  return path.endsWith(`/${WORKTREE_SETTINGS}`);
+}
+
+function isWorktreeConfig({ name, subsection }: GitSetting): boolean {
+  return name === "extensions.worktreeconfig" && subsection === undefined;
+}
+
+/** Whether git would run nothing and ask no other server, whichever settings of worktrees it reads besides. */
+function areWorktreesSafe(gitFolder: string): boolean {
+  const worktrees = namesIn(join(gitFolder, "worktrees"));
+  if (worktrees === undefined || worktrees.length > MAX_WORKTREES) return false;
+  const folders = [gitFolder, ...worktrees.map((name) => join(gitFolder, "worktrees", name))];
+  return folders.map((folder) => join(folder, WORKTREE_SETTINGS)).every(isMissingOrSafe);
+}
+
+function isMissingOrSafe(path: string): boolean {
+  try {
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    if (stat === undefined) return true;
+    const text = readSmallFile(path, MAX_BYTES, stat.uid);
+    const settings = text === undefined ? undefined : gitSettings(text);
+    return settings?.every((setting) => isSafe(setting) && !isAddress(setting)) ?? false;
+  } catch {
+    // The broker may not read the file, so it cannot judge its settings.
+    return false;
+  }
+}
+
+/** Undefined: they cannot be read. */
+function namesIn(folder: string): readonly string[] | undefined {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "ENOENT" ? [] : undefined;
+  }
+}
+
+function isAddress({ name }: GitSetting): boolean {
+  return name === "remote.url" || name === "remote.pushurl";
+}
+
+function isSameOrder(some: readonly GitSetting[], others: readonly GitSetting[]): boolean {
+  return some.length === others.length && some.every((setting, at) => keyOf(setting) === keyOf(others[at]));
+}
+
+function keyOf(setting: GitSetting | undefined): string {
+  return JSON.stringify([setting?.name, setting?.subsection, setting?.value]);
+}
+
+/** As git writes it: `remote.origin.url`. */
+function nameOf({ name, subsection }: GitSetting): string {
+  const at = name.lastIndexOf(".");
+  const all = subsection === undefined ? name : `${name.slice(0, at)}.${subsection}${name.slice(at)}`;
+  return all.replace(/\p{Cc}/gu, "?").slice(0, 200);
+}
+
+function optionOf(path: string): string {
+  return path.endsWith("/.git/config") ? "" : `--file '${path}' `;
+}
+
+/** Not its ctime: git asks for another mode of a file, and takes it back, without a change. */
+function identityOf({ dev, ino, size, mtimeNs }: FileIdentity): string {
+  return [dev, ino, size, mtimeNs].join(":");
+}
+
+function hashOf(text: string): string {
+  return createHash("sha256").update(text).digest("base64");
+}

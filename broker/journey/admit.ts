@@ -1,0 +1,122 @@
+import type { WorldViolation } from "../../world/backend.ts";
+import type { Broker } from "../broker.ts";
+import type { Job } from "../model/job.ts";
+import { type Refusal, refusal } from "../model/refusal.ts";
+import type { SpanRecord } from "../spans/trace.ts";
+import { type Order, type Reserved, type Shortage, termsOf } from "../budgets/budgets.ts";
+import { whose, wordsOf } from "../budgets/exceeded.ts";
+import { allowanceOf } from "../budgets/limits.ts";
+import { exceeded } from "../budgets/exceeded.ts";
+import { TIME_LIMIT, type TimeLimit, timeLimitOf } from "../budgets/time-limit.ts";
+
+/** What a command may use. It is held until the line that closes its span, or until it is given back. */
+export type Admission = {
+  readonly timeoutMs: number;
+  /** More milliseconds for a command whose time is over; 0 ends it. */
+  readonly more: () => number;
+  /** For the line that starts the span: from it everything can be counted again. */
+  readonly fields: Pick<SpanRecord, "timeout_ms" | "budget">;
+  /** What to say when it was ended because its time was over. */
+  readonly ended: () => TimeOver;
+};
+
+/** A limit of the operator's leaves a violation span; how long the call itself wanted to wait is only told. */
+export type TimeOver =
+  | { readonly kind: "limit"; readonly violation: WorldViolation }
+  | { readonly kind: "own"; readonly message: string };
+
+/** Reserves for a job, or says which budget does not reach. In observe mode too: a budget is no rule about commands. */
+export function admit({ budgets }: Broker, job: Job): Admission | Refusal {
+  const limit = timeLimitOf(job.request, job.effective.policies);
+  const order = orderOf(job, limit);
+  const reserved = budgets.reserve(order);
+  switch (reserved.kind) {
+    case "short":
+      return exceeded(job.agent, job.effective.id, reserved.shortage);
+    case "crowded":
+      return crowded(reserved.names);
+    case "reserved":
+      return limit.by === "nobody"
+        ? unlimited(budgets, job, order, reserved)
+        : limited(job, order, reserved, limit);
+  }
+}
+
+type HeldTime = Extract<Reserved, { readonly kind: "reserved" }>;
+
+function limited({ agent }: Job, order: Order, { timeoutMs, cut }: HeldTime, limit: TimeLimit): Admission {
+  return {
+    timeoutMs,
+    more: () => 0,
+    fields: { timeout_ms: timeoutMs, ...budgetField(order) },
+    ended: () => (cut === undefined ? timeOver(limit) : cutShort(agent, timeoutMs, cut)),
+  };
+}
+
+/** It runs for as long as the budgets have run time for it, a slice at a time. */
+function unlimited(
+  budgets: Broker["budgets"],
+  { agent, span }: Job,
+  order: Order,
+  { timeoutMs }: HeldTime,
+): Admission {
+  let held = timeoutMs;
+  let over: Shortage | undefined;
+  return {
+    timeoutMs,
+    more: () => {
+      const more = budgets.extend(span);
+      if (typeof more !== "number") over = more;
+      else held += more;
+      return typeof more === "number" ? more : 0;
+    },
+    fields: budgetField(order),
+    ended: () =>
+      over === undefined
+        ? {
+            kind: "own",
+            message: `The command was ended after ${held} ms: no run time was held for it any more`,
+          }
+        : cutShort(agent, held, over),
+  };
+}
+
+function timeOver({ by, ended: message }: TimeLimit): TimeOver {
+  return by === "policy"
+    ? { kind: "limit", violation: { kind: "limit", subject: TIME_LIMIT, message } }
+    : { kind: "own", message };
+}
+
+/** The terms of a call that was refused by a budget: what it named binds all the same. */
+export function refusedTerms(job: Job): Pick<SpanRecord, "budget"> {
+  return budgetField(orderOf(job, timeLimitOf(job.request, job.effective.policies)));
+}
+
+function orderOf({ span, agent, request, effective }: Job, { ms }: TimeLimit): Order {
+  return {
+    span,
+    agent,
+    allowances: effective.policies.map(({ document }) => allowanceOf(document)),
+    named: request.budget,
+    timeoutMs: ms,
+  };
+}
+
+function budgetField(order: Order): Pick<SpanRecord, "budget"> {
+  const terms = termsOf(order);
+  return Object.keys(terms).length === 0 ? {} : { budget: terms };
+}
+
+function cutShort(agent: string, timeoutMs: number, { spent }: Shortage): TimeOver {
+  const message = `The command was ended after ${timeoutMs} ms: ${whose(agent, spent)} had no more of ${wordsOf(spent)}`;
+  return { kind: "limit", violation: { kind: "limit", subject: spent.name, message } };
+}
+
+function crowded(names: number): Refusal {
+  return refusal(
+    "busy",
+    `Budgets are counted for ${names} names of agents already, and this is one more`,
+    "Use a name that was used before",
+    { retry_after_ms: 60_000 },
+  );
+}

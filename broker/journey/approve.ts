@@ -1,0 +1,22 @@
+import { askPerson } from "../approvals/ask-person.ts";
+import { commandQuestion, type TryOut } from "../approvals/command-question.ts";
+import type { Broker } from "../broker.ts";
+import type { Job } from "../model/job.ts";
+import type { Refusal } from "../model/refusal.ts";
+import { previewCommand } from "./preview.ts";
+
+/** Whether a person must be asked: the policy says so, or the caller does. */
+export function mustAsk({ decision, request }: Job): boolean {
+  return decision.verdict === "ask" || request.require_approval === true;
+}
+
+/** The job as it runs once a person has said yes, now or earlier; or why it does not run. */
+export async function approved(broker: Broker, job: Job, signal: AbortSignal): Promise<Job | Refusal> {
+  const waitMs = job.request.approval_wait_ms ?? 0;
+  const tryOut: TryOut = (tried, layers) => previewCommand(broker, tried, layers);
+  const granted = await askPerson(broker, () => commandQuestion(broker, job, tryOut), waitMs, signal);
+  if ("code" in granted) return granted;
+  const { decision } = job;
+  const verdict = decision.verdict === "ask" ? decision.approved : decision.verdict;
+  return { ...job, approval: granted.approval, decision: { ...decision, verdict } };
+}

@@ -1,0 +1,107 @@
+/** What `changes.auto_apply` does when an isolated command has ended. */
+import { join, posix } from "node:path";
+import { type Cover, coverOf, type HeldChange, type World } from "../../world/backend.ts";
+import type { Broker } from "../broker.ts";
+import { pathPatterns } from "../policy/file-scope.ts";
+import type { Job } from "../model/job.ts";
+import type { Ran } from "../worlds/run.ts";
+import type { SpanRecord } from "../spans/trace.ts";
+import { changeFound } from "../held/change.ts";
+import { changePath } from "../held/change-path.ts";
+
+/** What became of the changes of a command whose policy lets some apply by themselves. */
+export type AutoApplied = {
+  readonly applied: number;
+  /** Something is held still. */
+  readonly held: boolean;
+  /** A sentence for the reply: what was applied, or why nothing was. */
+  readonly words: string;
+};
+
+/** For listing; applying has its own. */
+const PATIENCE_MS = 30_000;
+
+/** Undefined: the policy names no paths, none of them changed, or the command did not come to its end. */
+export async function autoApply(
+  broker: Broker,
+  job: Job,
+  world: World,
+  started: SpanRecord,
+  ran: Ran,
+): Promise<AutoApplied | undefined> {
+  const { access, files } = world.spec;
+  const isInside = insideOf(broker, job, files.held ?? []);
+  const store = broker.backend.held;
+  if (isInside === undefined || store === null || access.kind !== "overlay" || world.mountedAt === null)
+    return undefined;
+  if (ran.timedOut || ran.cancelled || !("code" in ran.ending || "signal" in ran.ending)) return undefined;
+  const { project, identity } = job.place;
+  const held = { layers: access.layers, project, identity, mountedAt: world.mountedAt };
+  const all = await store.list(held, AbortSignal.timeout(PATIENCE_MS));
+  const inside = all.filter(isInside);
+  if (inside.length === 0) return undefined;
+  const outside = all.filter((change) => !isInside(change));
+  const unattended = outside.find(({ autorun }) => autorun);
+  if (unattended !== undefined)
+    return {
+      applied: 0,
+      held: true,
+      words: `changes.auto_apply applied nothing: '${changePath(unattended.path)}' changed too, and tools run it by themselves`,
+    };
+  await broker.worlds.ending.follow(world, world.end("its command has ended"));
+  const paths = outside.length === 0 ? null : topsOf(inside);
+  const order = { span: started, action: "apply", by: "policy", paths } as const;
+  const found = { span: started, held, store, place: job.place, agent: job.agent };
+  const reply = await changeFound(broker, order, found);
+  if ("code" in reply) return { applied: 0, held: true, words: `changes.auto_apply: ${reply.message}` };
+  const { done, left, change_span_id: id } = reply;
+  return {
+    applied: done.length,
+    held: left.length > 0,
+    words: `${counted(done.length)} applied by changes.auto_apply and in the project (${id})`,
+  };
+}
+
+function counted(count: number): string {
+  return count === 1 ? "1 change was" : `${count} changes were`;
+}
+
+/**
+ * Whether a change lies where every policy that holds lets changes apply by themselves. What tools run later and a list denies
+ * (`held`) never does: the operator applies it.
+ */
+function insideOf(
+  broker: Broker,
+  { effective, place }: Job,
+  held: readonly string[],
+): ((change: HeldChange) => boolean) | undefined {
+  const { project } = place;
+  const places = effective.policies.map(({ document }) =>
+    pathPatterns(document.changes?.auto_apply ?? [], project, broker.around.home).map(placeOf),
+  );
+  if (places.some((list) => list.length === 0)) return undefined;
+  const forOperator = held.map(coverOf);
+  return ({ path, kind }) => {
+    const whole = join(project, Buffer.from(path, "latin1").toString("utf8"));
+    if (forOperator.some((cover) => cover.covers(whole))) return false;
+    return places.every((list) => list.some((holds) => holds(whole, kind)));
+  };
+}
+
+/** `folder/**` is what lies in a folder, and a new folder of that name: not a link that takes its place, nor its removal. */
+function placeOf(pattern: string): (path: string, kind: HeldChange["kind"]) => boolean {
+  const cover: Cover = coverOf(pattern);
+  if (!pattern.endsWith("/**")) return (path) => cover.covers(path);
+  return (path, kind) => cover.covers(path) && (kind === "dir" || cover.covers(posix.dirname(path)));
+}
+
+/** Without those that lie in a new folder that is named as well. */
+function topsOf(changes: readonly HeldChange[]): readonly string[] {
+  const folders = new Set(changes.filter(({ kind }) => kind === "dir").map(({ path }) => path));
+  const isBelow = (path: string): boolean => {
+    for (let over = posix.dirname(path); over !== "."; over = posix.dirname(over))
+      if (folders.has(over)) return true;
+    return false;
+  };
+  return changes.map(({ path }) => path).filter((path) => !isBelow(path));
+}

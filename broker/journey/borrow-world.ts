@@ -1,0 +1,131 @@
+import { join } from "node:path";
+import { WorldUnavailable } from "../../world/backend.ts";
+import type { Broker } from "../broker.ts";
+import { heldByPolicies, isIsolated, type Job, scopesOfJob } from "../model/job.ts";
+import { followPolicies } from "../policies/judge.ts";
+import type { Effective } from "../policies/policies.ts";
+import { leaseWorld } from "./lease-world.ts";
+import { type Refusal, refusal } from "../model/refusal.ts";
+import { lacksNetwork, spendScopes, type UsedScopes } from "../scopes/use-scopes.ts";
+import { type SpecOfFiles, worldSpec } from "../worlds/world-spec.ts";
+import type { Lease } from "../worlds/worlds.ts";
+
+/** A world as the policy wants it, or why there is none. Nothing of the command has run. */
+export async function borrowWorld(broker: Broker, job: Job): Promise<Lease | Refusal> {
+  const scopes = scopesOfJob(job);
+  const fresh = isIsolated(job) || scopes !== undefined || givesFreshWorlds(job.effective);
+  if (fresh && job.request.background === "keep") return cannotKeep();
+  return scopes === undefined ? await borrow(broker, job, fresh) : await borrowWith(broker, job, scopes);
+}
+
+/** Scopes hold for this command alone: its token is used up before its world is made, and only a refusal gives it back. */
+async function borrowWith(broker: Broker, job: Job, scopes: UsedScopes): Promise<Lease | Refusal> {
+  const spent = spendScopes(broker, job.place, scopes, isIsolated(job));
+  if ("code" in spent) return spent;
+  const lease = networkedFor(scopes, await borrow(broker, job, true));
+  if ("code" in lease) spent.giveBack();
+  return lease;
+}
+
+function networkedFor(scopes: UsedScopes, lease: Lease | Refusal): Lease | Refusal {
+  if ("code" in lease) return lease;
+  const lacking = lacksNetwork(scopes, lease.world);
+  if (lacking !== undefined) lease.release(false);
+  return lacking ?? lease;
+}
+
+async function borrow(broker: Broker, job: Job, fresh: boolean): Promise<Lease | Refusal> {
+  const effective = scopesOfJob(job)?.effective ?? job.effective;
+  const { session } = job;
+  try {
+    const order = { session, spec: specFor(broker, job), effective, now: asItIs(broker, job), fresh };
+    const lease = asRequired(job.effective, await leaseWorld(broker, order));
+    return job.replays === undefined || "code" in lease ? lease : onOverlay(lease);
+  } catch (error) {
+    return unavailable(job.effective, error);
+  }
+}
+
+/** A replay never writes to the project itself. */
+function onOverlay(lease: Lease): Lease | Refusal {
+  const { overlay } = lease.world.isolation;
+  if (overlay === "on") return lease;
+  lease.release(false);
+  return refusal(
+    "isolation_unavailable",
+    `A replay needs an overlay of the project, and this host gives none: ${overlay}`,
+    "Replay on a host that makes overlays: 'substrate world doctor' says what this one can",
+  );
+}
+
+/** The lease, if its world has all that `world.require` names; else it is given back. */
+export function asRequired(effective: Effective, lease: Lease): Lease | Refusal {
+  const missing = missingParts(effective, lease);
+  if (missing.length === 0) return lease;
+  lease.release(false);
+  return refusal(
+    "isolation_unavailable",
+    `The policy requires what this host cannot do: ${missing.join("; ")}`,
+    "Take it off 'world.require', or use a host that can: 'substrate world doctor' says what this one can and prints the mend",
+    { policy_id: effective.id },
+  );
+}
+
+/** Why there is no world, as a refusal. Throws what is no such reason. */
+export function unavailable(effective: Effective, error: unknown): Refusal {
+  if (!(error instanceof WorldUnavailable)) throw error;
+  return refusal("isolation_unavailable", error.message, error.hint, { policy_id: effective.id });
+}
+
+export function givesFreshWorlds({ policies }: Effective): boolean {
+  return policies.some((policy) => policy.document.world?.reuse_session === false);
+}
+
+/** The job's policies as they are whenever it is asked. What a token gives beyond them was given under the words that held then. */
+function asItIs(broker: Broker, job: Job): () => Effective | undefined {
+  if (job.replays?.follow !== undefined) return job.replays.follow;
+  const scopes = scopesOfJob(job);
+  const follow = followPolicies(broker, job.agent, job.place, job.request.profile, job.effective);
+  return () => {
+    const effective = follow();
+    return scopes !== undefined && effective?.hash === job.effective.hash ? scopes.effective : effective;
+  };
+}
+
+function specFor(broker: Broker, job: Job): SpecOfFiles {
+  const scopes = scopesOfJob(job);
+  const { policies, hash } = scopes?.effective ?? job.effective;
+  if (isIsolated(job)) {
+    const layers = join(broker.home.overlay, job.span);
+    const heldBy = heldByPolicies(job);
+    return scopes === undefined
+      ? broker.warmSpecs.isolated(hash, policies, job.site, layers, heldBy)
+      : worldSpec(policies, job.site, { kind: "overlay", layers }, broker.around, heldBy);
+  }
+  return broker.warmSpecs.placed(
+    scopes === undefined
+      ? broker.warmSpecs.of(hash, policies, job.site)
+      : worldSpec(policies, job.site, { kind: "direct" }, broker.around),
+  );
+}
+
+/** What `world.require` names and the world has not achieved, each with the world's own word for it. */
+function missingParts({ policies }: Effective, lease: Lease): readonly string[] {
+  const required = new Set(policies.flatMap((policy) => policy.document.world?.require ?? []));
+  const achieved = lease.world.isolation;
+  return [...required].flatMap((part) =>
+    isAchieved(part, achieved[part]) ? [] : [`${part} is '${achieved[part]}'`],
+  );
+}
+
+function isAchieved(part: string, word: string): boolean {
+  return word === "on" || (part === "capabilities" && word === "none");
+}
+
+function cannotKeep(): Refusal {
+  return refusal(
+    "invalid_request",
+    "background: this command gets a world of its own that ends with it, received 'keep'",
+    "Leave 'background' out, or start what shall stay with a command that is not isolated and has no scope_token, under a policy that reuses worlds",
+  );
+}

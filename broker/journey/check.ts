@@ -1,0 +1,30 @@
+import type { CheckReply, ExecuteRequest } from "../../schemas/generated/types.ts";
+import type { Broker } from "../broker.ts";
+import { environmentFor } from "./caller-shell.ts";
+import { withoutWorldVariables } from "../settings/environment.ts";
+import { groundOf, judge, readCommand } from "../policies/judge.ts";
+import { undecidedIn } from "../policy/index.ts";
+import type { Asker } from "../project/projects.ts";
+import type { Refusal } from "../model/refusal.ts";
+import { placeOf } from "../project/request.ts";
+
+/** The verdict on a command, and why. Runs nothing, charges nothing, records nothing. */
+export function check(
+  broker: Broker,
+  agent: string,
+  asked: ExecuteRequest,
+  asker: Asker = "agent",
+): CheckReply | Refusal {
+  const request = withoutWorldVariables(asked);
+  const place = placeOf(broker, request.cwd, asker);
+  if ("code" in place) return place;
+  const ground = groundOf(broker, agent, place, request.profile);
+  if ("code" in ground) return ground;
+  const { effective } = ground;
+  const environment = environmentFor(broker, effective, request, place, asker);
+  const { verdict, mode, rule } = judge(broker, request, place, effective, environment);
+  const reply = { decision: { verdict, mode, rule }, policy_id: effective.id, policy_hash: effective.hash };
+  if (verdict === "deny") return reply;
+  const [first, ...more] = undecidedIn(readCommand(request));
+  return first === undefined ? reply : { ...reply, undecided: [first, ...more] };
+}

@@ -1,0 +1,330 @@
+/**
+ * The journey of a command, step by step. Each step has its own file; each returns what the next one needs, or a
+ * refusal that ends the journey. Nothing throws on the way but a bug.
+ */
+import { join } from "node:path";
+import type { ExecuteRequest, FsDiff } from "../../schemas/generated/types.ts";
+import { type CommandRun, coverOf, type World, type WorldViolation } from "../../world/backend.ts";
+import { approved, mustAsk } from "./approve.ts";
+import { borrowWorld } from "./borrow-world.ts";
+import type { Broker } from "../broker.ts";
+import { type Admission, admit } from "./admit.ts";
+import { recordShortage } from "./record-shortage.ts";
+import { cannotRecord } from "../model/cannot-record.ts";
+import { changesOf } from "../spans/changes.ts";
+import type { BroughtBy } from "../git/brought.ts";
+import { whenBrought, whenSealed, withoutBroughtCodeBesideOthers } from "../git/kept.ts";
+import { commandEnvironment } from "../settings/environment.ts";
+import { jobGate } from "../exec-gate/job-gate.ts";
+import { holdsChanges, isIsolated, type Job, scopesOfJob, secretsOfJob } from "../model/job.ts";
+import { autoApply } from "./auto-apply.ts";
+import { lookFirst } from "../held/first-look.ts";
+import { heldHint } from "../held/hint.ts";
+import type { CommandNetwork } from "../network/command-network.ts";
+import { Notices } from "./notices.ts";
+import { staleWords } from "./stale-words.ts";
+import type { Outcome } from "../model/outcome.ts";
+import { prepareJob } from "./prepare-job.ts";
+import { type How, IN_WORLD } from "../project/request.ts";
+import { ProgramRecorder } from "../programs/program-recorder.ts";
+import { WorldLacks } from "../programs/world-lacks.ts";
+import { type Refusal, refusal } from "../model/refusal.ts";
+import { refuseByDecision } from "./refuse-by-decision.ts";
+import { replyOf } from "../spans/reply-of.ts";
+import { type RunRequest, runInWorld } from "../worlds/run.ts";
+import type { SpanRecord } from "../spans/trace.ts";
+import {
+  builtinSpans,
+  completedSpan,
+  refusedSpan,
+  startedSpan,
+  violationSpan,
+  warningSpans,
+} from "../spans/span-records.ts";
+import { recordUnjudged } from "./unjudged.ts";
+import { TelemetryRecorder } from "../telemetry/telemetry-recorder.ts";
+import { explainWrite, writeRules } from "./refused-writes.ts";
+import { Violations } from "../spans/violations.ts";
+import { covers } from "../worlds/world-spec.ts";
+import type { Lease } from "../worlds/worlds.ts";
+import { whyFailed } from "./why-failed.ts";
+
+/** Decides, runs and records one command. `signal` aborts when nobody waits for the answer any more. */
+export async function execute(
+  broker: Broker,
+  agent: string,
+  request: ExecuteRequest,
+  signal: AbortSignal,
+  how: How = IN_WORLD,
+): Promise<Outcome> {
+  const outcome = broker.activity.during(() => journey(broker, agent, request, signal, how));
+  return outcome === undefined ? refused(stopping()) : await outcome;
+}
+
+async function journey(
+  broker: Broker,
+  agent: string,
+  request: ExecuteRequest,
+  signal: AbortSignal,
+  how: How,
+): Promise<Outcome> {
+  const job = prepareJob(broker, agent, request, how);
+  if ("code" in job)
+    return refused(recordUnjudged(broker, { agent, request, how, component: "broker" }, job));
+  const { idempotency: identity, effective } = job;
+  if (identity === undefined) return await proceed(broker, job, signal);
+  const call = { identity, agent, policy: effective.hash };
+  const outcome = await broker.idempotency.once(call, () => proceed(broker, job, signal));
+  return outcome ?? (await journey(broker, agent, request, signal, how));
+}
+
+/** From a job to its end. */
+export async function proceed(broker: Broker, asked: Job, signal: AbortSignal): Promise<Outcome> {
+  const denial = refuseByScopes(asked) ?? refuseByDecision(asked);
+  if (denial !== undefined) return recordRefusal(broker, asked, denial);
+
+  // Before a person is asked: nobody should say yes to what cannot run then, and a yes that counts once would be lost.
+  const admission = admit(broker, asked);
+  if ("code" in admission) return recordRefusal(broker, asked, admission);
+  try {
+    const job = mustAsk(asked) ? await approved(broker, asked, signal) : asked;
+    return "code" in job
+      ? recordRefusal(broker, asked, job)
+      : await borrowAndRun(broker, job, admission, signal);
+  } finally {
+    broker.budgets.giveBack(asked.span);
+  }
+}
+
+async function borrowAndRun(
+  broker: Broker,
+  job: Job,
+  admission: Admission,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const lease = await borrowWorld(broker, job);
+  if ("code" in lease) return recordRefusal(broker, job, lease);
+  if (signal.aborted) {
+    lease.release(false);
+    return recordRefusal(broker, job, nobodyWaits());
+  }
+  return await runAndRecord(broker, job, admission, lease, signal);
+}
+
+async function runAndRecord(
+  broker: Broker,
+  job: Job,
+  admission: Admission,
+  lease: Lease,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const { world } = lease;
+  const started = { ...startedSpan(job, world), ...admission.fields };
+  const maxOutputBytes = job.request.max_output_bytes ?? 1024 * 1024;
+  const room = broker.outputRoom.share(2 * maxOutputBytes);
+  const notices = new Notices(job.span);
+  if (lease.first) notices.takePlaces(world.spec.places ?? []);
+  for (const words of staleWords(broker, job.effective)) notices.takePolicy(words);
+  const unsure = broker.gitNamed.unsure(job.place.project);
+  if (unsure !== undefined) notices.takePolicy(unsure);
+  const write = (span: SpanRecord): void => {
+    broker.trace.event(span);
+    notices.take(span);
+  };
+  const gate = jobGate(broker, job, { started, write, signal });
+  let held = false;
+  if (!isIsolated(job)) broker.dirtyFiles.began(job.place.project);
+  try {
+    const unrecorded = await recordStart(broker, started);
+    if (unrecorded !== undefined) return refused(unrecorded);
+    for (const span of warningSpans(job, started)) broker.trace.event(span);
+    const writes = writeRules(broker, job, world);
+    const violations = new Violations((one) => write(violationSpan(job, started, explainWrite(one, writes))));
+    const onViolation = (violation: WorldViolation): void => violations.add(violation);
+    let network: CommandNetwork | undefined;
+    const onRun = (run: CommandRun): void => {
+      network = broker.gateway.of(world)?.register(run, started, onViolation);
+    };
+    const programs = new ProgramRecorder({
+      trace: broker.trace,
+      command: started,
+      known: secretsOfJob(job),
+    });
+    const lacks = new WorldLacks(broker.projectRules().uid);
+    const telemetry = new TelemetryRecorder(world, secretsOfJob(job));
+    const outputs = { maxOutputBytes, room };
+    const judged = broughtBy(broker, job, world, onViolation);
+    const tellers = {
+      onPrograms: (...told: Parameters<typeof programs.add>) => {
+        lacks.add(told[0]);
+        programs.add(...told);
+      },
+      onTelemetry: telemetry.onTelemetry,
+    };
+    const order = {
+      ...runRequest(job, admission),
+      gate: gate.programs,
+      onViolation,
+      onRun,
+      replacements: broker.judgedSettings,
+      removals: broker.madeRepositories,
+      onBrought: judgesGit(job, world) ? whenBrought(world, judged) : undefined,
+      onSealed: judgesGit(job, world) ? whenSealed(judged) : undefined,
+      ...tellers,
+      ...outputs,
+    };
+    const since = Date.now();
+    // A repository that a command made may be taken away and made anew by this one.
+    const isPersons = isIsolated(job) || !broker.madeRepositories.isMade(join(job.place.project, ".git"));
+    const stood = isIsolated(job) || broker.judgedSettings.stoodAtFirst(world, job.place.project);
+    const ran = await runInWorld(world, order, signal);
+    for (const span of builtinSpans(job, started, ran)) broker.trace.event(span);
+    await programs.finish(ran.run, job.request.background === "keep");
+    await network?.settled();
+    const over = ran.timedOut ? admission.ended() : undefined;
+    const cut = over?.kind === "limit" ? over.violation : undefined;
+    if (cut !== undefined) onViolation(cut);
+    if (over?.kind === "own") notices.takeTimeOver(over.message);
+    notices.takeFailure(whyFailed(job, ran, { lacks, writes, explained: notices.any }));
+    notices.takeObserved(network?.observed ?? []);
+    // Until it is known that nothing changed, what may be in the overlay is kept.
+    held = holdsChanges(job);
+    const all = await changesOf(job, world, ran);
+    if (!isIsolated(job)) broker.madeRepositories.made(all, job.place.project, since);
+    // Who lets commands write git's own settings says the same of those below.
+    const kept = judgesGit(job, world)
+      ? await withoutBroughtCodeBesideOthers(world, all, {
+          ...judged,
+          since,
+          stoodAtFirst: isPersons && (await stood),
+        })
+      : all;
+    const listed = broker.homeLinks.told(kept, job.place.project);
+    violations.finish();
+    const auto = listed.held ? await autoApply(broker, job, world, started, ran) : undefined;
+    const changes = auto === undefined ? listed : { ...listed, held: auto.held };
+    // What was applied by itself can be taken back from its layers.
+    held = listed.held;
+    const hint = heldHint(
+      job.span,
+      job.effective,
+      changes,
+      auto,
+      broker.backend.held !== null,
+      forOperator(world, changes),
+    );
+    notices.takeChanges(changes, ran.stderr.bytes().toString());
+    const result = { ran, changes, notices: notices.list(), hint, cutShort: cut?.message, network };
+    const outcome = replyOf(job, world, result);
+    if (outcome.kind === "refused") room.release();
+    const told = { ran, outcome, changes, network, programs, telemetry, violations: violations.told };
+    broker.trace.close(completedSpan(started, job, told));
+    if (listed.held && auto === undefined) lookFirst(broker, job, world);
+    broker.outputSamples.keepLater(job.span, ran, job.request.env, secretsOfJob(job));
+    return outcome.kind === "ran" ? { ...outcome, sent: room.release } : outcome;
+  } catch (error) {
+    room.release();
+    broker.trace.closeFailed(started, error);
+    throw error;
+  } finally {
+    gate.finish();
+    if (!isIsolated(job)) broker.dirtyFiles.ended(job.place.project);
+    lease.release(held);
+  }
+}
+
+/** What of the held changes tools run later, and a list of the policy denies to plain commands. */
+function forOperator({ spec: { project, files } }: World, { held, autorun }: FsDiff): readonly string[] {
+  const covers = held ? (files.held ?? []).map(coverOf) : [];
+  return autorun.filter((path) => covers.some((cover) => cover.covers(join(project, path))));
+}
+
+/** Held changes are somebody's to look at, and no git reads them before. */
+function judgesGit(job: Job, world: World): boolean {
+  return !isIsolated(job) && world.spec.files.seal.some((path) => path.endsWith(".git/config"));
+}
+
+function broughtBy(broker: Broker, job: Job, world: World, tell: BroughtBy["tell"]): BroughtBy {
+  const { gitFolder, files } = world.spec;
+  const mayWrite = (path: string): boolean => covers(files.write, path);
+  return {
+    project: job.place.project,
+    gitFolder: gitFolder !== undefined && mayWrite(gitFolder) ? gitFolder : undefined,
+    mayWrite,
+    isDenied: (path) => files.denyWrite.includes(path),
+    uid: broker.projectRules().uid,
+    judgedSettings: broker.judgedSettings,
+    turns: broker.settleTurns,
+    made: broker.madeRepositories,
+    sealed: files.seal,
+    isSealed: (path) => world.isSealed(path),
+    takeOut: (path) => world.takeOut(path),
+    tell,
+  };
+}
+
+/** Without its line on record no command begins. */
+async function recordStart(broker: Broker, started: SpanRecord): Promise<Refusal | undefined> {
+  try {
+    await broker.trace.start(started);
+    return undefined;
+  } catch (error) {
+    // The line may stand there and only not be durable.
+    broker.trace.closeFailed(started, error);
+    return cannotRecord("Nothing ran", error);
+  }
+}
+
+/** A token that is worth nothing is no token left out: whoever sends one wants what it stands for. */
+function refuseByScopes({ scopes }: Job): Refusal | undefined {
+  return scopes !== null && "code" in scopes ? scopes : undefined;
+}
+
+function runRequest(
+  job: Job,
+  { timeoutMs, more }: Admission,
+): Omit<RunRequest, "onViolation" | "gate" | "maxOutputBytes" | "room"> {
+  const { request } = job;
+  return {
+    argv: job.argv,
+    cwd: job.place.cwd,
+    env: commandEnvironment(job.environment.variables, request.env, job.agent, job.span),
+    memoryFile: tokenFile(job),
+    stdin: request.stdin_b64 === undefined ? undefined : Buffer.from(request.stdin_b64, "base64"),
+    background: request.background ?? "kill",
+    timeoutMs,
+    more,
+  };
+}
+
+/** The command reads its token there, and nobody else can: never in a variable, an argument or a file. */
+function tokenFile(job: Job): RunRequest["memoryFile"] {
+  const scopes = scopesOfJob(job);
+  return scopes === undefined
+    ? undefined
+    : { variable: "SUBSTRATE_SCOPE_FD", bytes: Buffer.from(scopes.token) };
+}
+
+/** A call that could have run and was refused leaves a span; one that made no sense leaves none. */
+function recordRefusal(broker: Broker, job: Job, error: Refusal): Outcome {
+  try {
+    if (error.code === "budget_exceeded") return refused(recordShortage(broker, job, error));
+    broker.trace.event(refusedSpan(job, error));
+    const hint = [error.hint, ...staleWords(broker, job.effective)].join(". ");
+    return refused({ ...error, hint, span_id: job.span });
+  } catch (fault) {
+    return refused(cannotRecord("Nothing ran", fault));
+  }
+}
+
+function refused(error: Refusal): Outcome {
+  return { kind: "refused", error };
+}
+
+function stopping(): Refusal {
+  return refusal("busy", "The broker is stopping", "Try again once it runs", { retry_after_ms: 1000 });
+}
+
+function nobodyWaits(): Refusal {
+  return refusal("busy", "The client went away before its command began", "Ask again");
+}

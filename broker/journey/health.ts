@@ -1,0 +1,66 @@
+import type { HealthReply, PublishedPort } from "../../schemas/generated/types.ts";
+import { WorldUnavailable } from "../../world/backend.ts";
+import type { Broker } from "../broker.ts";
+import { type Refusal, refusal } from "../model/refusal.ts";
+import type { Session } from "../project/sessions.ts";
+
+/** Whether the caller may see what belongs to an agent; to null belongs what is the operator's alone. */
+export type Visible = (agent: string | null) => boolean;
+
+/**
+ * What worlds on this host achieve, found out by making one, and the warm worlds of the agents that `visible`
+ * lets through, with the processes that run in them.
+ */
+export async function health(
+  broker: Broker,
+  visible: Visible,
+  signal: AbortSignal,
+): Promise<HealthReply | Refusal> {
+  try {
+    const isolation = await broker.backend.probe(signal);
+    const overlay = (await broker.backend.tryOverlay?.(signal)) ?? isolation.overlay;
+    const worlds = await warmWorlds(broker, visible, signal);
+    const { version, backend } = broker;
+    return { version, backend: backend.name, isolation: { ...isolation, overlay }, worlds };
+  } catch (error) {
+    if (error instanceof WorldUnavailable) return refusal("isolation_unavailable", error.message, error.hint);
+    throw error;
+  }
+}
+
+async function warmWorlds(
+  broker: Broker,
+  visible: Visible,
+  signal: AbortSignal,
+): Promise<HealthReply["worlds"]> {
+  const shown = (await broker.worlds.all()).flatMap(({ session: id, ...warm }) => {
+    const session = broker.sessions.find(id);
+    return session !== undefined && visible(session.agent) ? [{ session, ...warm }] : [];
+  });
+  return await Promise.all(
+    shown.map(async ({ session, world, startedAt, running }) => ({
+      world_id: world.id,
+      session_id: session.id,
+      agent_id: session.agent,
+      project: session.project,
+      started_at: startedAt,
+      running,
+      pid: world.pid,
+      isolation: world.isolation,
+      mounts: [...world.mounts],
+      limits: { ...world.limits },
+      processes: [...(await world.processes(signal))],
+      published: published(broker, session, visible(null)),
+    })),
+  );
+}
+
+function published(broker: Broker, { id }: Session, isOperator: boolean): PublishedPort[] {
+  return broker.publisher.of(id).map(({ port, hostPort, by, connections, problem }) => ({
+    port,
+    host_port: hostPort,
+    by,
+    connections,
+    problem: problem === null ? null : isOperator ? problem.message : problem.reason,
+  }));
+}

@@ -1,0 +1,93 @@
+import type { ExecuteRequest } from "../../schemas/generated/types.ts";
+import type { Broker } from "../broker.ts";
+import { environmentFor } from "./caller-shell.ts";
+import { withoutWorldVariables } from "../settings/environment.ts";
+import { callIdentity } from "../idempotency/call-identity.ts";
+import { newId } from "../model/ids.ts";
+import type { Job } from "../model/job.ts";
+import { groundOf, judge } from "../policies/judge.ts";
+import type { Place } from "../project/projects.ts";
+import { quoted, type Refusal, refusal } from "../model/refusal.ts";
+import { type How, IN_WORLD } from "../project/request.ts";
+import { usableScopes } from "../scopes/use-scopes.ts";
+import type { Session } from "../project/sessions.ts";
+import { seccompMode } from "../worlds/world-spec.ts";
+
+/** From a valid request to a job, or the first reason why it cannot be one. It runs in a world, or where it says. */
+export function prepareJob(
+  broker: Broker,
+  agent: string,
+  asked: ExecuteRequest,
+  { argvOf, placeOf, asker, call }: How = IN_WORLD,
+): Job | Refusal {
+  const request = withoutWorldVariables(asked);
+  if (request.no_time_limit === true && request.timeout_ms !== undefined) return twoLimits();
+  const argv = argvOf(request);
+  if ("code" in argv) return argv;
+  const place = placeOf(broker, request.cwd);
+  if ("code" in place) return place;
+  const session = sessionOf(broker, agent, place, request.session_id);
+  if ("code" in session) return session;
+  const ground = groundOf(broker, agent, place, request.profile);
+  if ("code" in ground) return ground;
+  const { effective, site } = ground;
+  if (request.expect_policy !== undefined && request.expect_policy !== effective.hash) {
+    return policyChanged(request.expect_policy, effective.hash, effective.id);
+  }
+  const token = request.scope_token;
+  const scopes = token === undefined ? null : usableScopes(broker, agent, place, effective, token);
+  const holds = scopes === null || "code" in scopes ? effective : scopes.effective;
+  const environment = environmentFor(broker, effective, request, place, asker);
+  return {
+    span: newId("spn"),
+    ...(call === undefined ? {} : { call }),
+    agent,
+    request,
+    argv,
+    place,
+    session,
+    effective,
+    site,
+    decision: judge(broker, request, place, holds, environment),
+    scopes,
+    approval: null,
+    environment,
+    projectCommit: broker.gitHeads.of(place.project),
+    dirtyHash: broker.dirtyFiles.of(place.project),
+    idempotency: callIdentity(agent, request, place.cwd),
+    worldImage: broker.worldImages[seccompMode(effective.policies)],
+  };
+}
+
+function sessionOf(
+  broker: Broker,
+  agent: string,
+  place: Place,
+  wanted: string | undefined,
+): Session | Refusal {
+  if (wanted === undefined) return broker.sessions.of(agent, place.project);
+  const session = broker.sessions.find(wanted);
+  if (session?.agent === agent && session.project === place.project) return session;
+  return refusal(
+    "not_found",
+    `No session ${quoted(wanted)} of this agent in ${quoted(place.project)}`,
+    "Leave 'session_id' out, or send one that a reply for this project gave",
+  );
+}
+
+function twoLimits(): Refusal {
+  return refusal(
+    "invalid_request",
+    "no_time_limit: must not be true beside 'timeout_ms'; received both",
+    "Send one of them, or neither",
+  );
+}
+
+function policyChanged(wanted: string, now: string, id: string): Refusal {
+  return refusal(
+    "policy_changed",
+    `The policy in force is ${now}, and this call expects ${quoted(wanted)}`,
+    "Look at the policy again, then send its hash",
+    { policy_id: id },
+  );
+}

@@ -1,0 +1,146 @@
+/**
+ * Trying a command out before a person is asked: in a fresh world, on an overlay of the project, and all of it is
+ * discarded. Nothing but that overlay can be written, and such a world has no network, so nobody gets an effect that
+ * way; its output is read and thrown away, so nobody learns anything either but how it ended and what it changed.
+ */
+import { join } from "node:path";
+import type { ApprovalPreview, FsDiff } from "../../schemas/generated/types.ts";
+import { type ProgramGate, type World, WorldUnavailable } from "../../world/backend.ts";
+import { asRequired } from "./borrow-world.ts";
+import type { Broker } from "../broker.ts";
+import { commandEnvironment } from "../settings/environment.ts";
+import { previewGate } from "../exec-gate/preview-gate.ts";
+import { type Job, heldByPolicies } from "../model/job.ts";
+import { OutputRoom } from "../worlds/output-room.ts";
+import { NO_PROJECT } from "../project/projects.ts";
+import { type Ran, runInWorld } from "../worlds/run.ts";
+import { worldSpec } from "../worlds/world-spec.ts";
+import type { Wanted } from "../worlds/wanted.ts";
+import type { Lease } from "../worlds/worlds.ts";
+import { noPreview } from "../approvals/preview-words.ts";
+
+/** How long a command is tried out, and how long its changes are listed, in milliseconds. */
+const RUN_MS = 10_000;
+const DIFF_MS = 5_000;
+
+const MAX_NAMES = 20;
+
+/** Never throws for what the host cannot do: then it says why there is no preview. */
+export async function previewCommand(broker: Broker, job: Job, layers: string): Promise<ApprovalPreview> {
+  if (job.place.project === NO_PROJECT)
+    return noPreview("It works in no project, and only a project has an overlay");
+  const lease = await overlayWorld(broker, job, layers);
+  if (typeof lease === "string") return noPreview(lease);
+  try {
+    return await tryOut(job, lease.world, previewGate(broker, job).programs);
+  } finally {
+    lease.release(false);
+  }
+}
+
+/** A world that keeps nothing, or why there is none. */
+async function overlayWorld(broker: Broker, job: Job, layers: string): Promise<Lease | string> {
+  try {
+    const lease = asRequired(job.effective, await broker.worlds.leaseFresh(previewed(broker, job, layers)));
+    if ("code" in lease) return lease.message;
+    return emptied(lease);
+  } catch (error) {
+    if (error instanceof WorldUnavailable) return error.message;
+    throw error;
+  }
+}
+
+/** The lease, if its world has an overlay; else it is given back. */
+function emptied(lease: Lease): Lease | string {
+  const { overlay } = lease.world.isolation;
+  try {
+    serveNobody(lease.world);
+    if (overlay === "on") return lease;
+  } catch (error) {
+    lease.release(false);
+    throw error;
+  }
+  lease.release(false);
+  return `This host gives the project no overlay: ${overlay}`;
+}
+
+/**
+ * As an isolated command's, which writes nothing outside of its overlay; also where stray writes would be kept. Nobody serves
+ * its network, and the rules of it are none.
+ */
+function previewed(broker: Broker, job: Job, layers: string): Wanted {
+  const { effective, site } = job;
+  const access = { kind: "overlay", layers: join(broker.home.overlay, layers) } as const;
+  const spec = worldSpec(effective.policies, site, access, broker.around, heldByPolicies(job));
+  return {
+    spec,
+    network: { ports: [], ranges: [] },
+    under: "preview",
+    hash: effective.hash,
+    settings: [],
+  };
+}
+
+/** Names are unknown at once: with sockets that nobody answers on, a program would wait for its time-out. */
+function serveNobody({ network }: World): void {
+  const dns = network?.takeDns();
+  dns?.udp.close();
+  dns?.tcp.close();
+}
+
+async function tryOut(job: Job, world: World, gate: ProgramGate): Promise<ApprovalPreview> {
+  const { argv, place, environment, request, agent, span } = job;
+  const ran = await runInWorld(
+    world,
+    {
+      argv,
+      cwd: place.cwd,
+      env: commandEnvironment(environment.variables, request.env, agent, span),
+      stdin: request.stdin_b64 === undefined ? undefined : Buffer.from(request.stdin_b64, "base64"),
+      background: "kill",
+      timeoutMs: Math.min(RUN_MS, request.timeout_ms ?? RUN_MS),
+      maxOutputBytes: 0,
+      room: new OutputRoom().share(0),
+      gate,
+      onViolation: () => {},
+    },
+    new AbortController().signal,
+  );
+  if (ran.ending.kind === "not_started") {
+    const { step, path, errno } = ran.ending;
+    return noPreview(`It cannot be started: ${step} on '${path}' says ${errno}`);
+  }
+  if (ran.ending.kind === "world_lost") return noPreview(`Its world ended: ${ran.ending.cause}`);
+  const changes = await changesOf(world);
+  return typeof changes === "string" ? noPreview(changes) : outcome(ran, changes);
+}
+
+/** What it changed, or why that cannot be said: it may have made more than can be listed. */
+async function changesOf(world: World): Promise<FsDiff | string> {
+  const patience = AbortSignal.timeout(DIFF_MS);
+  try {
+    return await world.fsDiff(patience);
+  } catch (error) {
+    if (patience.aborted) return `It ran, and changed more than can be listed within ${DIFF_MS / 1000} s`;
+    throw error;
+  }
+}
+
+function outcome(ran: Ran, { writes, mods, deletes, dirs, autorun, truncated }: FsDiff): ApprovalPreview {
+  const { ending } = ran;
+  return {
+    state: "done",
+    why: null,
+    writes: writes.length,
+    mods: mods.length,
+    deletes: deletes.length,
+    dirs: dirs.length,
+    names: [...deletes, ...mods, ...writes, ...dirs].slice(0, MAX_NAMES),
+    autorun: autorun.slice(0, MAX_NAMES),
+    truncated,
+    exit: ending.kind === "exited" ? ending.code : null,
+    signal: ending.kind === "signalled" ? ending.signal : null,
+    timed_out: ran.timedOut,
+    duration_ms: Math.round(ran.durationMs * 1000) / 1000,
+  };
+}

@@ -1,0 +1,16 @@
+import type { Broker } from "../broker.ts";
+import type { Job } from "../model/job.ts";
+import type { Refusal } from "../model/refusal.ts";
+import { shortageSpan } from "../spans/span-records.ts";
+import { refusedTerms } from "./admit.ts";
+import { SHARED } from "../budgets/ledger.ts";
+
+/** The refusal as its caller gets it: with its span, unless a flood of such calls left this one out. */
+export function recordShortage(broker: Broker, job: Job, error: Refusal): Refusal {
+  const source = broker.budgets.ledger.isLabel(job.agent) ? SHARED : job.agent;
+  const isWritten = broker.limitSpans.record(source, () => ({
+    ...shortageSpan(job, error),
+    ...refusedTerms(job),
+  }));
+  return isWritten ? { ...error, span_id: job.span } : error;
+}

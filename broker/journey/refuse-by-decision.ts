@@ -1,0 +1,57 @@
+import { pathPatterns } from "../policy/file-scope.ts";
+import { HELD_WHERE_ISOLATED, isHeldRow } from "../policy/held-names.ts";
+import type { Job } from "../model/job.ts";
+import { type Refusal, refusal } from "../model/refusal.ts";
+
+/** Lists of what is allowed, and the command that adds to them. What a list denies no command opens. */
+const LIFTED_BY: ReadonlyMap<string, string> = new Map([
+  ["fs.write", "write PATH"],
+  ["fs.read", "read PATH"],
+  ["net.allowed", "net NAME"],
+  ["commands.allowed", "command PATTERN"],
+]);
+
+/** The refusal of a command that the policy stops and no answer lifts; undefined when it may run, or may be asked for. */
+export function refuseByDecision(job: Job): Refusal | undefined {
+  const { verdict, rule, policyId } = job.decision;
+  const facts = { policy_id: policyId, rule, exit: 126 };
+  if (verdict === "deny") {
+    const how = LIFTED_BY.get(rule?.list ?? "");
+    const change = how === undefined ? "" : ` ('substrate policy allow ${how}' does)`;
+    const held = isHeldElsewhere(job) ? `. Or let the operator isolate it: ${HELD_WHERE_ISOLATED}` : "";
+    const hint = `Do the task another way, or ask the operator to change the policy${change}; trying other spellings of the same command gives the same answer${held}`;
+    return refusal("policy_denied", `Policy '${policyId}' denies this command${because(job)}`, hint, facts);
+  }
+  if (verdict === "ask" && job.replays !== undefined) {
+    return refusal(
+      "policy_denied",
+      `Policy '${policyId}' wants a person to approve this command${because(job)}; a replay asks nobody`,
+      "Run the command itself with POST /v1/execute, or replay it under a policy that lets it run",
+      facts,
+    );
+  }
+  const silent = job.request.require_approval === true ? silentPolicy(job) : undefined;
+  if (silent === undefined) return undefined;
+  return refusal(
+    "policy_denied",
+    `This call wants a person to approve its command, and policy '${silent}' lets nobody be asked: approval.interactive is false`,
+    "Leave 'require_approval' out, or ask the operator to change the policy",
+    { ...facts, policy_id: silent, rule: null },
+  );
+}
+
+function silentPolicy({ effective }: Job): string | undefined {
+  return effective.policies.find(({ document }) => document.approval?.interactive === false)?.id;
+}
+
+/** Whether the row that denies says nothing of isolated commands. */
+function isHeldElsewhere({ decision: { rule }, place: { project } }: Job): boolean {
+  if (rule?.list !== "fs.deny_write") return false;
+  return pathPatterns([rule.pattern], project, "/").every((row) => isHeldRow(row, project));
+}
+
+function because({ decision: { rule } }: Job): string {
+  if (rule === null) return "";
+  const reason = rule.reason === undefined ? "" : `: ${rule.reason}`;
+  return `: '${rule.fragment}' matches '${rule.pattern}' in ${rule.list} (${rule.source})${reason}`;
+}

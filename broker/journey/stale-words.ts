@@ -1,0 +1,16 @@
+import type { Broker } from "../broker.ts";
+import type { Effective } from "../policies/policies.ts";
+
+const NONE: readonly string[] = [];
+
+/** A sentence for each file of a policy in force, and for the settings, that stopped loading while the broker runs. */
+export function staleWords(broker: Broker, { stale }: Effective): readonly string[] {
+  const settings = broker.settingsProblems();
+  if (stale === undefined && settings.length === 0) return NONE;
+  return [
+    ...(stale ?? []).map((text) => `A policy does not load, so its last good version holds: ${text}`),
+    ...settings
+      .slice(0, 1)
+      .map(({ text }) => `The settings do not load, so the last good ones hold: ${text}`),
+  ];
+}

@@ -1,0 +1,58 @@
+import type { ExecuteRequest } from "../../schemas/generated/types.ts";
+import type { Broker } from "../broker.ts";
+import { cannotRecord } from "../model/cannot-record.ts";
+import { withoutWorldVariables } from "../settings/environment.ts";
+import type { Refusal } from "../model/refusal.ts";
+import type { How } from "../project/request.ts";
+import { eventSpan } from "../spans/event-span.ts";
+import { redact, redactWords, secretsIn } from "../secrets/redact.ts";
+import type { SpanRecord } from "../spans/trace.ts";
+
+/** A call that was refused before any policy could judge it. */
+export type UnjudgedCall = {
+  readonly agent: string;
+  readonly request: ExecuteRequest;
+  readonly how: How;
+  readonly component: SpanRecord["component"];
+};
+
+/** Writes the violation line of a call that was denied because its policy has never loaded; other refusals pass as they are. */
+export function recordUnjudged(broker: Broker, call: UnjudgedCall, error: Refusal): Refusal {
+  if (error.code !== "policy_denied") return error;
+  try {
+    const line = unjudgedSpan(broker, call, error);
+    broker.trace.event(line);
+    return { ...error, span_id: line.span_id };
+  } catch (fault) {
+    return cannotRecord("Nothing ran", fault);
+  }
+}
+
+function unjudgedSpan(
+  broker: Broker,
+  { agent, request: asked, how, component }: UnjudgedCall,
+  { code, message, hint, exit, policy_id }: Refusal,
+): SpanRecord {
+  const { argv, cmd = "", env = {}, parent_span: parent } = withoutWorldVariables(asked);
+  const known = secretsIn(env);
+  const { text, redacted } = argv === undefined ? redact(cmd, "cmd", known) : redactWords(argv, "cmd", known);
+  const place = how.placeOf(broker, asked.cwd);
+  const where =
+    "code" in place ? {} : { cwd: place.cwd, session_id: broker.sessions.of(agent, place.project).id };
+  return eventSpan({
+    event_type: "violation",
+    component,
+    agent_id: agent,
+    ...where,
+    parent_span: parent === undefined ? null : redact(parent, "parent_span").text,
+    policy_id: policy_id ?? null,
+    cmd: text,
+    redacted: [...redacted],
+    exit: exit ?? null,
+    outcome: "refused",
+    decision: { verdict: "deny", mode: "enforce", rule: null },
+    code,
+    message,
+    hint,
+  });
+}

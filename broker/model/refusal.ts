@@ -1,0 +1,24 @@
+import type { ErrorReply } from "../../schemas/generated/types.ts";
+
+/** The codes of the API's error table; `api/errors.ts` gives each its status. */
+export type ErrorCode = ErrorReply["error"]["code"];
+
+/** Why nothing ran, in the shape of the API's `error` object. A value, never thrown below `api/`. */
+export type Refusal = ErrorReply["error"];
+
+/** A refusal with its two sentences: what was wanted and received, and what to do next. */
+export function refusal(
+  code: ErrorCode,
+  message: string,
+  hint: string,
+  more: Partial<Refusal> = {},
+): Refusal {
+  return { code, message, hint, ...more };
+}
+
+/** Shows a value that came from outside: quoted, short, and with no control character that a terminal would obey. */
+export function quoted(value: unknown): string {
+  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? String(value));
+  const short = text.length > 120 ? `${text.slice(0, 117)}…` : text;
+  return `'${short.replace(/[\p{Cc}\p{Cf}]/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)}'`;
+}

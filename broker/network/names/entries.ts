@@ -1,0 +1,107 @@
+/** What the entries of `net.allowed` say (CONTRACT §7), one by one. Pure. */
+import type { PolicyDocument } from "../../../schemas/generated/types.ts";
+import type { CompileProblem, Places } from "../../policy/compile.ts";
+import { HOST_INTERNAL, hostName, isLocalhost } from "./names.ts";
+import { type AddressRange, readRange } from "./ranges.ts";
+
+/** Each stands for what a tool of this host is set to. */
+export const PRESETS = ["@npm", "@pip", "@cargo", "@go", "@gem", "@apt", "@git"] as const;
+
+export type PresetName = (typeof PRESETS)[number];
+
+/** What one entry allows. `ports`: those that it names; empty when it names none. */
+export type Allowed =
+  | { readonly kind: "name"; readonly name: string; readonly ports: readonly number[] }
+  /** Every name below this one, at any depth, and not the name itself. */
+  | { readonly kind: "below"; readonly name: string; readonly ports: readonly number[] }
+  | { readonly kind: "range"; readonly range: AddressRange; readonly ports: readonly number[] }
+  | { readonly kind: "preset"; readonly preset: PresetName };
+
+export type NetEntry = {
+  /** As it stands in the policy. */
+  readonly written: string;
+  /** `default.yaml:12` */
+  readonly source: string;
+  readonly allows: Allowed;
+};
+
+/** `net.allowed` of one policy. */
+export type PolicyNet = {
+  readonly entries: readonly NetEntry[];
+  /** Where the list stands, or would. */
+  readonly source: string;
+};
+
+export type NetReading = {
+  readonly net: PolicyNet;
+  /** Sentences about entries that open nothing. */
+  readonly notes: readonly string[];
+  readonly problems: readonly CompileProblem[];
+};
+
+/** The list of a policy, and what is wrong with entries that say nothing that could be kept to. */
+export function readNet(document: PolicyDocument, { at }: Pick<Places, "at">): NetReading {
+  const entries: NetEntry[] = [];
+  const problems: CompileProblem[] = [];
+  const source = (...path: (string | number)[]): string => {
+    const { file, line } = at(path);
+    return `${file}:${line}`;
+  };
+  for (const [index, written] of (document.net?.allowed ?? []).entries()) {
+    const path = ["net", "allowed", index] as const;
+    const allows = readEntry(written);
+    if (typeof allows === "string")
+      problems.push({ path, message: `Cannot use '${written}' in net.allowed: ${allows}` });
+    else entries.push({ written, source: source(...path), allows });
+  }
+  const notes = entries.filter(namesLocalhost).map(({ written }) => opensNothing(written));
+  return { net: { entries, source: source("net", "allowed") }, notes, problems };
+}
+
+function namesLocalhost({ allows }: NetEntry): boolean {
+  return (allows.kind === "name" || allows.kind === "below") && isLocalhost(allows.name);
+}
+
+function opensNothing(written: string): string {
+  return `'${written}' in net.allowed opens nothing: a world's localhost is its own. The host's is '${HOST_INTERNAL}' with a port`;
+}
+
+/** The presets among the entries, each once. */
+export function presetsIn({ entries }: PolicyNet): readonly PresetName[] {
+  return PRESETS.filter((preset) =>
+    entries.some(({ allows }) => allows.kind === "preset" && allows.preset === preset),
+  );
+}
+
+/** What an entry allows; a sentence about what is wrong with it, to stand after a colon. */
+export function readEntry(written: string): Allowed | string {
+  const preset = PRESETS.find((name) => name === written);
+  if (preset !== undefined) return { kind: "preset", preset };
+  if (written === "*" || written.startsWith("*:")) return NOT_EVERY_NAME;
+  const range = readRange(written);
+  if (range !== null) return { kind: "range", range, ports: [] };
+  const [, text = "", port] = /^(.*?)(?::([0-9]{1,5}))?$/s.exec(written) ?? [];
+  if (port !== undefined && !isPort(Number(port))) return `ports are 1 to 65535, and not ${port}`;
+  const ports = port === undefined ? [] : [Number(port)];
+  return readPlace(text, ports);
+}
+
+const NOT_EVERY_NAME =
+  "no entry stands for every name. Name the hosts; under mode: observe every name passes, and what enforce would refuse is recorded";
+
+function readPlace(text: string, ports: readonly number[]): Allowed | string {
+  const range = readRange(/^\[(.*)\](\/[0-9]+)?$/.exec(text)?.slice(1).join("") ?? text);
+  if (range !== null) return { kind: "range", range, ports };
+  const below = text.startsWith("*.");
+  const name = hostName(below ? text.slice(2) : text);
+  if (name === null) return "it is no host name, no address in its plain spelling and no CIDR";
+  if (below) return { kind: "below", name, ports };
+  return name === HOST_INTERNAL && ports.length === 0
+    ? `it is the host's own localhost, so it needs a port, such as '${HOST_INTERNAL}:5432'`
+    : { kind: "name", name, ports };
+}
+
+/** RFC 6335, 6: 0 is reserved. */
+function isPort(port: number): boolean {
+  return port >= 1 && port <= 65535;
+}

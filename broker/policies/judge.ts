@@ -1,0 +1,195 @@
+/** Reads the command and decides, with every policy that holds. Nothing is run, charged or recorded here. */
+import { join } from "node:path";
+import type { ExecuteRequest } from "../../schemas/generated/types.ts";
+import { assignedPolicy, touchedPolicies } from "./assignment.ts";
+import type { Broker } from "../broker.ts";
+import type { Judged } from "./decisions.ts";
+import { fileScope } from "../policy/file-scope.ts";
+import type { BaseEnvironment } from "../settings/environment.ts";
+import { isForeignGit } from "../git/foreign.ts";
+import { gitFolderInside } from "../git/folder.ts";
+import type { Job } from "../model/job.ts";
+import type { Listed } from "./listed.ts";
+import {
+  type Decision,
+  decideAll,
+  type Program,
+  type ReadCommand,
+  readArgv,
+  readShell,
+  type Where,
+  withVariables,
+} from "../policy/index.ts";
+import type { Effective } from "./policies.ts";
+import { folderOf, isWithin, NO_PROJECT, type Place } from "../project/projects.ts";
+import type { Refusal } from "../model/refusal.ts";
+import { leadsElsewhere } from "../project/stray-paths.ts";
+import type { Site } from "../worlds/world-spec.ts";
+
+/** What holds for a call, and where its world is for. */
+export type Ground = { readonly effective: Effective; readonly site: Site };
+
+export function groundOf(
+  broker: Broker,
+  agent: string,
+  place: Place,
+  profile: string | undefined,
+): Ground | Refusal {
+  const folder = broker.profiles.of(place);
+  if ("code" in folder) return folder;
+  const config = broker.config();
+  const listed = broker.listed.of(config);
+  const assigned = assignedPolicy(config, listed, agent, folderOf(place));
+  const chosen = broker.policies.effective(assigned, profile === undefined ? folder.names : [profile]);
+  if ("code" in chosen) return chosen;
+  const effective = narrowedByFolders(broker, listed, place, chosen);
+  if ("code" in effective) return effective;
+  const { project, identity } = place;
+  const git = broker.gitFolders.of(project, broker.projectRules);
+  const { home } = broker.around;
+  const { uid } = broker.projectRules();
+  const gitInside = gitFolderInside(project, uid);
+  const gitFolder = git?.folder?.path ?? gitInside ?? join(project, ".git");
+  // Without repositories that commands made: git-brought.ts judges those.
+  const nested = broker.marks.below(project, identity)?.marked ?? [];
+  const gitNamed = broker.gitNamed.of({ project, folder: gitFolder, nested, home, uid });
+  return { effective, site: { project, identity, profiles: folder.files, git, gitInside, gitNamed } };
+}
+
+/** What a program writes that starts on the host no policy bounds: only the place where it stands has one. */
+function narrowedByFolders(
+  { policies, around }: Broker,
+  listed: Listed,
+  { project }: Place,
+  chosen: Effective,
+): Effective | Refusal {
+  if (listed.policies.length === 0 || project === NO_PROJECT) return chosen;
+  const { write } = fileScope(chosen.policies[0].document, project, around.home);
+  return policies.narrowedBy(chosen, touchedPolicies(listed, project, write));
+}
+
+/**
+ * What holds for what runs already, whenever it is asked; undefined while nothing loads. When a profile cannot be told any more,
+ * the one that narrowed goes on narrowing: whoever works in the project can write a `.substrate-profile` that is none, and must
+ * not keep by it what an edited policy takes away.
+ */
+export function followPolicies(
+  broker: Broker,
+  agent: string,
+  place: Place,
+  profile: string | undefined,
+  begunUnder: Effective,
+): () => Effective | undefined {
+  let last = begunUnder;
+  return () => {
+    const ground = groundOf(broker, agent, place, profile);
+    const effective = "code" in ground ? narrowedAsBefore(broker, agent, place, last) : ground.effective;
+    last = effective ?? last;
+    return effective;
+  };
+}
+
+function narrowedAsBefore(
+  broker: Broker,
+  agent: string,
+  { project }: Place,
+  before: Effective,
+): Effective | undefined {
+  const config = broker.config();
+  const assigned = assignedPolicy(config, broker.listed.of(config), agent, project);
+  return broker.policies.narrowedAsBefore(assigned, before);
+}
+
+/**
+ * The variables of a request, and those that the caller's shell brings, count: they can load code into whatever runs, and move
+ * the home folder.
+ */
+export function judge(
+  broker: Broker,
+  request: ExecuteRequest,
+  place: Place,
+  effective: Effective,
+  environment: BaseEnvironment,
+): Decision {
+  const { argv, cmd = "" } = request;
+  const env = { ...environment.brought, ...request.env };
+  const question = {
+    policy: effective.hash,
+    // Words of an argv cannot be taken for the text of a command that spells the same JSON.
+    shell: argv === undefined ? (request.shell ?? "sh") : "none",
+    command: argv === undefined ? cmd : JSON.stringify(argv),
+    env: JSON.stringify(
+      Object.keys(env)
+        .sort()
+        .map((name) => [name, env[name], environment.trusted[name] === env[name]]),
+    ),
+    project: place.project,
+    cwd: place.cwd,
+  };
+  const path = env["PATH"] ?? environment.variables["PATH"] ?? broker.environments.path;
+  const find = (program: string): Program | null => broker.programs.find(program, path, place.cwd);
+  const decide = (): Judged => {
+    const programs = new Map<string, Program | null>();
+    const resolve = (program: string): Program | null => {
+      const known = programs.get(program);
+      const found = known === undefined ? find(program) : known;
+      programs.set(program, found);
+      return found;
+    };
+    const leaves = (written: string): boolean => isForTheWorld(broker, place, written);
+    const read = readCommand(request);
+    let restsOnFolders = false;
+    const isForeign = (folder: string): boolean => {
+      restsOnFolders = true;
+      return isForeignGit(folder, place, broker.projectRules, broker.gitFolders);
+    };
+    const files = { resolve, leaves, given: environment.trusted, isForeignGit: isForeign };
+    const wheres = wheresOf(place, broker.around.home, env, files);
+    return {
+      decision: decideAll(effective.policies, withVariables(read, env), wheres),
+      programs,
+      restsOnFolders,
+    };
+  };
+  return broker.decisions.of(question, decide, find);
+}
+
+/** A request's command, as a shell or none reads it. */
+export function readCommand({ argv, cmd = "", shell = "sh" }: ExecuteRequest): ReadCommand {
+  return argv === undefined ? readShell(cmd, shell) : readArgv(argv);
+}
+
+/**
+ * The git folder of a worktree is opened beside the policy, and where links lead only the world can say. Outside of the project a world
+ * refuses to make a folder and says which entry of the policy would let it.
+ */
+function isForTheWorld(broker: Broker, { project }: Place, path: string): boolean {
+  const git = broker.gitFolders.of(project, broker.projectRules)?.folder;
+  return (git !== undefined && isWithin(path, git.path)) || leadsElsewhere(path, isWithin(path, project));
+}
+
+/** Where a running command's programs are started: as its own words were judged, with the PATH that it began with. */
+export function startPlaces(broker: Broker, job: Job): readonly [Where, ...Where[]] {
+  const { place, request, environment } = job;
+  const { env = {} } = request;
+  const path = env["PATH"] ?? environment.variables["PATH"] ?? broker.environments.path;
+  const resolve = (program: string): Program | null => broker.programs.find(program, path, place.cwd);
+  const isForeign = (folder: string): boolean =>
+    isForeignGit(folder, place, broker.projectRules, broker.gitFolders);
+  const files = { resolve, leaves: () => true, given: environment.trusted, isForeignGit: isForeign };
+  return wheresOf(place, broker.around.home, env, files);
+}
+
+/** In the other home a policy's `$HOME` is another folder than the world's: that reading says nothing about files. */
+function wheresOf(
+  { project, cwd }: Place,
+  home: string,
+  env: Readonly<Record<string, string>>,
+  files: Required<Pick<Where, "resolve" | "leaves" | "given" | "isForeignGit">>,
+): readonly [Where, ...Where[]] {
+  const usual = { project, cwd, home, ...files };
+  const moved = env["HOME"];
+  return moved === undefined || moved === home || !moved.startsWith("/")
+    ? [usual]
+    : [usual, { ...usual, home: moved, leaves: () => true }];
+}

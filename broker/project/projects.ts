@@ -1,0 +1,255 @@
+/**
+ * Which folder a command works in, and which folders can never be a project (CONTRACT §2).
+ * Everything is compared by real path: a link to `/etc` is `/etc`.
+ */
+import { existsSync, realpathSync, type Stats, statSync } from "node:fs";
+import { dirname, isAbsolute, join, resolve } from "node:path";
+import { isWithin } from "../model/folders.ts";
+import { MARKS } from "./marked-below.ts";
+import type { Marks } from "./marks.ts";
+import type { ProgramFolders } from "./program-folders.ts";
+import { quoted, type Refusal, refusal } from "../model/refusal.ts";
+import type { SecondNames } from "./second-names.ts";
+import { readSmallFile } from "../model/small-file.ts";
+import { type Unfit, UnmarkedFolders } from "./unmarked.ts";
+
+export { isWithin } from "../model/folders.ts";
+
+/** What a broker knows of folders, beyond what stands at their paths. */
+export type KnownFolders = {
+  readonly marks: Pick<Marks, "counts" | "below" | "isInUsed" | "isUsedByPerson">;
+  readonly secondNames: Pick<SecondNames, "of">;
+  readonly unmarked: Pick<UnmarkedFolders, "unfit">;
+  /** Real paths of all folders that config.yaml names. */
+  readonly listed: readonly string[];
+  /** More folders of the kind of `/tmp`. */
+  readonly scratch: readonly string[];
+  readonly programs: Pick<ProgramFolders, "around">;
+};
+
+export type ProjectRules = {
+  /** The home folder of the broker's user. */
+  readonly home: string;
+  /** SUBSTRATE_HOME, and where held changes lie: no project may contain one or lie in one. */
+  readonly hidden: readonly string[];
+  readonly uid: number;
+  /** Real path of the running installation: it may be a project, and no project may contain it. */
+  readonly installation: string;
+  /** Roots under which projects may lie; empty means anywhere. */
+  readonly roots: readonly string[];
+  /** Absent where nothing is to be enforced: a command that shows what a policy stands for. */
+  readonly known?: KnownFolders;
+};
+
+export type Place = {
+  readonly project: string;
+  readonly cwd: string;
+  /** Device and inode of the project folder. */
+  readonly identity: string;
+};
+
+/** The project of a place that can have none: nothing lies there, and nobody can make anything there (no process has the number 0). */
+export const NO_PROJECT = "/proc/0/project";
+
+/** What the operator gives policies to: the project, or the folder that a program works in where there is none. */
+export function folderOf({ project, cwd }: Place): string {
+  return project === NO_PROJECT ? cwd : project;
+}
+
+/** On merged systems `/bin` and `/lib` lead below `/usr`. */
+const SYSTEM = /^(\/usr)?\/(etc|usr|bin|sbin|lib[^/]*|boot|dev|proc|sys|run|var)$/;
+
+/** Nothing below these is anybody's project: the kernel's own file systems, and what the machine starts programs from. */
+const BELOW_SYSTEM = /^(\/usr)?\/(proc|sys|etc|boot|bin|sbin|lib[^/]*)\/|^\/dev\/(?!shm\/)/;
+
+const GIT_FOLDER = /\/\.git(\/|$)/;
+
+/** Whose call names a folder: what a person works in is a project, whoever made its mark. */
+export type Asker = "agent" | "person";
+
+/** The project of a working directory, or why it cannot have one. */
+export function locateProject(cwd: string, rules: ProjectRules, asker: Asker = "agent"): Place | Refusal {
+  if (!isAbsolute(cwd)) {
+    return refusal(
+      "invalid_request",
+      `Cannot use ${quoted(cwd)} as cwd: it must be an absolute path`,
+      "Send the full path of an existing folder",
+    );
+  }
+  const found = realFolder(cwd);
+  if ("code" in found) return found;
+  const { real } = found;
+  const marked = nearestMarked(real, rules, asker);
+  // Looked at once: what else is asked of it below is on the path of every command.
+  const candidates: readonly Folder[] =
+    marked === undefined || marked === real ? [found] : [folderAt(marked), found];
+  const reasons = candidates.map((folder) => unfit(folder, folder.real === marked, rules, asker));
+  const project = candidates[reasons.indexOf(undefined)];
+  if (project !== undefined) return { project: project.real, cwd: real, identity: identityOf(project) };
+  const { why, hint } = reasons.at(-1) ?? { why: "it is no project", hint: USE_ANOTHER };
+  return refusal("project_not_allowed", `Cannot work in ${quoted(real)}: ${why}`, hint);
+}
+
+const USE_ANOTHER = "Use a project folder of your own, for example a git checkout below your home";
+
+/** The reason why a folder is no project; undefined when it is one. */
+function unfit(folder: Folder, hasMark: boolean, rules: ProjectRules, asker: Asker): Unfit | undefined {
+  const why = neverBecause(folder.real, rules, folder.stat);
+  if (why !== undefined) return { why, hint: USE_ANOTHER };
+  if (hasMark) return asker === "agent" ? loadedCheckout(folder, rules) : undefined;
+  const { known, home } = rules;
+  return (known?.unmarked ?? new UnmarkedFolders()).unfit(folder.real, {
+    home,
+    listed: known?.listed ?? rules.roots,
+    scratch: known?.scratch ?? [],
+    programs: (folder) => known?.programs.around(folder),
+    counts: (marked) => marksProject(marked, rules, "agent"),
+    known: (project) => known?.marks.below(project, identityOf(folder)),
+  });
+}
+
+/**
+ * Plugins of shells and editors are git checkouts in settings folders, which the next shell loads: an agent that names one as its
+ * `cwd` would write what runs outside of every world. Worktrees that agents keep there are told apart by their `.git` file.
+ */
+function loadedCheckout(folder: Folder, { home, known }: ProjectRules): Unfit | undefined {
+  if (known === undefined || !isBelowSettings(folder.real, home)) return undefined;
+  const isListed = known.listed.some((each) => isWithin(folder.real, each) && isBelowSettings(each, home));
+  if (isListed || known.marks.isUsedByPerson(folder.real, identityOf(folder))) return undefined;
+  if (!isOwnCheckout(folder.real, home)) return undefined;
+  return {
+    why: "it is a checkout in a settings folder of the home folder, where shells and editors load code from, and no person has worked in it through Substrate",
+    hint: `Run a first command there yourself ('substrate exec -- true'), or list ${quoted(folder.real)} under 'projects' in config.yaml`,
+  };
+}
+
+/** A repository, or a submodule of one that lies in settings folders too; not a worktree of a person's project, nor a profile alone. */
+function isOwnCheckout(folder: string, home: string): boolean {
+  const git = join(folder, ".git");
+  const stat = statSync(git, { throwIfNoEntry: false });
+  if (stat?.isFile() !== true) return stat !== undefined;
+  const pointer = /^gitdir: (.+)$/m.exec(readSmallFile(git, MAX_POINTER, stat.uid) ?? "")?.[1];
+  return pointer === undefined || isBelowSettings(resolve(folder, pointer), home);
+}
+
+/** `PATH_MAX` of Linux and the words around it. */
+const MAX_POINTER = 4096 + 16;
+
+type Folder = { readonly real: string; readonly stat: Stats | undefined };
+
+function folderAt(real: string): Folder {
+  return { real, stat: statSync(real, { throwIfNoEntry: false }) };
+}
+
+function realFolder(cwd: string): Folder | Refusal {
+  const hint = "Send the full path of an existing folder";
+  if (cwd.includes("\0"))
+    return refusal("invalid_request", `Cannot use ${quoted(cwd)} as cwd: it holds a NUL byte`, hint);
+  try {
+    const real = realpathSync.native(cwd);
+    const stat = statSync(real);
+    if (stat.isDirectory()) return { real, stat };
+    return refusal("invalid_request", `Cannot use ${quoted(cwd)} as cwd: it is a file`, hint);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    const why = code === "ENOENT" ? "it does not exist" : `the kernel says ${code}`;
+    return refusal("invalid_request", `Cannot use ${quoted(cwd)} as cwd: ${why}`, hint);
+  }
+}
+
+/** No folder that contains the home folder can be a project, no system folder, and none above them: a mark there says nothing. */
+function nearestMarked(from: string, rules: ProjectRules, asker: Asker): string | undefined {
+  const ends = (folder: string): boolean =>
+    folder === "/" || isWithin(rules.home, folder) || SYSTEM.test(folder);
+  for (let folder = from; !ends(folder); folder = dirname(folder)) {
+    if (isMarked(folder) && marksProject(folder, rules, asker)) return folder;
+  }
+  return undefined;
+}
+
+/** Whether a mark counts: not when a command may have made it, until a person has used or listed the folder. */
+function marksProject(folder: string, { known }: ProjectRules, asker: Asker): boolean {
+  if (known === undefined || asker === "person" || known.listed.includes(folder)) return true;
+  return known.marks.counts(folder);
+}
+
+/** Whether a folder says that it is a project, whoever may have made it say so. */
+export function isMarked(folder: string): boolean {
+  if (GIT_FOLDER.test(folder)) return false;
+  return MARKS.some((mark) => existsSync(join(folder, mark)));
+}
+
+/** Whether a path lies in a folder that begins with a dot, directly in the home folder. */
+export function isBelowSettings(folder: string, home: string): boolean {
+  return isWithin(folder, home) && folder.slice(home.length + 1).startsWith(".");
+}
+
+/** The reason why a real path can never be a project; undefined when it can. `stat` is what stands there, when that is known. */
+export function neverBecause(
+  folder: string,
+  rules: ProjectRules,
+  stat = folderAt(folder).stat,
+): string | undefined {
+  const protects = protectedBecause(folder, rules, stat);
+  if (protects !== undefined) return protects;
+  if (isBelowSettings(folder, rules.home) && !isMarked(folder)) {
+    return "it lies in a settings folder of the home folder, and holds no .git or .substrate-profile";
+  }
+  if (!rules.roots.some((root) => isWithin(folder, root)) && rules.roots.length > 0) {
+    return "it lies under none of the roots in config.yaml 'projects'";
+  }
+  const owner = stat?.uid;
+  return owner === rules.uid
+    ? undefined
+    : `it belongs to user ${owner} and the broker runs as user ${rules.uid}`;
+}
+
+/** The reason why nobody may have a real path written, as a project or by a grant; undefined without one. */
+export function protectedBecause(
+  folder: string,
+  rules: ProjectRules,
+  stat = rules.known === undefined ? undefined : folderAt(folder).stat,
+): string | undefined {
+  return protectedByPath(folder, rules) ?? protectedByName({ real: folder, stat }, rules);
+}
+
+/** The same by every other name of the folder: a second mount of the home is the home. */
+function protectedByName(folder: Folder, rules: ProjectRules): string | undefined {
+  const { known, home } = rules;
+  if (known === undefined || folder.stat === undefined) return undefined;
+  for (const { how, name } of known.secondNames.of(folder.real, identityOf(folder))) {
+    const isElsewhere = (place: string): boolean => isWithin(name, place) && !isWithin(folder.real, place);
+    const usual =
+      how === "is"
+        ? `it is ${quoted(name)} under another name`
+        : `it holds ${quoted(name)} under another name`;
+    const why = protectedByPath(name, rules);
+    if (why !== undefined) return `${usual}, and ${why}`;
+    if (isBelowSettings(name, home)) return `${usual}, in a settings folder of the home folder`;
+    if (isElsewhere(home) || known.listed.some(isElsewhere)) return `${usual}: use that path`;
+    if (known.marks.isInUsed(name) && !known.marks.isInUsed(folder.real)) return `${usual}: use that path`;
+  }
+  return undefined;
+}
+
+function protectedByPath(folder: string, rules: ProjectRules): string | undefined {
+  if (isWithin(rules.home, folder))
+    return folder === rules.home ? "it is the home folder itself" : "it contains the home folder";
+  if (dirname(folder) === rules.home && folder.slice(rules.home.length + 1).startsWith(".")) {
+    return "it is a settings folder (it begins with a dot, directly in the home folder)";
+  }
+  if (SYSTEM.test(folder) || BELOW_SYSTEM.test(folder)) return "it is a system folder";
+  if (GIT_FOLDER.test(folder)) return "it is git's own folder, where hooks and settings are programs";
+  if (isWithin(rules.installation, folder) && folder !== rules.installation) {
+    return `it contains the running installation ('${rules.installation}')`;
+  }
+  for (const path of rules.hidden) {
+    if (isWithin(path, folder)) return `it contains SUBSTRATE_HOME ('${path}')`;
+    if (isWithin(folder, path)) return `it lies in SUBSTRATE_HOME ('${path}')`;
+  }
+  return undefined;
+}
+
+function identityOf({ stat }: Folder): string {
+  return stat === undefined ? "gone" : `${stat.dev}:${stat.ino}`;
+}

@@ -1,0 +1,64 @@
+import { createHash } from "node:crypto";
+import type { Database, RootDatabase } from "lmdb";
+import { newId } from "../model/ids.ts";
+import type { OnFault } from "../spans/span-index.ts";
+
+export type Session = { readonly id: string; readonly agent: string; readonly project: string };
+
+/** No id is longer; LMDB throws at keys of more than 1,978 bytes. */
+const MAX_ID = 128;
+
+/** The sessions of this broker: one for each (agent, project), kept over restarts so that an id stays good. */
+export class Sessions {
+  readonly #byId: Database<Session, string>;
+  readonly #current: Database<string, string>;
+  readonly #onFault: OnFault;
+  readonly #warm = new Map<string, Session>();
+  /** Those of this process by id: LMDB shows a write only once it is committed. */
+  readonly #made = new Map<string, Session>();
+  readonly #projects: Set<string>;
+
+  constructor(database: RootDatabase, onFault: OnFault) {
+    this.#onFault = onFault;
+    this.#byId = database.openDB({ name: "sessions" });
+    this.#current = database.openDB({ name: "current-sessions" });
+    this.#projects = new Set(this.#byId.getRange().map(({ value }) => value.project));
+  }
+
+  /** The session of an agent in a project, made if it is the first time. */
+  of(agent: string, project: string): Session {
+    const key = `${agent}\0${project}`;
+    const warm = this.#warm.get(key) ?? this.#stored(key) ?? this.#make(key, agent, project);
+    this.#warm.set(key, warm);
+    return warm;
+  }
+
+  /** Whether a folder was the project of any session, this one's or an earlier broker's. A real path. */
+  wasProject(folder: string): boolean {
+    return this.#projects.has(folder);
+  }
+
+  find(id: string): Session | undefined {
+    return id.length > MAX_ID ? undefined : (this.#made.get(id) ?? this.#byId.get(id));
+  }
+
+  #stored(key: string): Session | undefined {
+    const id = this.#current.get(databaseKey(key));
+    return id === undefined ? undefined : this.#byId.get(id);
+  }
+
+  #make(key: string, agent: string, project: string): Session {
+    const session = { id: newId("ses"), agent, project };
+    this.#made.set(session.id, session);
+    this.#projects.add(project);
+    const writes = [this.#byId.put(session.id, session), this.#current.put(databaseKey(key), session.id)];
+    for (const write of writes)
+      write.catch((error: unknown) => this.#onFault("A session cannot be kept", error));
+    return session;
+  }
+}
+
+/** LMDB keys end at 1,978 bytes and paths at 4,096: the hash always fits. */
+function databaseKey(key: string): string {
+  return createHash("sha256").update(key).digest("hex");
+}

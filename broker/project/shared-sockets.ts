@@ -1,0 +1,104 @@
+/** The host's Unix sockets that policies share with worlds (`world.sockets`), and the variable by which programs find ssh-agent's. */
+import { lstatSync, realpathSync } from "node:fs";
+import { join } from "node:path";
+import type { SharedSocket } from "../../world/backend.ts";
+import type { HostEnvironment, Variables } from "../settings/environment.ts";
+import type { CompiledPolicy } from "../policy/index.ts";
+import { isWithin } from "./projects.ts";
+
+/** Where the agents of the broker's user listen: read once, at start. */
+export type AgentSockets = {
+  /** SSH_AUTH_SOCK as the broker was started with; undefined: it had none. */
+  readonly ssh: string | undefined;
+  /** The places that gpg-agent uses, in order. */
+  readonly gpg: readonly string[];
+  /** Where gpg looks for the agent in a world. */
+  readonly gpgInside: string;
+};
+
+type Ground = {
+  readonly home: string;
+  readonly hidden: readonly string[];
+  readonly agents: AgentSockets;
+};
+
+type Entry = Pick<SharedSocket, "folderMode"> & {
+  readonly sources: readonly string[];
+  /** Undefined: the same path as on the host. */
+  readonly target?: string;
+};
+
+/** A mount point directly below one: no command moves or removes it. */
+const SSH_INSIDE = "/run/substrate-ssh-agent.sock";
+
+export function agentSockets(host: HostEnvironment, home: string, uid: number): AgentSockets {
+  // GnuPG asks for this folder whatever XDG_RUNTIME_DIR says.
+  const own = `/run/user/${uid}`;
+  const folders = [...new Set([host["XDG_RUNTIME_DIR"] ?? own, own])].map((path) => join(path, "gnupg"));
+  const ssh = host["SSH_AUTH_SOCK"];
+  return {
+    ssh: ssh?.startsWith("/") === true ? ssh : undefined,
+    gpg: [...folders, join(home, ".gnupg")].map((folder) => join(folder, "S.gpg-agent")),
+    gpgInside: `${own}/gnupg/S.gpg-agent`,
+  };
+}
+
+/** Those of the sockets named by all of the policies that are there now. */
+export function sharedSockets(
+  policies: readonly CompiledPolicy[],
+  project: string,
+  ground: Ground,
+): readonly SharedSocket[] {
+  const names = namedByAll(policies);
+  return names.flatMap((name) => found(entryOf(name, project, ground), ground));
+}
+
+/** What commands get beside the host's variables: where ssh-agent is, in a world that shares it. */
+export function socketVariables(policies: readonly CompiledPolicy[], { ssh }: AgentSockets): Variables {
+  return ssh !== undefined && namedByAll(policies).includes("ssh-agent") ? { SSH_AUTH_SOCK: SSH_INSIDE } : {};
+}
+
+function namedByAll(policies: readonly CompiledPolicy[]): readonly string[] {
+  const [first = [], ...others] = policies.map(({ document }) => document.world?.sockets ?? []);
+  return [...new Set(first)].filter((name) => others.every((names) => names.includes(name)));
+}
+
+function entryOf(name: string, project: string, { home, agents }: Ground): Entry {
+  if (name === "ssh-agent")
+    return {
+      sources: agents.ssh === undefined ? [] : [agents.ssh],
+      target: SSH_INSIDE,
+    };
+  if (name === "gpg-agent") return { sources: agents.gpg, target: agents.gpgInside, folderMode: "700" };
+  const path = name
+    .replace(/^(?:~|\$HOME|\$\{HOME\})(?=\/)/, () => home)
+    .replace(/^(?:\$PROJECT|\$\{PROJECT\})(?=\/)/, () => project);
+  return { sources: [path] };
+}
+
+/** The broker's own sockets are shared with nobody. */
+function found({ sources, target, folderMode }: Entry, { hidden }: Ground): readonly SharedSocket[] {
+  for (const path of sources) {
+    const socket = socketAt(path);
+    if (socket === undefined || hidden.some((folder) => isWithin(socket.source, folder))) continue;
+    return [
+      {
+        ...socket,
+        target: target ?? socket.source,
+        ...(folderMode === undefined ? {} : { folderMode }),
+      },
+    ];
+  }
+  return [];
+}
+
+function socketAt(path: string): Pick<SharedSocket, "source" | "identity"> | undefined {
+  try {
+    const source = realpathSync(path);
+    const stat = lstatSync(source, { bigint: true });
+    return stat.isSocket() ? { source, identity: `${stat.dev}:${stat.ino}:${stat.ctimeNs}` } : undefined;
+  } catch {
+    // No server has listened there, or we may not look, ignoring: nothing is shared until one does.
+    return undefined;
+  }
+}

@@ -1,0 +1,144 @@
+/** The operator's settings: every one optional, read again when the file changes, the last good ones kept. */
+import { readFileSync, statSync } from "node:fs";
+import { type Document, isMap, isNode, isScalar, LineCounter, parseDocument } from "yaml";
+import type { ConfigDocument } from "../../schemas/generated/types.ts";
+import { validateConfigDocument } from "../../schemas/generated/validators.js";
+import { describeErrors } from "../../schemas/validation-errors.ts";
+
+export type ConfigProblem = { readonly text: string };
+
+const MISSING = "missing";
+
+/** What a file says that holds nothing but blanks and comments. */
+const NOTHING: ConfigDocument = {};
+
+/** The settings do not load when the broker starts: there are no last good ones that could stay. */
+export class ConfigRefused extends Error {
+  override readonly name = "ConfigRefused";
+}
+
+/** The settings in a file; no file, no settings. */
+export class Config {
+  readonly #path: string;
+  readonly #onChange: (problems: readonly ConfigProblem[]) => void;
+  #identity = "";
+  #current: ConfigDocument = {};
+  #problems: readonly ConfigProblem[] = [];
+  /** In the same turn of the event loop: a call asks for its settings more than once, and has one answer to all. */
+  #justLooked = false;
+
+  /**
+   * Reads the file for the first time. Throws {@link ConfigRefused} when it does not load: to go on with defaults would
+   * lift every limit that the operator wrote. `onChange` is told of each later reading.
+   */
+  constructor(path: string, onChange: (problems: readonly ConfigProblem[]) => void) {
+    this.#path = path;
+    this.#onChange = () => {};
+    const problems = this.#read(this.#look());
+    if (problems.length > 0) {
+      throw new ConfigRefused(
+        `The settings do not load:\n${problems.map(({ text }) => `  ${text}`).join("\n")}`,
+      );
+    }
+    this.#onChange = onChange;
+  }
+
+  /** The settings as they are now; the last good ones while the file does not load. */
+  current(): ConfigDocument {
+    if (this.#justLooked) return this.#current;
+    this.#justLooked = true;
+    queueMicrotask(() => {
+      this.#justLooked = false;
+    });
+    const identity = this.#look();
+    if (identity !== this.#identity) this.#onChange(this.#read(identity));
+    return this.#current;
+  }
+
+  /** What was wrong with the file at its last reading, while the last good settings hold. */
+  problems(): readonly ConfigProblem[] {
+    return this.#problems;
+  }
+
+  /** Reads the file again, whatever its times say: what is wrong with it, if anything is. */
+  reload(): readonly ConfigProblem[] {
+    const identity = this.#look();
+    if (identity === MISSING && this.#identity === MISSING) return [];
+    const problems = this.#read(identity);
+    this.#onChange(problems);
+    return problems;
+  }
+
+  #look(): string {
+    const stat = statSync(this.#path, { throwIfNoEntry: false, bigint: true });
+    return stat === undefined
+      ? MISSING
+      : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
+  }
+
+  #read(identity: string): readonly ConfigProblem[] {
+    this.#problems = this.#problemsOf(identity);
+    return this.#problems;
+  }
+
+  #problemsOf(identity: string): readonly ConfigProblem[] {
+    const known = this.#identity;
+    this.#identity = identity;
+    if (identity === MISSING && known !== "") {
+      return [{ text: `${this.#path}: it is gone; what it said holds until the broker starts again` }];
+    }
+    const result = identity === MISSING ? { ok: {} } : readConfig(this.#path);
+    if ("problems" in result) return result.problems;
+    // Whoever writes a file in place empties it first: for that moment every limit in it would be lifted.
+    if (result.ok === NOTHING && known !== "" && known !== MISSING) {
+      return [{ text: `${this.#path}: it is empty; what it said holds. Write {} to set nothing` }];
+    }
+    this.#current = result.ok;
+    return [];
+  }
+}
+
+function readConfig(path: string): ReturnType<typeof parseConfig> {
+  try {
+    return parseConfig(readFileSync(path, "utf8"), path);
+  } catch (error) {
+    return { problems: [{ text: `${path}: ${error instanceof Error ? error.message : String(error)}` }] };
+  }
+}
+
+/** Reads settings from text. `file` is for the problems only. */
+export function parseConfig(
+  text: string,
+  file: string,
+): { readonly ok: ConfigDocument } | { readonly problems: readonly ConfigProblem[] } {
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, uniqueKeys: true, strict: true });
+  const place = (offset: number): string => {
+    const { line, col } = lines.linePos(offset);
+    return `${file}:${line}:${col}`;
+  };
+  if (document.errors.length > 0) {
+    return {
+      problems: document.errors.map((error) => ({
+        text: `${place(error.pos[0])}: ${error.message.split("\n")[0]}`,
+      })),
+    };
+  }
+  if (document.contents === null) return { ok: NOTHING };
+  const value: unknown = document.toJS({ maxAliasCount: 100 }) ?? {};
+  if (validateConfigDocument(value)) return { ok: value };
+  const problems = describeErrors(value, validateConfigDocument.errors ?? []).map(({ pointer, message }) => ({
+    text: `${place(offsetOf(document, pointer))}: ${message}`,
+  }));
+  return { problems };
+}
+
+/** Of the key, where there is one: a value may begin lines below it. */
+function offsetOf(document: Document.Parsed, pointer: readonly (string | number)[]): number {
+  const parent: unknown = document.getIn(pointer.slice(0, -1), true);
+  const pair = isMap(parent)
+    ? parent.items.find(({ key }) => isScalar(key) && String(key.value) === String(pointer.at(-1)))
+    : undefined;
+  const node: unknown = pair?.key ?? document.getIn(pointer, true);
+  return isNode(node) ? (node.range?.[0] ?? 0) : 0;
+}

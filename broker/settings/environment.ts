@@ -1,0 +1,179 @@
+import { createHash } from "node:crypto";
+import { homedir, userInfo } from "node:os";
+import { withoutPreload } from "../../world/backend.ts";
+import { ownPath } from "./caller-path.ts";
+import { type KnownSecrets, redact, secretsIn } from "../secrets/redact.ts";
+
+const ALWAYS = ["HOME", "USER", "LOGNAME", "SHELL"];
+
+const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/** What of the host's environment may become a command's: read once, at start, by the entry point. */
+export type HostEnvironment = Readonly<Record<string, string | undefined>>;
+
+export type Variables = Readonly<Record<string, string>>;
+
+/** Variables, their hash, which every span of a command with just these names, and those of them that are secret. */
+export type BaseEnvironment = {
+  readonly variables: Variables;
+  readonly hash: string;
+  readonly secrets: KnownSecrets;
+  /** Those that a caller's own shell has and the broker's has not, or not so. They are judged as the request's `env` is. */
+  readonly brought: Variables;
+  /** What a rule that allows takes as it is: a variable that is set to the same is not changed. */
+  readonly trusted: Variables;
+  /** What an approval is bound to. A person's yes or no holds in each of their terminals, whatever their PATH says. */
+  readonly bound: Variables;
+  /** Of the caller's shell, all that was passed, PATH apart; undefined when the call says nothing of a shell. */
+  readonly callers: CallersVariables | undefined;
+};
+
+export type CallersVariables = {
+  readonly variables: Variables;
+  /** Whether a span may hold them: none looks like a secret. */
+  readonly areKept: boolean;
+};
+
+/** What a policy's commands get beyond PATH and the user's own variables. */
+export type Passing = {
+  /** Whether a variable of a shell is passed. */
+  readonly passes: (name: string) => boolean;
+  /** What the policy's worlds add. */
+  readonly added: () => Variables;
+};
+
+/** The shell that a call comes from. */
+export type CallerShell = {
+  readonly variables: Variables;
+  /** Differs where {@link trusts} may. */
+  readonly key: string;
+  readonly isPersons: boolean;
+  /** Whether a variable that the broker's own shell has not, or not so, may stand before programs that a rule allows. */
+  readonly trusts: (name: string, value: string) => boolean;
+};
+
+/** Environments that are kept, of policies and of shells; edits and other shells make new ones. */
+const MAX_MADE = 64;
+
+/** The host's variables with the user's own filled in. Asks the user database: once, at start. */
+export function hostEnvironment(variables: HostEnvironment): HostEnvironment {
+  const user = userInfo();
+  return {
+    ...withoutPreload(variables),
+    HOME: homedir(),
+    USER: user.username,
+    LOGNAME: user.username,
+    SHELL: user.shell ?? "/bin/sh",
+  };
+}
+
+/** What every command of a policy gets, made once per policy: it is on the path of each. */
+export class BaseEnvironments {
+  readonly #host: HostEnvironment;
+  readonly #hidden: string;
+  readonly #made = new Map<string, BaseEnvironment>();
+  /** PATH of every command whose request has none of its own. */
+  readonly path: string;
+
+  /** @param hidden SUBSTRATE_HOME: no world has what lies there, so a PATH that leads there (to the shims) leads nowhere. */
+  constructor(host: HostEnvironment, hidden: string) {
+    this.#host = host;
+    this.#hidden = hidden;
+    this.path = ownPath(host["PATH"] ?? "", hidden) || DEFAULT_PATH;
+  }
+
+  /** `policy` is the hash of what holds. */
+  of(policy: string, passing: Passing): BaseEnvironment {
+    return this.#kept(policy, () => {
+      const variables = { ...this.#base(passing.passes), ...passing.added() };
+      return made({ variables, brought: {}, trusted: variables, bound: variables }, undefined);
+    });
+  }
+
+  /** The same with the variables of the caller's shell in place of the broker's. */
+  ofShell(policy: string, passing: Passing, shell: CallerShell): BaseEnvironment {
+    const callers = passedBy(withoutPreload(shell.variables), passing.passes);
+    const path = ownPath(shell.variables["PATH"] ?? "", this.#hidden) || this.path;
+    const key = [policy, shell.key, path, ...Object.entries(callers).flat()].join("\0");
+    return this.#kept(key, () => {
+      const { variables: base } = this.of(policy, passing);
+      const user = this.#base(() => false);
+      const variables = { ...user, PATH: path, ...callers, ...passing.added() };
+      const brought = only(variables, (name, value) => base[name] !== value);
+      const trusted = only(variables, (name, value) => base[name] === value || shell.trusts(name, value));
+      const bound = shell.isPersons ? base : variables;
+      return made({ variables, brought, trusted, bound }, callers);
+    });
+  }
+
+  #kept(key: string, make: () => BaseEnvironment): BaseEnvironment {
+    const known = this.#made.get(key);
+    if (known !== undefined) return known;
+    if (this.#made.size >= MAX_MADE) this.#made.clear();
+    const environment = make();
+    this.#made.set(key, environment);
+    return environment;
+  }
+
+  /** PATH, HOME, USER, LOGNAME, SHELL, and the variables that pass. Nothing else of the broker's. */
+  #base(passes: Passing["passes"]): Variables {
+    const base: Record<string, string> = { PATH: this.path };
+    for (const name of ALWAYS) base[name] = this.#host[name] ?? "";
+    return { ...base, ...passedBy(this.#host, passes) };
+  }
+}
+
+function passedBy(variables: HostEnvironment, passes: Passing["passes"]): Variables {
+  const passed: Record<string, string> = {};
+  for (const [name, value] of Object.entries(variables)) {
+    if (value === undefined || name === "PATH" || ALWAYS.includes(name) || !passes(name)) continue;
+    passed[name] = value;
+  }
+  return passed;
+}
+
+function only(variables: Variables, isWanted: (name: string, value: string) => boolean): Variables {
+  return Object.fromEntries(Object.entries(variables).filter(([name, value]) => isWanted(name, value)));
+}
+
+function made(
+  lists: Pick<BaseEnvironment, "variables" | "brought" | "trusted" | "bound">,
+  callers: Variables | undefined,
+): BaseEnvironment {
+  const { variables } = lists;
+  const kept = callers === undefined ? undefined : { variables: callers, areKept: !holdSecrets(callers) };
+  return { ...lists, hash: environmentHash(variables), secrets: secretsIn(variables), callers: kept };
+}
+
+function holdSecrets(variables: Variables): boolean {
+  const known = secretsIn(variables);
+  return Object.entries(variables).some(
+    ([name, value]) => known.has(name) || redact(`${name}=${value}`, "env").redacted.length > 0,
+  );
+}
+
+/** SHA-256 over the sorted `NAME=value`, each ended by NUL. */
+export function environmentHash(variables: Variables): string {
+  const hash = createHash("sha256");
+  for (const name of Object.keys(variables).sort()) hash.update(`${name}=${variables[name]}\0`);
+  return `sha256:${hash.digest("hex")}`;
+}
+
+/** A request as it is without what a world adds to the variables of its commands: whoever asks from there may send them along. */
+export function withoutWorldVariables<Request extends { readonly env?: Variables }>(
+  request: Request,
+): Request {
+  const { env } = request;
+  const own = env === undefined ? undefined : withoutPreload(env);
+  return own === env ? request : { ...request, env: own };
+}
+
+/** A command's environment: the base, what the request adds, and last who and what it is, which nobody overrides. */
+export function commandEnvironment(
+  base: Variables,
+  added: Readonly<Record<string, string>> | undefined,
+  agent: string,
+  span: string,
+): Readonly<Record<string, string>> {
+  return { ...base, ...added, SUBSTRATE_AGENT_ID: agent, SUBSTRATE_SPAN_ID: span };
+}

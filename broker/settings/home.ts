@@ -1,0 +1,129 @@
+import { createHash } from "node:crypto";
+import { chmodSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { realPlace } from "../model/real-place.ts";
+
+/** `sun_path` is 108 bytes with its NUL (unix(7)); Node cuts longer ones without a word. */
+const MAX_SOCKET_PATH = 107;
+
+/** The longest of the sockets that every home has; a named agent's is checked when it is opened. */
+const LONGEST_SOCKET = "sock/control.sock";
+
+/** SUBSTRATE_HOME cannot be used as it is. */
+export class HomeRefused extends Error {
+  override readonly name = "HomeRefused";
+}
+
+/** Where everything lies below SUBSTRATE_HOME (CONTRACT §2). All absolute. */
+export type Home = {
+  readonly root: string;
+  readonly agentSocket: string;
+  readonly controlSocket: string;
+  readonly agentSockets: string;
+  readonly config: string;
+  /** What a person approved for always. */
+  readonly approvals: string;
+  readonly policies: string;
+  readonly trace: string;
+  readonly database: string;
+  readonly overlay: string;
+  /** Denied names that commands made, taken out of projects. */
+  readonly quarantine: string;
+  /** The folder to put first on PATH. */
+  readonly shims: string;
+  /** What no world may see: this home, and the held changes of every home. */
+  readonly hidden: readonly string[];
+  /** Where the container backends keep their sockets. */
+  readonly containers: string;
+  readonly brokerFile: string;
+  readonly startLock: string;
+  readonly log: string;
+};
+
+/**
+ * The layout below `asked`. `askedOverlay` is where upper and work folders go when it is not below that (a privileged broker
+ * keeps them in `/var/lib`). Both are followed to where they lead: worlds mount what lies there, and follow no link. Throws
+ * {@link HomeRefused} when a socket path would be too long.
+ */
+export function homeLayout(asked: string, askedOverlay: string | undefined): Home {
+  const root = realPlace(asked);
+  const overlay = askedOverlay === undefined ? undefined : realPlace(askedOverlay);
+  const longest = join(root, LONGEST_SOCKET);
+  if (Buffer.byteLength(longest) > MAX_SOCKET_PATH) {
+    throw new HomeRefused(
+      `Cannot use '${asked}' as SUBSTRATE_HOME: the socket path '${longest}' has ${Buffer.byteLength(longest)} bytes and the kernel takes ${MAX_SOCKET_PATH}. Choose a shorter folder`,
+    );
+  }
+  return {
+    root,
+    agentSocket: join(root, "sock/agent.sock"),
+    controlSocket: join(root, "sock/control.sock"),
+    agentSockets: join(root, "sock/agents"),
+    config: join(root, "config.yaml"),
+    approvals: join(root, "approvals.yaml"),
+    policies: join(root, "policies"),
+    trace: join(root, "trace/trace.jsonl"),
+    database: join(root, "db"),
+    // Brokers with other homes have a folder of their own there: none sweeps what another one holds.
+    overlay:
+      overlay === undefined
+        ? join(root, "overlay")
+        : join(overlay, createHash("sha256").update(root).digest("hex").slice(0, 16)),
+    quarantine: join(root, "quarantine"),
+    shims: join(root, "shims"),
+    hidden: overlay === undefined ? [root] : [root, overlay],
+    containers: join(root, "run/containers"),
+    brokerFile: join(root, "run/broker.json"),
+    startLock: join(root, "run/start.lock"),
+    log: join(root, "log/broker.log"),
+  };
+}
+
+/** The path of a named agent's own socket. Throws {@link HomeRefused} when it is too long for the kernel. */
+export function agentSocketPath(home: Home, agent: string): string {
+  const path = join(home.agentSockets, `${agent}.sock`);
+  if (Buffer.byteLength(path) <= MAX_SOCKET_PATH) return path;
+  throw new HomeRefused(
+    `Cannot open a socket for agent '${agent}': '${path}' is longer than ${MAX_SOCKET_PATH} bytes`,
+  );
+}
+
+/**
+ * Makes the folders, for the owner's eyes only. Safe to repeat. Throws {@link HomeRefused} for a folder that is
+ * somebody else's or has another use: closing it to everybody else would break that.
+ */
+export function prepareHome(home: Home, uid: number): void {
+  try {
+    mkdirSync(home.root, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new HomeRefused(`Cannot make '${home.root}': ${(error as Error).message}`, { cause: error });
+  }
+  const why = unfitBecause(home.root, uid);
+  if (why !== undefined) throw new HomeRefused(`Cannot use '${home.root}' as SUBSTRATE_HOME: ${why}`);
+  chmodSync(home.root, 0o700);
+  for (const name of [
+    "sock",
+    "sock/agents",
+    "policies",
+    "trace",
+    "db",
+    "homes",
+    "shims",
+    "run",
+    "log",
+    "quarantine",
+  ]) {
+    mkdirSync(join(home.root, name), { recursive: true, mode: 0o700 });
+  }
+  mkdirSync(home.overlay, { recursive: true, mode: 0o700 });
+}
+
+const OWN_NAMES = ["sock", "run", "policies", "config.yaml"];
+
+function unfitBecause(root: string, uid: number): string | undefined {
+  const stat = statSync(root);
+  if (stat.uid !== uid) return `it belongs to user ${stat.uid}, and this is user ${uid}`;
+  const names = readdirSync(root);
+  if (names.length === 0 || names.some((name) => OWN_NAMES.includes(name))) return undefined;
+  return "it holds other files. Choose a new folder, or an empty one";
+}

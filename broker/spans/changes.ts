@@ -1,0 +1,58 @@
+import type { FsDiff, Span } from "../../schemas/generated/types.ts";
+import { NO_CHANGES, type Strayed, type World } from "../../world/backend.ts";
+import { holdsChanges, isIsolated, type Job } from "../model/job.ts";
+import type { Ran } from "../worlds/run.ts";
+
+/** It may have changed anything: all of it is kept. */
+const UNLISTED: FsDiff = {
+  ...NO_CHANGES,
+  held: true,
+  truncated: true,
+  summary: "not measured: looking at what it wrote took too long, and was given up",
+};
+
+/** A diff of the largest listing takes a second or two. */
+const DIFF_PATIENCE_MS = 30_000;
+
+/** What a command changed, as far as it was seen. */
+export async function changesOf(job: Job, world: World, ran: Ran): Promise<FsDiff> {
+  if (ran.ending.kind === "not_started") return NO_CHANGES;
+  return withStrays(await listed(job, world, ran), await world.strays());
+}
+
+/** `AbortSignal.timeout` would leave a timer and a weak reference behind for each command, which the collector pays for. */
+async function listed(job: Job, world: World, ran: Ran): Promise<FsDiff> {
+  const patience = new AbortController();
+  const late = setTimeout(() => patience.abort(), DIFF_PATIENCE_MS);
+  try {
+    if (!isIsolated(job)) return await ran.run.changes(patience.signal);
+    const changes = await world.fsDiff(patience.signal).catch((error: unknown) => {
+      if (!patience.signal.aborted) throw error;
+      return UNLISTED;
+    });
+    return holdsChanges(job) ? changes : { ...changes, held: false };
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+function withStrays(changes: FsDiff, { paths, count }: Strayed): FsDiff {
+  const all = { ...changes, world_only: [...paths] };
+  if (count === paths.length) return all;
+  const words = `${count} writes stayed in the world; the first ${paths.length} are listed`;
+  const summary = changes.summary === null ? words : `${changes.summary}; ${words}`;
+  return { ...all, truncated: true, summary };
+}
+
+/**
+ * Whether a span that an earlier broker wrote may hold changes, or what is needed to take back those that were applied;
+ * `children` are the spans below it. A command that was lost with its broker is dropped: how far it came nobody knows. One
+ * whose listing failed may hold some, and so may one that this trace does not know, because somebody began a new trace.
+ * A replay never holds any.
+ */
+export function mayHold(span: Span | undefined, children: () => readonly Span[]): boolean {
+  if (span === undefined || span.fs_diff?.held === true) return true;
+  if (span.given?.replays !== undefined) return false;
+  if (span.event_type === "command_complete" && span.outcome === "failed") return true;
+  return span.overlay !== undefined && children().some((child) => child.held_changes !== undefined);
+}

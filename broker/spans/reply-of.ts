@@ -1,0 +1,203 @@
+import { constants } from "node:os";
+import type { FsDiff, Notice } from "../../schemas/generated/types.ts";
+import type { Ending, World } from "../../world/backend.ts";
+import { join } from "node:path";
+import { fileLists } from "../policy/file-lists.ts";
+import { type Job, scopesOfJob } from "../model/job.ts";
+import { absolutePath, isWithin } from "../policy/path-denials.ts";
+import type { CommandNetwork } from "../network/command-network.ts";
+import type { Outcome } from "../model/outcome.ts";
+import { type Refusal, refusal } from "../model/refusal.ts";
+import type { Ran } from "../worlds/run.ts";
+
+/** Exit codes of a shell for a program that is not there, and for one that cannot be executed (POSIX, XCU 2.8.2). */
+const NOT_FOUND = 127;
+const NOT_EXECUTABLE = 126;
+
+/** 128 + SIGKILL. */
+const KILLED = 137;
+
+/** What is known of a command that ran. */
+export type Result = {
+  readonly ran: Ran;
+  readonly changes: FsDiff;
+  readonly notices: Notice[];
+  /** What to do about changes that are held. */
+  readonly hint: string | undefined;
+  /** Why we ended it before its time, in a sentence. */
+  readonly cutShort: string | undefined;
+  /** Undefined: its world has none. */
+  readonly network: CommandNetwork | undefined;
+};
+
+type End = { readonly exit: number; readonly signal: string | null; readonly complaint: string };
+
+/** The reply of a command that ran, with why it was cut short if it was; or the refusal of one that could not be started or lost its world. */
+export function replyOf(
+  job: Job,
+  world: World,
+  { ran, changes, notices, hint, cutShort, network }: Result,
+): Outcome {
+  const end = endOf(ran.ending);
+  if ("code" in end) return { kind: "refused", error: { ...end, span_id: job.span } };
+  const { verdict, mode, rule } = job.decision;
+  const reasons = [
+    ...(cutShort === undefined ? [] : [cutShort]),
+    ...(end.exit === 0 ? [] : networkWords(network)),
+  ];
+  const complaint = Buffer.from(
+    `${end.complaint}${reasons.map((reason) => `substrate: ${reason}\n`).join("")}`,
+  );
+  // The hash of the stream and its length are of the bytes that are returned.
+  ran.stderr.count(complaint);
+  return {
+    kind: "ran",
+    reply: {
+      span_id: job.span,
+      world_id: world.id,
+      session_id: job.session.id,
+      agent_id: job.agent,
+      policy_id: job.effective.id,
+      policy_hash: job.effective.hash,
+      decision: { verdict, mode, rule },
+      exit: end.exit,
+      signal: end.signal,
+      timed_out: ran.timedOut,
+      duration_ms: Math.round(ran.durationMs * 1000) / 1000,
+      stdout_b64: ran.stdout.bytes().toString("base64"),
+      stderr_b64: Buffer.concat([ran.stderr.bytes(), complaint]).toString("base64"),
+      stdout_bytes: ran.stdout.total,
+      stderr_bytes: ran.stderr.total,
+      truncated: ran.stdout.truncated || ran.stderr.truncated,
+      scopes_used: scopesOf(job, changes, network),
+      fs_diff: changes,
+      ...(hint === undefined ? {} : { hint }),
+      usage: usageOf(ran.ending, network),
+      notices,
+      isolation: world.isolation,
+    },
+  };
+}
+
+const MAX_NETWORK_WORDS = 3;
+
+/** Programs say that a name does not exist, that nobody listens, or that they were reset: a command that failed over it is told why. */
+function networkWords(network: CommandNetwork | undefined): readonly string[] {
+  const refused = someOf(network?.refused ?? [], "were refused");
+  const ask =
+    "The operator lets what the task needs through with 'substrate policy allow net NAME', or ask for it: POST /v1/request_scopes with 'net:NAME:PORT'";
+  return [...refused, ...(refused.length === 0 ? [] : [ask]), ...someOf(network?.failed ?? [], "failed")];
+}
+
+function someOf(sentences: readonly string[], what: string): readonly string[] {
+  const more = sentences.length - MAX_NETWORK_WORDS;
+  return [...sentences.slice(0, MAX_NETWORK_WORDS), ...(more > 0 ? [`${more} more ${what} like these`] : [])];
+}
+
+/** Bytes are 0 and not null where a world has no network: nothing can have left or come. */
+export function usageOf(
+  ending: Ending,
+  network: CommandNetwork | undefined,
+): {
+  cpu_ms: number | null;
+  memory_peak_bytes: number | null;
+  egress_bytes: number | null;
+  ingress_bytes: number | null;
+  processes: number | null;
+} {
+  const usage = "usage" in ending ? ending.usage : { cpuMs: null, memoryPeakBytes: null, processes: null };
+  return {
+    cpu_ms: usage.cpuMs,
+    memory_peak_bytes: usage.memoryPeakBytes,
+    egress_bytes: network?.traffic.egress ?? 0,
+    ingress_bytes: network?.traffic.ingress ?? 0,
+    processes: usage.processes,
+  };
+}
+
+/** The scopes that its token gave it, the folders of the project that it wrote in, and what it wrote in outside of that. */
+export function scopesOf(job: Job, changes: FsDiff, network: CommandNetwork | undefined): string[] {
+  const paths = [...changes.writes, ...changes.mods, ...changes.deletes, ...changes.dirs];
+  const tops = new Set(paths.map((path) => path.split("/")[0] ?? path));
+  const written = [...tops].sort().map((top) => `fs.write:${join(job.place.project, top)}`);
+  const outside = (changes.outside ?? []).map((path) => `fs.write:${openedAround(path, job)}`);
+  return [
+    ...new Set([
+      ...(scopesOfJob(job)?.texts ?? []),
+      ...written,
+      ...[...new Set(outside)].sort(),
+      ...(network?.scopes ?? []),
+    ]),
+  ];
+}
+
+/** The smallest place that a path lies in, of those that `fs.write` or the call's token opens, and git's folder of the project. */
+function openedAround(path: string, job: Job): string {
+  const { effective, place, environment, site } = job;
+  const folders = { project: place.project, home: environment.variables["HOME"] ?? "/" };
+  const granted = (scopesOfJob(job)?.texts ?? []).filter((text) => text.startsWith("fs.write:"));
+  const listed = effective.policies.flatMap(({ document }) => fileLists(document).write);
+  const git = site.git?.folder === undefined ? [] : [site.git.folder.path];
+  const opened = [...listed, ...git, ...granted.map((text) => text.slice("fs.write:".length))]
+    .map((scope) => absolutePath(scope, folders).replace(/\/\*\*$/, ""))
+    .filter((scope) => scope !== "" && isWithin(path, scope));
+  return opened.reduce((one, other) => (one === path || other.length > one.length ? other : one), path);
+}
+
+function endOf(ending: Ending): End | Refusal {
+  switch (ending.kind) {
+    case "exited":
+      return { exit: ending.code, signal: null, complaint: "" };
+    case "signalled":
+      return { exit: 128 + signalNumber(ending.signal), signal: ending.signal, complaint: "" };
+    case "not_started":
+      return notStarted(ending.step, ending.path, ending.errno);
+    case "world_lost":
+      // Everything in a world is killed when it ends, whoever ended it: the command itself, a limit, or an operator.
+      return { exit: KILLED, signal: "SIGKILL", complaint: `substrate: the world ended: ${ending.cause}\n` };
+  }
+}
+
+function notStarted(step: string, path: string, errno: string): End | Refusal {
+  if (step === "execve" && (errno === "ENOENT" || errno === "ENOTDIR")) {
+    return { exit: NOT_FOUND, signal: null, complaint: `substrate: ${path}: command not found\n` };
+  }
+  if (step === "execve" && (errno === "EACCES" || errno === "ENOEXEC")) {
+    return {
+      exit: NOT_EXECUTABLE,
+      signal: null,
+      complaint: `substrate: ${path}: cannot be executed (${errno})\n`,
+    };
+  }
+  if (step === "chdir") {
+    return refusal(
+      "invalid_request",
+      `Cannot enter '${path}' inside the world: ${errno}`,
+      "Use a cwd that the policy's fs.read covers",
+    );
+  }
+  if (errno === "E2BIG") {
+    return refusal(
+      "invalid_request",
+      "argv and env together are longer than the kernel takes",
+      "Send less in env, or write data to a file",
+    );
+  }
+  if (errno === "EAGAIN" || errno === "ENOMEM" || errno === "EMFILE") {
+    return refusal(
+      "busy",
+      `The host, or the limits of the world, have no room for another process: ${step} says ${errno}`,
+      "Wait for running commands to end, then try again",
+      { retry_after_ms: 1000 },
+    );
+  }
+  return refusal(
+    "internal",
+    `The command could not be started: ${step} on '${path}' failed with ${errno}`,
+    "Look into the broker's log",
+  );
+}
+
+function signalNumber(name: string): number {
+  return name in constants.signals ? constants.signals[name as NodeJS.Signals] : 0;
+}

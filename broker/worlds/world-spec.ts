@@ -1,0 +1,259 @@
+/** From policies to what a world is told: paths with their variables replaced, and of two policies what both allow. */
+import { isDeepStrictEqual } from "node:util";
+import { type FileScope, patternCovers, type ProjectAccess, type WorldSpec } from "../../world/backend.ts";
+import {
+  deniedInGitFolder,
+  isOwnGitRow,
+  sealedInGitFolder,
+  sealedInside,
+  settingsAmong,
+  settingsIn,
+} from "../policy/default-denials.ts";
+import { fileScope, literalPattern } from "../policy/file-scope.ts";
+import type { GitFolder, GitLink } from "../git/folder.ts";
+import { isHeldRow } from "../policy/held-names.ts";
+import { PROFILE_FILE } from "../project/profiles.ts";
+import type { CompiledPolicy } from "../policy/index.ts";
+import { isWithin } from "../project/projects.ts";
+import { type AgentSockets, sharedSockets } from "../project/shared-sockets.ts";
+import { lowerLimits, worldLimits } from "./world-limits.ts";
+import { openPlace, placesToOpen } from "./write-places.ts";
+
+/** Where a world is for. */
+export type Site = {
+  readonly project: string;
+  /** Device and inode: a folder that was made anew under the same name is another project. */
+  readonly identity: string;
+  /** Files that name a policy: whoever could write them inside would choose their own rules outside. */
+  readonly profiles: readonly string[];
+  /** Where `.git` is a file. */
+  readonly git: GitLink | undefined;
+  /** The project's git folder where it lies in the project and is not called `.git`. */
+  readonly gitInside?: string | undefined;
+  /** What git's settings name in the project: hooks, more settings, programs. */
+  readonly gitNamed?: readonly string[];
+};
+
+export type Surroundings = {
+  readonly home: string;
+  /** SUBSTRATE_HOME, and where held changes lie when that is elsewhere. */
+  readonly hidden: readonly string[];
+  /** Where the running installation lies: read-only as a whole wherever it is not itself the project. */
+  readonly checkout?: string;
+  /** What runs of it, and what that is built from: read-only there too. */
+  readonly installation: readonly string[];
+  readonly agents: AgentSockets;
+};
+
+/** All of a spec but its network, and what hangs on that, which is known when a preset's tool has been asked. */
+export type SpecOfFiles = Omit<WorldSpec, "network" | "settings">;
+
+const MAX_MADE = 256;
+
+/** Specs of warm and of isolated worlds, made once per policy and project: each command asks for one. */
+export class WarmSpecs {
+  readonly #around: Surroundings;
+  readonly #uid: number;
+  readonly #made = new Map<string, SpecOfFiles>();
+  /** The folders that a spec opens, and the spec with what stood there last. */
+  readonly #placed = new WeakMap<SpecOfFiles, { readonly paths: readonly string[]; spec: SpecOfFiles }>();
+
+  /** `uid`: of the broker's user. */
+  constructor(around: Surroundings, uid: number) {
+    this.#around = around;
+    this.#uid = uid;
+  }
+
+  /** As `of`, on an overlay with these layers; `heldBy` as {@link worldSpec} takes it. */
+  isolated(
+    hash: string,
+    policies: readonly CompiledPolicy[],
+    site: Site,
+    layers: string,
+    heldBy: readonly string[],
+  ): SpecOfFiles {
+    const made = this.#get(hash, policies, site, "overlay", heldBy);
+    return { ...made, access: { kind: "overlay", layers } };
+  }
+
+  /** The same, with the folders of `fs.write` as they are now: those that are missing are made where that may be. */
+  placed(spec: SpecOfFiles): SpecOfFiles {
+    const known = this.#placed.get(spec) ?? { paths: placesToOpen(spec), spec };
+    this.#placed.set(spec, known);
+    if (known.paths.length === 0) return spec;
+    const places = known.paths.map((path) => openPlace(path, this.#uid));
+    if (!isDeepStrictEqual(known.spec.places, places)) known.spec = { ...spec, places };
+    return known.spec;
+  }
+
+  /** `hash` is that of the policies together. */
+  of(hash: string, policies: readonly CompiledPolicy[], site: Site): SpecOfFiles {
+    return this.#get(hash, policies, site, "direct", []);
+  }
+
+  #get(
+    hash: string,
+    policies: readonly CompiledPolicy[],
+    site: Site,
+    kind: ProjectAccess["kind"],
+    heldBy: readonly string[],
+  ): SpecOfFiles {
+    const git = [
+      site.git?.file,
+      site.git?.folder?.path,
+      ...(site.git?.folder?.others ?? []),
+      "",
+      site.gitInside,
+    ];
+    const sockets = sharedSockets(policies, site.project, this.#around).map(({ identity }) => identity);
+    const places = [...git, ...site.profiles, "", ...(site.gitNamed ?? []), "", ...sockets];
+    const key = [hash, kind, ...heldBy, "", identityOf(site), site.project, ...places].join("\0");
+    const known = this.#made.get(key);
+    if (known !== undefined) return known;
+    if (this.#made.size >= MAX_MADE) this.#made.clear();
+    const access: ProjectAccess = kind === "direct" ? { kind } : { kind, layers: "" };
+    const made = worldSpec(policies, site, access, this.#around, heldBy);
+    this.#made.set(key, made);
+    return made;
+  }
+}
+
+/** `heldBy`: policies, by id, whose rows about files that tools run later deny nothing here: such changes are held (held-names.ts). */
+export function worldSpec(
+  policies: readonly CompiledPolicy[],
+  site: Site,
+  access: ProjectAccess,
+  around: Surroundings,
+  heldBy: readonly string[] = [],
+): SpecOfFiles {
+  const { project, profiles, git } = site;
+  const scopes = policies.map(({ id, document }) => ({
+    id,
+    files: fileScope(document, project, around.home),
+  }));
+  const own = scopes.map(({ files }) => files).reduce(narrower);
+  const files = withGitFolder(withGitInside(own, site.gitInside), project, git?.folder);
+  const sockets = sharedSockets(policies, project, around);
+  // Git on the host follows a `.git` file wherever it leads, and runs what it finds there.
+  const links = git === undefined ? [] : [git.file];
+  const strict = new Set(scopes.flatMap((one) => (heldBy.includes(one.id) ? [] : one.files.denyWrite)));
+  const held = files.denyWrite.filter((row) => isHeldRow(row, project) && !strict.has(row));
+  const isHeld = (path: string): boolean => held.some((pattern) => patternCovers(pattern, path));
+  // A policy that leaves git's own folder open says the same of what its settings name.
+  const named = files.seal.length === 0 ? [] : (site.gitNamed ?? []).filter((path) => !isHeld(path));
+  const direct = access.kind === "direct";
+  const ownRow = (pattern: string): boolean => direct && isOwnGitRow(pattern, literalPattern(project));
+  return {
+    project,
+    identity: identityOf(site),
+    access,
+    files: {
+      ...files,
+      denyWrite: [
+        ...files.denyWrite.filter((pattern) => !ownRow(pattern) && !held.includes(pattern)),
+        ...[...profiles, ...links, ...named].map(literalPattern),
+      ],
+      seal: [...files.seal, `${literalPattern(project)}/**/${PROFILE_FILE}`],
+      ...(direct ? { judged: settingsAmong(files.seal) } : {}),
+      ...(held.length === 0 ? {} : { held }),
+    },
+    ...(git?.folder === undefined ? {} : { gitFolder: git.folder.path }),
+    hidden: around.hidden,
+    sealed: sealedInstallation(project, around),
+    limits: policies.map((policy) => worldLimits(policy.document.world?.limits)).reduce(lowerLimits),
+    seccomp: seccompMode(policies),
+    ...(sockets.length === 0 ? {} : { sockets }),
+    ...(asksForTelemetry(policies) ? { telemetry: true as const } : {}),
+  };
+}
+
+/** What of the running installation no command in a project may change. */
+export function sealedInstallation(
+  project: string,
+  { checkout, installation }: Surroundings,
+): readonly string[] {
+  return checkout === undefined || isWithin(project, checkout) ? installation : [checkout];
+}
+
+/** The strictest that any of the policies asks for. */
+export function seccompMode(policies: readonly CompiledPolicy[]): WorldSpec["seccomp"] {
+  return policies.every((policy) => policy.document.world?.seccomp === "log") ? "log" : "enforce";
+}
+
+/**
+ * Whether programs are to report of themselves: each of the policies says so. What one loads into every program is no narrowing
+ * of the other, which leaves it out, or says no.
+ */
+function asksForTelemetry(policies: readonly CompiledPolicy[]): boolean {
+  return policies.every((policy) => policy.document.world?.enable_preload === true);
+}
+
+/** Another git folder in the place of the known one is another world, as another project folder is. */
+function identityOf({ identity, git }: Site): string {
+  return git?.folder === undefined ? identity : `${identity}+${git.folder.identity}`;
+}
+
+/**
+ * The git folder of a worktree or a submodule is read and written where the project is, but for what makes git run code: that
+ * belongs to others too, so it holds whatever the policy's own lists say.
+ */
+function withGitFolder(files: FileScope, project: string, folder: GitFolder | undefined): FileScope {
+  if (folder === undefined) return files;
+  const [own, opened] = [`${project}/**`, `${folder.path}/**`];
+  const place = literalPattern(folder.path);
+  const others = folder.others.map(literalPattern);
+  const isDenied = files.denyWrite.some((path) => isWithin(place, path.replace(/\/\*\*$/, "")));
+  return {
+    ...files,
+    read: covers(files.read, own) ? [...files.read, opened] : files.read,
+    write: covers(files.write, own) && !isDenied ? [...files.write, opened] : files.write,
+    denyWrite: [...files.denyWrite, ...deniedInGitFolder(place, { shared: folder.shared, others })],
+    seal: [...files.seal, ...settingsIn(place), ...sealedInGitFolder(place)],
+  };
+}
+
+/** A policy that leaves `.git` open says the same of this folder. */
+function withGitInside(files: FileScope, folder: string | undefined): FileScope {
+  if (folder === undefined || files.seal.length === 0) return files;
+  return { ...files, seal: [...files.seal, ...sealedInside(literalPattern(folder))] };
+}
+
+function narrower(one: FileScope, other: FileScope): FileScope {
+  const write = both(one.write, other.write);
+  return {
+    read: both(readable(one), readable(other)),
+    denyRead: [...new Set([...one.denyRead, ...other.denyRead])],
+    write,
+    denyWrite: [...new Set([...one.denyWrite, ...other.denyWrite])],
+    seal: [...new Set([...one.seal, ...other.seal])],
+    scratch: bothKeep(one, other).filter((path) => !covers(write, path)),
+  };
+}
+
+/** What may be written may be read, whatever `read` says. */
+function readable({ read, write }: FileScope): readonly string[] {
+  return [...read, ...write.filter((path) => !covers(read, path))];
+}
+
+/** What one policy lets reach the host and the other keeps in the world stays in the world. */
+function bothKeep(one: FileScope, other: FileScope): readonly string[] {
+  const kept = ({ scratch = [], write }: FileScope): readonly string[] => [
+    ...scratch,
+    ...write.filter((path) => path.endsWith("/**")),
+  ];
+  return both(kept(one), kept(other));
+}
+
+/** The paths of either list that the other list covers too. */
+function both(one: readonly string[], other: readonly string[]): readonly string[] {
+  const kept = [...one.filter((path) => covers(other, path)), ...other.filter((path) => covers(one, path))];
+  return [...new Set(kept)];
+}
+
+/** Whether one of the scopes gives all that `path` names: a path, or `path/**`. */
+export function covers(scopes: readonly string[], path: string): boolean {
+  const folder = path.replace(/\/\*\*$/, "");
+  return scopes.some(
+    (scope) => scope === path || (scope.endsWith("/**") && isWithin(folder, scope.slice(0, -3) || "/")),
+  );
+}

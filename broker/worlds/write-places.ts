@@ -1,0 +1,117 @@
+/**
+ * The folders of `fs.write` outside the project (CONTRACT §7): which they are now, and those made that nobody has made yet. A world
+ * binds what stands there when it is made, so one that is made or replaced later is for another world.
+ */
+import { type BigIntStats, closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync } from "node:fs";
+import { basename, dirname } from "node:path";
+import { isKernels, isPrivate, type FileScope, patternCovers, type WritePlace } from "../../world/backend.ts";
+import { isWithin } from "../model/folders.ts";
+
+type Site = {
+  readonly project: string;
+  readonly gitFolder?: string;
+  readonly files: FileScope;
+  readonly hidden: readonly string[];
+  readonly sealed: readonly string[];
+};
+
+/**
+ * The folders (`path/**`) that a world is to bind by themselves: not those that lie in another one, where commands make them, nor
+ * what no world shows or lets be written. Pure.
+ */
+export function placesToOpen({ project, gitFolder, files, hidden, sealed }: Site): readonly string[] {
+  const folders = files.write.filter((path) => path.endsWith("/**")).map((path) => path.slice(0, -3));
+  const never = [...hidden, ...sealed];
+  return [...new Set(folders)].filter(
+    (path) =>
+      path !== "" &&
+      path !== project &&
+      path !== gitFolder &&
+      !folders.some((other) => other !== path && isWithin(path, other === "" ? "/" : other)) &&
+      (isWithin(path, project) || !(isPrivate(path) || isKernels(path))) &&
+      !never.some((folder) => isWithin(path, folder)) &&
+      ![...files.denyRead, ...files.denyWrite].some((pattern) => patternCovers(pattern, path)),
+  );
+}
+
+/** What stands at a place now. One that is missing is made first, if the folder that it lies in is one of this user's. */
+export function openPlace(path: string, uid: number): WritePlace {
+  const stat = statOf(path);
+  if (stat !== undefined) return found(path, stat);
+  const unmade = makeFolder(path, uid);
+  const made = statOf(path);
+  if (made !== undefined) return found(path, made);
+  return {
+    path,
+    identity: null,
+    why: `it does not exist, and nobody makes it by itself: ${unmade ?? "it is gone again"}`,
+  };
+}
+
+function found(path: string, stat: BigIntStats): WritePlace {
+  if (stat.isDirectory()) return { path, identity: `${stat.dev}:${stat.ino}`, why: null };
+  const what = stat.isSymbolicLink()
+    ? "a link stands there: name the folder that it leads to"
+    : "what stands there is no folder";
+  return { path, identity: null, why: what };
+}
+
+function statOf(path: string): BigIntStats | undefined {
+  try {
+    return lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  } catch {
+    // A part of the path is no folder, or not ours to enter: nothing that a world could bind.
+    return undefined;
+  }
+}
+
+/** Makes one folder below its parent, which is opened first: whatever is put in its place then, nothing is made elsewhere. */
+function makeFolder(path: string, uid: number): string | undefined {
+  const parent = dirname(path);
+  const opened = openFolder(parent);
+  if (typeof opened === "string") return opened;
+  try {
+    const { uid: owner } = fstatSync(opened);
+    if (owner !== uid) return `'${parent}' belongs to user ${owner}, and the broker runs as user ${uid}`;
+    // mkdir(2) follows no link at its last name.
+    mkdirSync(`/proc/self/fd/${opened}/${basename(path)}`);
+    return undefined;
+  } catch (error) {
+    return `the kernel says ${codeOf(error)}`;
+  } finally {
+    closeSync(opened);
+  }
+}
+
+/** `O_PATH`, which Node does not name: to walk through a folder takes no right to read it (asm-generic/fcntl.h). */
+const O_PATH = 0o10000000;
+
+/** A folder, reached through no link; a sentence when there is none. */
+function openFolder(path: string): number | string {
+  const flags = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+  let folder = openSync("/", flags);
+  let at = "";
+  for (const name of path.split("/").filter((part) => part !== "")) {
+    at = `${at}/${name}`;
+    try {
+      const next = openSync(`/proc/self/fd/${folder}/${name}`, flags);
+      closeSync(folder);
+      folder = next;
+    } catch (error) {
+      closeSync(folder);
+      return unopened(at, codeOf(error));
+    }
+  }
+  return folder;
+}
+
+function unopened(path: string, code: string): string {
+  if (code === "ENOENT")
+    return `'${path}' does not exist either. Make it, and the next command can write there`;
+  if (code === "ENOTDIR" || code === "ELOOP") return `'${path}' is a link, or no folder`;
+  return `'${path}' cannot be entered (${code})`;
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : String(error);
+}
