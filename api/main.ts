@@ -6,9 +6,9 @@ import type { BackendChoice, WorldBackend } from "../broker/broker.ts";
 import { type Home, HomeRefused, homeLayout } from "../broker/settings/home.ts";
 import type { Candidate } from "../world/choice.ts";
 import type { LinuxOptions } from "../world/linux/backend.ts";
-import { type BackendName, backendNames } from "./backend-names.ts";
+import { type BackendName, backendNames } from "./cli/backend-names.ts";
 import { runCli } from "./cli/program.ts";
-import { EXIT_SUBSTRATE, type Terminal } from "./cli/terminal.ts";
+import { EXIT_SUBSTRATE, type Terminal } from "./cli/terminal/terminal.ts";
 import { installationAt } from "./installation.ts";
 
 /** Where a privileged broker keeps upper and work folders (CONTRACT §2): homes are often on file systems without room. */

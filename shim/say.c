@@ -12,7 +12,7 @@ struct range {
 };
 
 /* Unicode 16: control and format characters, separators but the blank, and letters that are drawn as nothing. As UNSEEN in
-   api/cli/terminal.ts; U+0080 to U+009F are the C1 controls (ECMA-48), of which U+009B begins what ESC [ does. */
+   api/cli/terminal/terminal.ts; U+0080 to U+009F are the C1 controls (ECMA-48), of which U+009B begins what ESC [ does. */
 static const struct range UNSEEN[] = {
     {0x00, 0x1f},       {0x7f, 0xa0},       {0xad, 0xad},       {0x34f, 0x34f},     {0x600, 0x605},     {0x61c, 0x61c},
     {0x6dd, 0x6dd},     {0x70f, 0x70f},     {0x890, 0x891},     {0x8e2, 0x8e2},     {0x115f, 0x1160},   {0x1680, 0x1680},

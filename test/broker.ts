@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Answer, call } from "../api/client.ts";
+import { type Answer, call } from "../api/client/client.ts";
 import { homeLayout } from "../broker/settings/home.ts";
 import type { ErrorReply, ExecuteReply, Span, TraceReply } from "../schemas/generated/types.ts";
 import type { Actor } from "./actors.ts";

@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { Answer } from "../api/client.ts";
+import type { Answer } from "../api/client/client.ts";
 import type { ChangesReply, DiffReply, ErrorReply } from "../schemas/generated/types.ts";
 import type { Ran, TestBroker } from "./broker.ts";
 

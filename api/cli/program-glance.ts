@@ -1,7 +1,7 @@
 /** `substrate status`, and the short words that people try first: `help`, `start`, `stop`, `logs`, `version`. */
 import { type Command, CommanderError } from "commander";
 import { closestName } from "../../schemas/closest-name.ts";
-import { Complaint, harmlessLine, printLine, type Terminal } from "./terminal.ts";
+import { Complaint, harmlessLine, printLine, type Terminal } from "./terminal/terminal.ts";
 import type { Action } from "./program-world.ts";
 
 export function describeGlance(program: Command, choose: (action: Action) => void): void {

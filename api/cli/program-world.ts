@@ -4,7 +4,7 @@ import type { DoctorOptions } from "./commands/doctor.ts";
 import type { StatusOptions } from "./commands/world.ts";
 import type { RestartOptions, WarmOptions } from "./commands/world-operate.ts";
 import type { PublishOptions } from "./commands/world-publish.ts";
-import type { Terminal } from "./terminal.ts";
+import type { Terminal } from "./terminal/terminal.ts";
 
 /** What a command line asks for, done once the whole of it is read. */
 export type Action = (terminal: Terminal) => Promise<number>;

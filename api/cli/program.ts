@@ -10,7 +10,7 @@ import { describeReplay } from "./program-replay.ts";
 import { describeShim } from "./program-shim.ts";
 import { type Action, describeWorld } from "./program-world.ts";
 import { closestName } from "../../schemas/closest-name.ts";
-import { Complaint, EXIT_SUBSTRATE, harmlessLine, type Terminal } from "./terminal.ts";
+import { Complaint, EXIT_SUBSTRATE, harmlessLine, type Terminal } from "./terminal/terminal.ts";
 
 /** Runs one command line and returns its exit code. Never throws. */
 export async function runCli(terminal: Terminal, words: readonly string[]): Promise<number> {

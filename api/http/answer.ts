@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Refusal } from "../../broker/model/refusal.ts";
-import { ERRORS } from "../errors.ts";
+import { ERRORS } from "./errors.ts";
 
 /** Sends a JSON document. The request id was set when the request came in. */
 export function sendJson(response: ServerResponse, status: number, document: unknown): void {

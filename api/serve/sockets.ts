@@ -1,7 +1,7 @@
 import { chmodSync, rmdirSync, unlinkSync } from "node:fs";
 import type { Server } from "node:http";
 import { connect } from "node:net";
-import { Sandboxed } from "../client.ts";
+import { Sandboxed } from "../client/client.ts";
 
 /** Another process answers on a socket that this one was to open. */
 export class SocketInUse extends Error {

@@ -1,8 +1,8 @@
 /** What each stop of the tour says and does it with. */
 import type { ErrorReply, ExecuteReply, Span, TraceReply } from "../../schemas/generated/types.ts";
-import { type Colours, paintVerdict } from "../cli/colours.ts";
-import { Complaint, harmless, printLine, type Terminal } from "../cli/terminal.ts";
-import { type Answer, call } from "../client.ts";
+import { type Colours, paintVerdict } from "../cli/words/colours.ts";
+import { Complaint, harmless, printLine, type Terminal } from "../cli/terminal/terminal.ts";
+import { type Answer, call } from "../client/client.ts";
 
 /** The shipped policy that the tour narrows with, so that it enforces whatever the operator has set. */
 export const PROFILE = "tour";

@@ -2,7 +2,7 @@
 import { createServer, type Server } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ExecuteReply, Span } from "../../schemas/generated/types.ts";
-import { Complaint } from "../cli/terminal.ts";
+import { Complaint } from "../cli/terminal/terminal.ts";
 import { execute, expect, type Guide, PROFILE, ran, say, show, title, traced } from "./guide.ts";
 import { withOwnBroker } from "./own-broker.ts";
 

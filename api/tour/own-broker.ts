@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type Home, homeLayout, prepareHome } from "../../broker/settings/home.ts";
 import { endBroker, startProcess } from "../cli/commands/broker.ts";
-import type { Terminal } from "../cli/terminal.ts";
+import type { Terminal } from "../cli/terminal/terminal.ts";
 import type { Guide } from "./guide.ts";
 
 /**

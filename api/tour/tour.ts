@@ -1,11 +1,11 @@
 /** `npm start` ends with this: real commands through the real broker, on the project that is at hand. */
 import { loadPolicy } from "../../broker/policy/index.ts";
 import type { ChangesReply, DiffReply, ErrorReply } from "../../schemas/generated/types.ts";
-import { coloursFor } from "../cli/colours.ts";
-import { paintPatch } from "../cli/patch-words.ts";
-import { policyFile } from "../cli/policy-files.ts";
-import { Complaint, harmlessLine, printLine, type Terminal } from "../cli/terminal.ts";
-import { call } from "../client.ts";
+import { coloursFor } from "../cli/words/colours.ts";
+import { paintPatch } from "../cli/words/patch-words.ts";
+import { policyFile } from "../cli/terminal/policy-files.ts";
+import { Complaint, harmlessLine, printLine, type Terminal } from "../cli/terminal/terminal.ts";
+import { call } from "../client/client.ts";
 import {
   execute,
   expect,

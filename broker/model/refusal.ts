@@ -1,6 +1,6 @@
 import type { ErrorReply } from "../../schemas/generated/types.ts";
 
-/** The codes of the API's error table; `api/errors.ts` gives each its status. */
+/** The codes of the API's error table; `api/http/errors.ts` gives each its status. */
 export type ErrorCode = ErrorReply["error"]["code"];
 
 /** Why nothing ran, in the shape of the API's `error` object. A value, never thrown below `api/`. */

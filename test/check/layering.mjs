@@ -12,7 +12,7 @@ const RULES = [
   { of: "world", may: ["schemas"], packages: isNotHttp },
   { of: "broker", may: ["schemas", "world/backend.ts"], packages: isNotHttp },
   { of: "lima", may: ["schemas", "world/backend.ts"], packages: isNotExpress },
-  { of: "shim", may: ["api/client.ts", "api/client"], packages: isNotExpress },
+  { of: "shim", may: ["api/client/client.ts", "api/client"], packages: isNotExpress },
   { of: "policies", may: [], packages: isBuiltIn },
   { of: "systemd", may: [], packages: isBuiltIn },
   { of: "api/main.ts", may: ["api", "broker", "schemas", "shim", "world", "lima"] },

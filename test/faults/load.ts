@@ -1,5 +1,5 @@
 /** Commands of several sessions at once, and what each of them must answer. */
-import type { Answer } from "../../api/client.ts";
+import type { Answer } from "../../api/client/client.ts";
 import type { ErrorReply, ExecuteReply } from "../../schemas/generated/types.ts";
 import type { TestBroker } from "../broker.ts";
 import type { Random } from "./random.ts";

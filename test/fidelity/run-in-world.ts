@@ -1,6 +1,6 @@
 /** A row through the broker, as an agent sends it or as a person types it. */
 import { join } from "node:path";
-import { call } from "../../api/client.ts";
+import { call } from "../../api/client/client.ts";
 import type { ChangesReply, ErrorReply, ExecuteReply } from "../../schemas/generated/types.ts";
 import type { TestBroker } from "../broker.ts";
 import type { Command, Ended } from "./run-bare.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { call } from "../../api/client.ts";
+import { call } from "../../api/client/client.ts";
 import type { ErrorReply } from "../../schemas/generated/types.ts";
 import { validateErrorReply, validateSpan } from "../../schemas/generated/validators.js";
 import { actors } from "../actors.ts";

@@ -111,7 +111,7 @@ describe.each(actors())("a broker's life, as $kind", (actor) => {
   test("an agent with a socket of its own is that agent, and nobody else can be it", async () => {
     const broker = await TestBroker.start(actor, { config: "agents:\n  claude:\n" });
     try {
-      const { call } = await import("../../api/client.ts");
+      const { call } = await import("../../api/client/client.ts");
       const own = join(broker.home, "sock/agents/claude.sock");
       const answer = await call(own, "POST", "/v1/execute", {
         cmd: "echo $SUBSTRATE_AGENT_ID",
@@ -153,7 +153,7 @@ describe.each(actors())("a broker's life, as $kind", (actor) => {
 
   test("an agent that the settings name has its socket at once, and one they drop loses it with its calls", async () => {
     const broker = await TestBroker.start(actor);
-    const { call } = await import("../../api/client.ts");
+    const { call } = await import("../../api/client/client.ts");
     const own = join(broker.home, "sock/agents/late.sock");
     const config = join(broker.home, "config.yaml");
     try {

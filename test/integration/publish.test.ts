@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ErrorReply, WorldPublishReply } from "../../schemas/generated/types.ts";
 import { validateWorldPublishReply } from "../../schemas/generated/validators.js";
-import { call } from "../../api/client.ts";
+import { call } from "../../api/client/client.ts";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
 import { freePort, holdPort, keepServer, talk } from "../published.ts";

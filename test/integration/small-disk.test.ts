@@ -2,7 +2,7 @@
 import { chownSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { Answer } from "../../api/client.ts";
+import type { Answer } from "../../api/client/client.ts";
 import type { DiffReply, ErrorReply, ExecuteReply } from "../../schemas/generated/types.ts";
 import { type Actor, everyActor } from "../actors.ts";
 import { eventually, TestBroker } from "../broker.ts";

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { call } from "../../api/client.ts";
+import { call } from "../../api/client/client.ts";
 import { actors } from "../actors.ts";
 import { Person } from "../approvals.ts";
 import { TestBroker } from "../broker.ts";

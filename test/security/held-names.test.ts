@@ -9,7 +9,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type Answer, call } from "../../api/client.ts";
+import { type Answer, call } from "../../api/client/client.ts";
 import type { CheckReply, ErrorReply } from "../../schemas/generated/types.ts";
 import { actors } from "../actors.ts";
 import { type Ran, TestBroker } from "../broker.ts";

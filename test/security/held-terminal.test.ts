@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { coloursFor } from "../../api/cli/colours.ts";
-import { paintPatch, statLines } from "../../api/cli/patch-words.ts";
-import type { Terminal } from "../../api/cli/terminal.ts";
+import { coloursFor } from "../../api/cli/words/colours.ts";
+import { paintPatch, statLines } from "../../api/cli/words/patch-words.ts";
+import type { Terminal } from "../../api/cli/terminal/terminal.ts";
 import { filePatch } from "../../broker/held/patch.ts";
 
 describe("a diff at a person's terminal", () => {

@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Answer, call } from "../../api/client.ts";
+import { type Answer, call } from "../../api/client/client.ts";
 import type { ErrorReply, ExecuteReply } from "../../schemas/generated/types.ts";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { createConnection } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Answer, call } from "../../api/client.ts";
+import { type Answer, call } from "../../api/client/client.ts";
 import type { ExecuteReply, HealthReply, SpansReply, TraceReply } from "../../schemas/generated/types.ts";
 import { actors } from "../actors.ts";
 import { eventually, settings, TestBroker } from "../broker.ts";

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { call } from "../../api/client.ts";
+import { call } from "../../api/client/client.ts";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
 import { GIT, hostGit } from "../git.ts";

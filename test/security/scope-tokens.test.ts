@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { call } from "../../api/client.ts";
+import { call } from "../../api/client/client.ts";
 import { actors } from "../actors.ts";
 import type { TestBroker } from "../broker.ts";
 import { buildProgram } from "../programs.ts";

@@ -1,7 +1,7 @@
 import { existsSync, linkSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Answer } from "../../api/client.ts";
+import type { Answer } from "../../api/client/client.ts";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
 import { buildProgram } from "../programs.ts";

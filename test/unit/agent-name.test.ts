@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { misspelt } from "../../api/cli/agent-name.ts";
+import { misspelt } from "../../api/cli/terminal/agent-name.ts";
 
 const LISTED = ["claude", "codex", "bot1"];
 

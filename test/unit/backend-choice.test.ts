@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { backendNames } from "../../api/backend-names.ts";
+import { backendNames } from "../../api/cli/backend-names.ts";
 import type { Isolation } from "../../schemas/generated/types.ts";
 import { type BackendChoice, type World, type WorldBackend, WorldUnavailable } from "../../world/backend.ts";
 import { FirstThatWorks } from "../../world/choice.ts";

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { timeLimit } from "../../api/cli/durations.ts";
+import { timeLimit } from "../../api/cli/words/durations.ts";
 import { withoutNpm } from "../../api/cli/commands/without-npm.ts";
 import { ownPath } from "../../broker/settings/caller-path.ts";
 import { BaseEnvironments, type CallerShell } from "../../broker/settings/environment.ts";

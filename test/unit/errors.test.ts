@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { ERRORS } from "../../api/errors.ts";
+import { ERRORS } from "../../api/http/errors.ts";
 
 describe("the error table", () => {
   test("of api/README.md is the one of the code, in both directions", () => {

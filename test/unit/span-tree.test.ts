@@ -1,9 +1,9 @@
 /** The tree below a span: in pages from the trace, and drawn. */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { cutToWidth } from "../../api/cli/line-width.ts";
-import type { Terminal } from "../../api/cli/terminal.ts";
+import { cutToWidth } from "../../api/cli/words/line-width.ts";
+import type { Terminal } from "../../api/cli/terminal/terminal.ts";
 import type { Tree } from "../../api/cli/commands/trace-tree.ts";
-import { printTree } from "../../api/cli/tree-lines.ts";
+import { printTree } from "../../api/cli/words/tree-lines.ts";
 import { DEEPEST, treePage } from "../../broker/spans/span-tree.ts";
 import type { SpanRecord, Trace } from "../../broker/spans/trace.ts";
 import type { Span } from "../program-events.ts";

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { telemetryRows } from "../../api/cli/telemetry-words.ts";
+import { telemetryRows } from "../../api/cli/words/telemetry-words.ts";
 import { TelemetryRecorder } from "../../broker/telemetry/telemetry-recorder.ts";
 import { withoutWorldVariables } from "../../broker/settings/environment.ts";
 import { FRAME_MAX_TELEMETRY_TEXT, TELEMETRY_HEADER_SIZE } from "../../schemas/generated/frames.ts";

@@ -1,5 +1,11 @@
 import { expect, test } from "vitest";
-import { harmless, harmlessExcerpt, harmlessLine, printJson, type Terminal } from "../../api/cli/terminal.ts";
+import {
+  harmless,
+  harmlessExcerpt,
+  harmlessLine,
+  printJson,
+  type Terminal,
+} from "../../api/cli/terminal/terminal.ts";
 
 test("what a program is called cannot move the cursor, and cannot write lines of its own into a list", () => {
   const name = "red\u001b[31m\nwld_other\n  project /";

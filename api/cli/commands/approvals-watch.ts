@@ -1,9 +1,9 @@
 import type { Approval } from "../../../schemas/generated/types.ts";
-import { approvalLines } from "../approval-words.ts";
-import { coloursFor } from "../colours.ts";
-import { answer, decided, isSomebodyHere, say } from "../prompt.ts";
-import { eachQuestion } from "../questions.ts";
-import { harmlessJson, printLine, type Terminal } from "../terminal.ts";
+import { approvalLines } from "../words/approval-words.ts";
+import { coloursFor } from "../words/colours.ts";
+import { answer, decided, isSomebodyHere, say } from "../questions/prompt.ts";
+import { eachQuestion } from "../questions/questions.ts";
+import { harmlessJson, printLine, type Terminal } from "../terminal/terminal.ts";
 import { waitWords } from "./approvals.ts";
 
 /** 128 + SIGINT. */

@@ -4,10 +4,10 @@ import type {
   ApprovalPreviewReply,
   ApprovalsReply,
 } from "../../../schemas/generated/types.ts";
-import { approvalLines, previewWords } from "../approval-words.ts";
-import { coloursFor } from "../colours.ts";
-import { ask, tell } from "../replies.ts";
-import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
+import { approvalLines, previewWords } from "../words/approval-words.ts";
+import { coloursFor } from "../words/colours.ts";
+import { ask, tell } from "../terminal/replies.ts";
+import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 
 export type ApproveOptions = {
   readonly once?: boolean;

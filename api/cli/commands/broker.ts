@@ -7,9 +7,9 @@ import type { PolicyReloadReply } from "../../../schemas/generated/types.ts";
 import { claimedBy } from "../../serve/claim.ts";
 import { isAnswered } from "../../serve/sockets.ts";
 import { withoutNpm } from "./without-npm.ts";
-import { readBrokerFile } from "../broker-file.ts";
-import { tell } from "../replies.ts";
-import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
+import { readBrokerFile } from "../terminal/broker-file.ts";
+import { tell } from "../terminal/replies.ts";
+import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 
 const START_PATIENCE_MS = 30_000;
 const STOP_PATIENCE_MS = 15_000;

@@ -6,9 +6,9 @@ import type {
   BudgetState,
   BudgetWindow,
 } from "../../../schemas/generated/types.ts";
-import { coloursFor } from "../colours.ts";
-import { ask, withdraw } from "../replies.ts";
-import { Complaint, printJson, printLine, type Terminal } from "../terminal.ts";
+import { coloursFor } from "../words/colours.ts";
+import { ask, withdraw } from "../terminal/replies.ts";
+import { Complaint, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 
 export type BudgetOptions = { readonly cwd?: string; readonly json?: boolean };
 

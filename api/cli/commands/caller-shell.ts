@@ -1,5 +1,5 @@
 /** The variables of the shell that this process was started from, for `exec` and `check`. */
-import { Complaint, type Terminal } from "../terminal.ts";
+import { Complaint, type Terminal } from "../terminal/terminal.ts";
 
 /** What the broker takes of a variable (schemas/shared, `Environment`). A longer one no command could get either. */
 const LONGEST_NAME = 1024;

@@ -6,13 +6,13 @@ import type {
   SpansReply,
   TraceReply,
 } from "../../../schemas/generated/types.ts";
-import { type Answer, call } from "../../client.ts";
-import { coloursFor } from "../colours.ts";
-import { paintPatch, statLines } from "../patch-words.ts";
-import { commandWords } from "../program-words.ts";
-import { ask, errorOf, exitOfRefusal, wordsOf } from "../replies.ts";
-import { saying } from "../saying.ts";
-import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
+import { type Answer, call } from "../../client/client.ts";
+import { coloursFor } from "../words/colours.ts";
+import { paintPatch, statLines } from "../words/patch-words.ts";
+import { commandWords } from "../words/program-words.ts";
+import { ask, errorOf, exitOfRefusal, wordsOf } from "../terminal/replies.ts";
+import { saying } from "../words/saying.ts";
+import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 
 export type ChangesOptions = { readonly json?: boolean };
 export type DiffOptions = ChangesOptions & { readonly stat?: boolean };

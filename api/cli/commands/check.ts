@@ -1,8 +1,15 @@
 import type { CheckReply } from "../../../schemas/generated/types.ts";
-import { call } from "../../client.ts";
-import { coloursFor, paintVerdict } from "../colours.ts";
-import { wordsOf } from "../replies.ts";
-import { Complaint, EXIT_DENIED, harmless, printJson, printLine, type Terminal } from "../terminal.ts";
+import { call } from "../../client/client.ts";
+import { coloursFor, paintVerdict } from "../words/colours.ts";
+import { wordsOf } from "../terminal/replies.ts";
+import {
+  Complaint,
+  EXIT_DENIED,
+  harmless,
+  printJson,
+  printLine,
+  type Terminal,
+} from "../terminal/terminal.ts";
 import { type CommandOptions, commandBody, commandSocket } from "./command-body.ts";
 
 /** Prints the verdict with its fragment and rule. Exit 0 when the command would run, 126 when not. */

@@ -1,7 +1,7 @@
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
-import { refuseMisspeltAgent } from "../agent-name.ts";
-import { Complaint, type Terminal } from "../terminal.ts";
+import { refuseMisspeltAgent } from "../terminal/agent-name.ts";
+import { Complaint, type Terminal } from "../terminal/terminal.ts";
 import { callerShell, setVariables } from "./caller-shell.ts";
 
 export type WhoseOptions = { readonly agent?: string; readonly profile?: string };

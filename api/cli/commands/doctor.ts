@@ -4,8 +4,8 @@ import { neededParts } from "../../doctor/needs.ts";
 import { runChecks } from "../../doctor/run.ts";
 import { wantedLayers } from "../../doctor/wanted.ts";
 import type { DoctorCheck, DoctorReport } from "../../../schemas/generated/types.ts";
-import { type Colours, coloursFor } from "../colours.ts";
-import { harmless, printJson, printLine, type Terminal } from "../terminal.ts";
+import { type Colours, coloursFor } from "../words/colours.ts";
+import { harmless, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 
 export type DoctorOptions = { readonly json?: boolean; readonly mend?: boolean };
 

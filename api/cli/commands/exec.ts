@@ -1,11 +1,11 @@
 import { constants } from "node:os";
 import type { ExecuteReply, HealthReply } from "../../../schemas/generated/types.ts";
-import { type Answer, call } from "../../client.ts";
-import { askingHere } from "../ask-here.ts";
-import { observedWords } from "../observed-words.ts";
-import { ask, exitOfRefusal, wordsOf } from "../replies.ts";
-import { timeLimit } from "../durations.ts";
-import { Complaint, EXIT_SUBSTRATE, harmlessLine, printJson, type Terminal } from "../terminal.ts";
+import { type Answer, call } from "../../client/client.ts";
+import { askingHere } from "../questions/ask-here.ts";
+import { observedWords } from "../words/observed-words.ts";
+import { ask, exitOfRefusal, wordsOf } from "../terminal/replies.ts";
+import { timeLimit } from "../words/durations.ts";
+import { Complaint, EXIT_SUBSTRATE, harmlessLine, printJson, type Terminal } from "../terminal/terminal.ts";
 import { type CommandOptions, commandBody, commandSocket, parentSpan } from "./command-body.ts";
 import { stdinField } from "./stdin-field.ts";
 

@@ -1,10 +1,10 @@
 import type { HeldReply, HeldSpan } from "../../../schemas/generated/types.ts";
-import { ageWords, sizeWords } from "../amounts.ts";
-import { type Colours, coloursFor } from "../colours.ts";
-import { commandWords } from "../program-words.ts";
-import { ask } from "../replies.ts";
-import { saying } from "../saying.ts";
-import { harmlessExcerpt, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
+import { ageWords, sizeWords } from "../words/amounts.ts";
+import { type Colours, coloursFor } from "../words/colours.ts";
+import { commandWords } from "../words/program-words.ts";
+import { ask } from "../terminal/replies.ts";
+import { saying } from "../words/saying.ts";
+import { harmlessExcerpt, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 
 export type HeldOptions = { readonly all?: boolean; readonly json?: boolean };
 

@@ -17,11 +17,18 @@ import { type Listed, ListedFolders } from "../../../broker/policies/listed.ts";
 import { type CompiledPolicy, loadPolicy, parsePolicy } from "../../../broker/policy/index.ts";
 import { Profiles } from "../../../broker/project/profiles.ts";
 import { locateProject, type Place, type ProjectRules } from "../../../broker/project/projects.ts";
-import { allowedDocument, narrowingNotes, printAllowed, refusedWords } from "../allow-words.ts";
-import { isSomebodyHere, typedLine } from "../prompt.ts";
-import { policyFile } from "../policy-files.ts";
-import { expandedPresets } from "../preset-words.ts";
-import { Complaint, EXIT_SUBSTRATE, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
+import { allowedDocument, narrowingNotes, printAllowed, refusedWords } from "../words/allow-words.ts";
+import { isSomebodyHere, typedLine } from "../questions/prompt.ts";
+import { policyFile } from "../terminal/policy-files.ts";
+import { expandedPresets } from "../words/preset-words.ts";
+import {
+  Complaint,
+  EXIT_SUBSTRATE,
+  harmlessLine,
+  printJson,
+  printLine,
+  type Terminal,
+} from "../terminal/terminal.ts";
 import { agentOf, variable } from "./command-body.ts";
 
 export type AllowOptions = {

@@ -9,10 +9,10 @@ import { type FoundCases, readCases } from "../../../broker/policy-cases/read-ca
 import { locateProject } from "../../../broker/project/projects.ts";
 import { readTrace } from "../../../broker/spans/trace-parts.ts";
 import type { Span } from "../../../schemas/generated/types.ts";
-import { learnedDocument, printLearned } from "../learned-words.ts";
-import { caseFolders, policyFile } from "../policy-files.ts";
-import { Complaint, printJson, type Terminal } from "../terminal.ts";
-import { timeBefore } from "../times.ts";
+import { learnedDocument, printLearned } from "../words/learned-words.ts";
+import { caseFolders, policyFile } from "../terminal/policy-files.ts";
+import { Complaint, printJson, type Terminal } from "../terminal/terminal.ts";
+import { timeBefore } from "../words/times.ts";
 
 export type LearnOptions = {
   readonly policy: string;

@@ -5,8 +5,15 @@ import type { PolicyCase } from "../../../broker/policy-cases/parse-case.ts";
 import { type FoundCases, readCases } from "../../../broker/policy-cases/read-cases.ts";
 import { type CompiledPolicy, loadPolicy } from "../../../broker/policy/index.ts";
 import type { CommandRule, PolicyDocument } from "../../../schemas/generated/types.ts";
-import { caseFolders, everyPolicyFile, policyFile } from "../policy-files.ts";
-import { Complaint, harmless, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
+import { caseFolders, everyPolicyFile, policyFile } from "../terminal/policy-files.ts";
+import {
+  Complaint,
+  harmless,
+  harmlessLine,
+  printJson,
+  printLine,
+  type Terminal,
+} from "../terminal/terminal.ts";
 
 export type TestOptions = { readonly cases?: string; readonly json?: boolean };
 

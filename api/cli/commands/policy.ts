@@ -4,11 +4,18 @@ import { basename } from "node:path";
 import { compiled } from "../../../broker/learn/additions.ts";
 import { type CompiledPolicy, loadPolicy, PASSED_BY_DEFAULT } from "../../../broker/policy/index.ts";
 import type { PolicyDocument, PolicyReply } from "../../../schemas/generated/types.ts";
-import { NoBroker } from "../../client.ts";
-import { ownPolicyFiles, policyFile } from "../policy-files.ts";
-import { type ShownPresets, shownPresets } from "../preset-words.ts";
-import { ask } from "../replies.ts";
-import { Complaint, harmless, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
+import { NoBroker } from "../../client/client.ts";
+import { ownPolicyFiles, policyFile } from "../terminal/policy-files.ts";
+import { type ShownPresets, shownPresets } from "../words/preset-words.ts";
+import { ask } from "../terminal/replies.ts";
+import {
+  Complaint,
+  harmless,
+  harmlessLine,
+  printJson,
+  printLine,
+  type Terminal,
+} from "../terminal/terminal.ts";
 
 /**
  * A policy as it holds, and what its presets stand for on this host. Exit 1 for a file that does not load: shown is then the last

@@ -1,6 +1,6 @@
 import type { PolicyReloadReply } from "../../../schemas/generated/types.ts";
-import { tell } from "../replies.ts";
-import { harmless, printJson, printLine, type Terminal } from "../terminal.ts";
+import { tell } from "../terminal/replies.ts";
+import { harmless, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 
 /** Has the broker read policies and settings again. Exit 1 when one of them does not load. */
 export async function reloadPolicies(terminal: Terminal, json: boolean): Promise<number> {

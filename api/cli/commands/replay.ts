@@ -1,10 +1,10 @@
 import type { ReplayReply, TraceReply } from "../../../schemas/generated/types.ts";
-import { type Answer, call } from "../../client.ts";
-import { ask, exitOfRefusal, wordsOf } from "../replies.ts";
-import { printReplay, printRuns } from "../replay-words.ts";
-import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
+import { type Answer, call } from "../../client/client.ts";
+import { ask, exitOfRefusal, wordsOf } from "../terminal/replies.ts";
+import { printReplay, printRuns } from "../words/replay-words.ts";
+import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 import { stdinField } from "./stdin-field.ts";
-import { allAlike } from "../replay-runs.ts";
+import { allAlike } from "../words/replay-runs.ts";
 
 export type ReplayOptions = {
   readonly policy?: string;

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { delimiter, resolve } from "node:path";
-import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
+import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 
 export type ShimOptions = { readonly json?: boolean };
 

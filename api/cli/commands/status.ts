@@ -3,12 +3,12 @@ import { basename } from "node:path";
 import { loadPolicy } from "../../../broker/policy/index.ts";
 import type { ApprovalsReply, HealthReply, HeldReply } from "../../../schemas/generated/types.ts";
 import { isAnswered } from "../../serve/sockets.ts";
-import { ageWords, sizeWords } from "../amounts.ts";
-import { readBrokerFile } from "../broker-file.ts";
-import { type Colours, coloursFor } from "../colours.ts";
-import { policyFile } from "../policy-files.ts";
-import { ask } from "../replies.ts";
-import { harmlessExcerpt, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
+import { ageWords, sizeWords } from "../words/amounts.ts";
+import { readBrokerFile } from "../terminal/broker-file.ts";
+import { type Colours, coloursFor } from "../words/colours.ts";
+import { policyFile } from "../terminal/policy-files.ts";
+import { ask } from "../terminal/replies.ts";
+import { harmlessExcerpt, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 
 type PolicyState = { readonly name: string; readonly mode: string | null; readonly problem: string | null };
 

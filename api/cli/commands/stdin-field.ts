@@ -1,5 +1,5 @@
 import type { ReadStream } from "node:tty";
-import { Complaint, type Terminal } from "../terminal.ts";
+import { Complaint, type Terminal } from "../terminal/terminal.ts";
 
 /** With base64 around it this fits into a request. */
 const MAX_STDIN = 7 * 1024 * 1024;

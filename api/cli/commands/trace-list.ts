@@ -1,8 +1,8 @@
 import type { Span, SpansReply } from "../../../schemas/generated/types.ts";
-import { ask } from "../replies.ts";
-import { spanLine } from "../span-lines.ts";
-import { Complaint, printJson, printLine, type Terminal } from "../terminal.ts";
-import { timeBefore } from "../times.ts";
+import { ask } from "../terminal/replies.ts";
+import { spanLine } from "../words/span-lines.ts";
+import { Complaint, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
+import { timeBefore } from "../words/times.ts";
 
 export type ListOptions = {
   readonly limit: string;

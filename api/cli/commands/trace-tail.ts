@@ -2,8 +2,8 @@ import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { TraceTail } from "../../../broker/spans/trace-tail.ts";
 import type { Span } from "../../../schemas/generated/types.ts";
-import { spanLine } from "../span-lines.ts";
-import { Complaint, harmlessJson, harmlessLine, printLine, type Terminal } from "../terminal.ts";
+import { spanLine } from "../words/span-lines.ts";
+import { Complaint, harmlessJson, harmlessLine, printLine, type Terminal } from "../terminal/terminal.ts";
 
 export type TailOptions = {
   readonly lines: string;

@@ -1,9 +1,9 @@
 /** `substrate trace SPAN --tree`: a span and all below it. */
 import { DEEPEST } from "../../../broker/spans/span-tree.ts";
 import type { Span, TraceTreeReply } from "../../../schemas/generated/types.ts";
-import { ask } from "../replies.ts";
-import { printJson, type Terminal } from "../terminal.ts";
-import { printTree } from "../tree-lines.ts";
+import { ask } from "../terminal/replies.ts";
+import { printJson, type Terminal } from "../terminal/terminal.ts";
+import { printTree } from "../words/tree-lines.ts";
 
 /** A command leaves a hundred thousand programs at most, and nobody reads so many; more would fill the memory. */
 const MOST_SPANS = 200_000;

@@ -1,10 +1,10 @@
 import type { Span, SpanConnection, TraceReply } from "../../../schemas/generated/types.ts";
-import { previewWords } from "../approval-words.ts";
-import { programEnd } from "../program-words.ts";
-import { ask } from "../replies.ts";
-import { spanLine, trafficWords } from "../span-lines.ts";
-import { telemetryRows } from "../telemetry-words.ts";
-import { harmless, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
+import { previewWords } from "../words/approval-words.ts";
+import { programEnd } from "../words/program-words.ts";
+import { ask } from "../terminal/replies.ts";
+import { spanLine, trafficWords } from "../words/span-lines.ts";
+import { telemetryRows } from "../words/telemetry-words.ts";
+import { harmless, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 
 type Row = readonly [name: string, value: string | null];
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { SpanIndex } from "../../../broker/spans/span-index.ts";
 import { rotatedParts } from "../../../broker/spans/trace-parts.ts";
 import { type Verification, verifyTrace } from "../../../broker/spans/verify.ts";
-import { Complaint, printJson, printLine, type Terminal } from "../terminal.ts";
+import { Complaint, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 
 /** Checks the trace against itself, the database's head and a head that was kept elsewhere. Exit 1 when it does not hold. */
 export async function verify(terminal: Terminal, head: string | undefined, json: boolean): Promise<number> {

@@ -4,10 +4,10 @@ import type {
   WorldRestartReply,
   WorldWarmReply,
 } from "../../../schemas/generated/types.ts";
-import { coloursFor } from "../colours.ts";
-import { tell } from "../replies.ts";
-import { saying } from "../saying.ts";
-import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
+import { coloursFor } from "../words/colours.ts";
+import { tell } from "../terminal/replies.ts";
+import { saying } from "../words/saying.ts";
+import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 import { PERSON, spotOf } from "./command-body.ts";
 import { isolationLines } from "./world.ts";
 

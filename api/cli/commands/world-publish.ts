@@ -1,7 +1,7 @@
 import type { WorldPublishReply } from "../../../schemas/generated/types.ts";
-import { coloursFor } from "../colours.ts";
-import { tell } from "../replies.ts";
-import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
+import { coloursFor } from "../words/colours.ts";
+import { tell } from "../terminal/replies.ts";
+import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 import { spotOf } from "./command-body.ts";
 
 export type PublishOptions = {

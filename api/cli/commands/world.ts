@@ -1,7 +1,7 @@
 import type { HealthReply, Isolation, PublishedPort } from "../../../schemas/generated/types.ts";
-import { type Colours, coloursFor } from "../colours.ts";
-import { ask } from "../replies.ts";
-import { harmlessLine, printJson, printLine, type Terminal } from "../terminal.ts";
+import { type Colours, coloursFor } from "../words/colours.ts";
+import { ask } from "../terminal/replies.ts";
+import { harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 
 type WorldStatus = HealthReply["worlds"][number];
 

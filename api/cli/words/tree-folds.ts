@@ -1,8 +1,8 @@
 /** Which children of a span are shown each, and which as one line that says how many and how they ended. */
-import type { Span } from "../../schemas/generated/types.ts";
-import type { Tree } from "./commands/trace-tree.ts";
+import type { Span } from "../../../schemas/generated/types.ts";
+import type { Tree } from "../commands/trace-tree.ts";
 import { durationWords, programEnd, programName } from "./program-words.ts";
-import { harmlessLine } from "./terminal.ts";
+import { harmlessLine } from "../terminal/terminal.ts";
 
 /** So many alike are shown each. */
 const MOST_ALIKE = 8;

@@ -1,7 +1,7 @@
 /** What `policy allow` is about to change, for a person and for a program. */
-import type { Standing, Wish } from "../../broker/allow/wish.ts";
-import type { Allowed } from "./commands/policy-allow.ts";
-import { harmless, harmlessLine, printLine, type Terminal } from "./terminal.ts";
+import type { Standing, Wish } from "../../../broker/allow/wish.ts";
+import type { Allowed } from "../commands/policy-allow.ts";
+import { harmless, harmlessLine, printLine, type Terminal } from "../terminal/terminal.ts";
 
 export function printAllowed(terminal: Terminal, { target, wish, edit, notes }: Allowed): void {
   if (edit === undefined) printLine(terminal, harmlessLine(alreadyWords(wish)));

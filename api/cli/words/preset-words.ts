@@ -1,13 +1,13 @@
 /** What the presets of a policy stand for here, for `policy show`. */
 import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
-import type { PresetName } from "../../broker/network/names/entries.ts";
-import { presetsFor } from "../../broker/network/presets/for-broker.ts";
-import type { Presets } from "../../broker/network/presets/presets.ts";
-import { type CompiledPolicy, loadPolicy } from "../../broker/policy/index.ts";
-import { locateProject, type ProjectRules } from "../../broker/project/projects.ts";
-import { ownPolicyFiles } from "./policy-files.ts";
-import type { Terminal } from "./terminal.ts";
+import type { PresetName } from "../../../broker/network/names/entries.ts";
+import { presetsFor } from "../../../broker/network/presets/for-broker.ts";
+import type { Presets } from "../../../broker/network/presets/presets.ts";
+import { type CompiledPolicy, loadPolicy } from "../../../broker/policy/index.ts";
+import { locateProject, type ProjectRules } from "../../../broker/project/projects.ts";
+import { ownPolicyFiles } from "../terminal/policy-files.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 
 /** By preset, `host:port` and notes. */
 export type ShownPresets = Readonly<

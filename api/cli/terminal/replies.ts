@@ -1,5 +1,5 @@
-import type { ErrorReply } from "../../schemas/generated/types.ts";
-import { type Answer, call } from "../client.ts";
+import type { ErrorReply } from "../../../schemas/generated/types.ts";
+import { type Answer, call } from "../../client/client.ts";
 import { Complaint, EXIT_DENIED, EXIT_SUBSTRATE, harmlessLine, type Terminal } from "./terminal.ts";
 
 /** Asks the operator's socket and expects success. Throws {@link Complaint} with the broker's own words otherwise. */

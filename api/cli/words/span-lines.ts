@@ -1,8 +1,8 @@
 /** One line for each span, as `trace list`, `trace tail` and a span's children print it. */
-import type { HeldChangesEvent, Span, SpanConnection, Usage } from "../../schemas/generated/types.ts";
+import type { HeldChangesEvent, Span, SpanConnection, Usage } from "../../../schemas/generated/types.ts";
 import { coloursFor, paintVerdict } from "./colours.ts";
 import { durationWords, programEnd, programWords } from "./program-words.ts";
-import { harmless, harmlessLine, type Terminal } from "./terminal.ts";
+import { harmless, harmlessLine, type Terminal } from "../terminal/terminal.ts";
 
 export function spanLine(terminal: Terminal, span: Span): string {
   const { ts, span_id: id } = span;

@@ -1,4 +1,4 @@
-import type { Terminal } from "./terminal.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 
 /** After that long without an answer, a person at a terminal is told what is waited for. */
 const SILENCE_MS = 400;

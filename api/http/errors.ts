@@ -1,4 +1,4 @@
-import type { ErrorCode } from "../broker/model/refusal.ts";
+import type { ErrorCode } from "../../broker/model/refusal.ts";
 
 /** Every error code of the API: its status and whose turn it is. The table in `api/README.md` is this one. */
 export const ERRORS: Readonly<

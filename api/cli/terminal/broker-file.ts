@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
-import type { BrokerFile } from "../../schemas/generated/types.ts";
-import { validateBrokerFile } from "../../schemas/generated/validators.js";
+import type { BrokerFile } from "../../../schemas/generated/types.ts";
+import { validateBrokerFile } from "../../../schemas/generated/validators.js";
 import type { Terminal } from "./terminal.ts";
 
 /** What the broker wrote; undefined when it is not there, or is not what a broker writes. */

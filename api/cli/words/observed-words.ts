@@ -1,5 +1,5 @@
 /** What a policy that only observes would have stopped, for the person who ran the command. */
-import type { ExecuteReply } from "../../schemas/generated/types.ts";
+import type { ExecuteReply } from "../../../schemas/generated/types.ts";
 
 /** One sentence about the command itself; undefined when an enforcing policy would have run it the same way. */
 export function observedWords({ decision, policy_id: policy }: ExecuteReply): string | undefined {

@@ -1,5 +1,5 @@
 /** Whether the name after `--agent` was probably meant for an agent that config.yaml lists. */
-import { closestName } from "../../schemas/closest-name.ts";
+import { closestName } from "../../../schemas/closest-name.ts";
 import { readBrokerFile } from "./broker-file.ts";
 import { Complaint, harmlessLine, type Terminal } from "./terminal.ts";
 

@@ -1,7 +1,7 @@
 /** A question as a person reads it. All of it came from an agent, so all of it is made harmless. */
-import type { Approval, ApprovalPreview, ApprovalSubject } from "../../schemas/generated/types.ts";
+import type { Approval, ApprovalPreview, ApprovalSubject } from "../../../schemas/generated/types.ts";
 import type { Colours } from "./colours.ts";
-import { harmlessExcerpt, harmlessLine } from "./terminal.ts";
+import { harmlessExcerpt, harmlessLine } from "../terminal/terminal.ts";
 
 /** Characters of a command, and of everything else that may be long. */
 const MOST_OF_COMMAND = 4000;

@@ -1,7 +1,7 @@
 /** A command, or a program that it started, in words. */
 import { basename } from "node:path";
-import type { Span } from "../../schemas/generated/types.ts";
-import { harmlessLine } from "./terminal.ts";
+import type { Span } from "../../../schemas/generated/types.ts";
+import { harmlessLine } from "../terminal/terminal.ts";
 
 /** Its words as one would type them, with nothing in them that a terminal obeys. */
 export function programWords({ cmd, program }: Span): string {

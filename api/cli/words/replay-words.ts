@@ -1,8 +1,13 @@
 /** What a replay found, for people: what matches first, then how the rest differs, then what is not as it was. */
-import type { ReplayChange, ReplayDrift, ReplayReply, ReplayResult } from "../../schemas/generated/types.ts";
+import type {
+  ReplayChange,
+  ReplayDrift,
+  ReplayReply,
+  ReplayResult,
+} from "../../../schemas/generated/types.ts";
 import { type Colours, coloursFor } from "./colours.ts";
 import { groupsOf } from "./replay-runs.ts";
-import { harmless, harmlessExcerpt, harmlessLine, printLine, type Terminal } from "./terminal.ts";
+import { harmless, harmlessExcerpt, harmlessLine, printLine, type Terminal } from "../terminal/terminal.ts";
 
 /** Lines of one diff that are shown; `--json` has all. */
 const MAX_LINES = 60;

@@ -1,6 +1,6 @@
 /** What programs said of themselves, as `trace SPAN` shows it. */
-import type { Span, SpanTelemetry } from "../../schemas/generated/types.ts";
-import { harmlessLine } from "./terminal.ts";
+import type { Span, SpanTelemetry } from "../../../schemas/generated/types.ts";
+import { harmlessLine } from "../terminal/terminal.ts";
 
 /** Of each list; all that a span has are in --json. */
 const MAX_SHOWN = 20;

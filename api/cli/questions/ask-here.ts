@@ -1,12 +1,12 @@
 /** A call of `substrate exec` whose command, or a program that it starts, a person must approve. */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Approval } from "../../schemas/generated/types.ts";
-import type { Answer } from "../client.ts";
+import type { Approval } from "../../../schemas/generated/types.ts";
+import type { Answer } from "../../client/client.ts";
 import { answer, decided, isSomebodyHere, say } from "./prompt.ts";
 import { eachQuestion } from "./questions.ts";
-import { errorOf } from "./replies.ts";
-import { Complaint, EXIT_DENIED, type Terminal } from "./terminal.ts";
+import { errorOf } from "../terminal/replies.ts";
+import { Complaint, EXIT_DENIED, type Terminal } from "../terminal/terminal.ts";
 
 /** The longest wait that a request can ask for; questions end sooner, by their policy's `approval.timeout_secs`. */
 export const LONGEST_WAIT_MS = 86_400_000;

@@ -1,5 +1,5 @@
 import picocolors from "picocolors";
-import type { Terminal } from "./terminal.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 
 export type Colours = ReturnType<typeof picocolors.createColors>;
 

@@ -1,4 +1,4 @@
-import { Complaint } from "./cli/terminal.ts";
+import { Complaint } from "./terminal/terminal.ts";
 
 /** Every backend that a host may have, in the order in which they are tried. podman's own OCI runtime may refuse what runc does not. */
 const IN_ORDER = ["linux", "podman", "podman:runc", "docker"] as const;

@@ -1,8 +1,8 @@
 /** Questions that wait for a person, handed on as they come. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Approval, ApprovalsReply } from "../../schemas/generated/types.ts";
-import { ask } from "./replies.ts";
-import type { Terminal } from "./terminal.ts";
+import type { Approval, ApprovalsReply } from "../../../schemas/generated/types.ts";
+import { ask } from "../terminal/replies.ts";
+import type { Terminal } from "../terminal/terminal.ts";
 
 const POLL_MS = 250;
 

@@ -1,4 +1,4 @@
-import { Complaint } from "./terminal.ts";
+import { Complaint } from "../terminal/terminal.ts";
 
 const UNITS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
 

@@ -1,9 +1,9 @@
 /** What `policy learn` found, for a person: a patch, and everything else as comments that `patch` passes over. */
-import { seenWords } from "../../broker/learn/seen.ts";
-import type { JudgedCommand } from "../../broker/learn/command-fates.ts";
-import type { LearnedPolicy } from "./commands/policy-learn.ts";
-import type { DecisionRule } from "../../schemas/generated/types.ts";
-import { harmlessLine, printLine, type Terminal } from "./terminal.ts";
+import { seenWords } from "../../../broker/learn/seen.ts";
+import type { JudgedCommand } from "../../../broker/learn/command-fates.ts";
+import type { LearnedPolicy } from "../commands/policy-learn.ts";
+import type { DecisionRule } from "../../../schemas/generated/types.ts";
+import { harmlessLine, printLine, type Terminal } from "../terminal/terminal.ts";
 
 /** The same for a program. */
 export function learnedDocument(learned: LearnedPolicy): object {

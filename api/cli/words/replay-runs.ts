@@ -1,4 +1,4 @@
-import type { ReplayReply } from "../../schemas/generated/types.ts";
+import type { ReplayReply } from "../../../schemas/generated/types.ts";
 
 /** Whether several runs of one command did the same, whatever is on record. A tree that was not hashed is known by its names. */
 export function allAlike(replies: readonly ReplayReply[]): boolean {

@@ -1,5 +1,5 @@
 /** How long, on a command line. */
-import { Complaint } from "./terminal.ts";
+import { Complaint } from "../terminal/terminal.ts";
 
 const UNITS: Readonly<Record<string, number>> = {
   "": 1,

@@ -1,12 +1,12 @@
 /** One question to the person at this terminal, and what was typed. */
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Approval, ApprovalDecision, ApprovalPreviewReply } from "../../schemas/generated/types.ts";
-import { call } from "../client.ts";
-import { approvalLines, previewWords } from "./approval-words.ts";
-import { type Colours, coloursFor } from "./colours.ts";
-import { tell, wordsOf } from "./replies.ts";
-import { Complaint, type Terminal } from "./terminal.ts";
+import type { Approval, ApprovalDecision, ApprovalPreviewReply } from "../../../schemas/generated/types.ts";
+import { call } from "../../client/client.ts";
+import { approvalLines, previewWords } from "../words/approval-words.ts";
+import { type Colours, coloursFor } from "../words/colours.ts";
+import { tell, wordsOf } from "../terminal/replies.ts";
+import { Complaint, type Terminal } from "../terminal/terminal.ts";
 
 /** What was typed, or sent by the terminal, before the question could be read is no answer to it. */
 const TYPED_AHEAD_MS = 60;

@@ -1,7 +1,7 @@
 /** A diff for a person's terminal: coloured, and with nothing in it that the terminal would obey. Pure. */
-import type { DiffChange, DiffReply } from "../../schemas/generated/types.ts";
+import type { DiffChange, DiffReply } from "../../../schemas/generated/types.ts";
 import type { Colours } from "./colours.ts";
-import { harmless, harmlessLine } from "./terminal.ts";
+import { harmless, harmlessLine } from "../terminal/terminal.ts";
 
 /** The patch, line by line in colours. Tabs stay: a terminal only moves on at them. */
 export function paintPatch(colours: Colours, patch: string): string {
