@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As world/telemetry.ts has them. */
+/* As world/model/telemetry.ts has them. */
 #define LIBRARY "/run/substrate-preload.so"
 #define LIST "LD_PRELOAD"
 #define ADDRESS "SUBSTRATE_TELEMETRY"

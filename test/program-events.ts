@@ -1,5 +1,5 @@
 /** What a world tells of programs, for tests that make it up. */
-import type { ProgramEvent } from "../world/programs.ts";
+import type { ProgramEvent } from "../world/model/programs.ts";
 
 export type { Span } from "../schemas/generated/types.ts";
 export { validateSpan } from "../schemas/generated/validators.js";

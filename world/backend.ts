@@ -5,28 +5,29 @@
  * A backend is chosen by what it can do, and what it could not do stands in `Isolation`.
  */
 import type { FsDiff, Isolation } from "../schemas/generated/types.ts";
-import type { Ending } from "./endings.ts";
+import type { Ending } from "./model/endings.ts";
 import type { NetworkRules, WorldNetwork } from "./network/face.ts";
-import type { PreparedWorld } from "./prepared.ts";
-import type { ProgramEvent, ProgramGate } from "./programs.ts";
-import type { TelemetryReport, WorldTelemetry } from "./telemetry.ts";
+import type { PreparedWorld } from "./model/prepared.ts";
+import type { ProgramEvent, ProgramGate } from "./model/programs.ts";
+import type { TelemetryReport, WorldTelemetry } from "./model/telemetry.ts";
 import type { HeldStore } from "./overlay/held.ts";
 import type { Strayed } from "./overlay/strays.ts";
 
-export type { Ending, RunUsage } from "./endings.ts";
+export type { Ending, RunUsage } from "./model/endings.ts";
 export type { DoctorOrder, HostCheck, HostFinding } from "./doctor/face.ts";
 export { ANY_FOLDER } from "./overlay/held.ts";
 export type { ApplyEnding, Held, HeldChange, HeldKind, HeldStore, PathReason } from "./overlay/held.ts";
 export type { Captured, NetworkRules, Ports, WorldNetwork } from "./network/face.ts";
 export type { Strayed } from "./overlay/strays.ts";
-export type { PreparedWorld } from "./prepared.ts";
-export { PROGRAM_PATIENCE_MS } from "./programs.ts";
-export type { ProgramEvent, ProgramFile, ProgramGate, ProgramStart } from "./programs.ts";
-export { TELEMETRY_KINDS, withoutPreload } from "./telemetry.ts";
-export type * from "./telemetry.ts";
-export { MountsNow, type MountTable } from "./linux/mounts-now.ts";
+export type { PreparedWorld } from "./model/prepared.ts";
+export { WorldUnavailable } from "./model/unavailable.ts";
+export { PROGRAM_PATIENCE_MS } from "./model/programs.ts";
+export type { ProgramEvent, ProgramFile, ProgramGate, ProgramStart } from "./model/programs.ts";
+export { TELEMETRY_KINDS, withoutPreload } from "./model/telemetry.ts";
+export type * from "./model/telemetry.ts";
+export { MountsNow, type MountTable } from "./plan/mounts-now.ts";
 /** For whoever shows a diff: what stands on both sides of a change. */
-export { beyondBounds, MAX_FILES, MAX_FOLDERS, NO_CHANGES } from "./fs-diff.ts";
+export { beyondBounds, MAX_FILES, MAX_FOLDERS, NO_CHANGES } from "./model/fs-diff.ts";
 export { type HeldSide, HeldSides } from "./overlay/sides.ts";
 /** For whoever reads a deny list: which of its rows are about files that tools run later. */
 export { RUN_LATER_FOR_AGENTS, spelledOut } from "./overlay/run-later.ts";
@@ -299,17 +300,6 @@ export interface World {
   strays(): Promise<Strayed>;
   /** Ends every process inside and settles when the world is gone. */
   end(cause: string): Promise<void>;
-}
-
-/** Thrown by `start` when a world cannot be made as the spec asks; nothing has run. */
-export class WorldUnavailable extends Error {
-  override readonly name = "WorldUnavailable";
-  readonly hint: string;
-
-  constructor(message: string, hint: string, options?: ErrorOptions) {
-    super(message, options);
-    this.hint = hint;
-  }
 }
 
 export interface WorldBackend {

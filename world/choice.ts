@@ -1,14 +1,14 @@
 import type { Isolation } from "../schemas/generated/types.ts";
-import {
-  type BackendChoice,
-  type PreparedWorld,
-  type RefusedBackend,
-  type World,
-  type HeldStore,
-  type WorldBackend,
-  type WorldSpec,
-  WorldUnavailable,
+import type {
+  BackendChoice,
+  PreparedWorld,
+  RefusedBackend,
+  World,
+  HeldStore,
+  WorldBackend,
+  WorldSpec,
 } from "./backend.ts";
+import { WorldUnavailable } from "./model/unavailable.ts";
 
 /** A backend that may be the one, in the order of preference. */
 export type Candidate = {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { TelemetryReport, World } from "../../world/backend.ts";
 import { LinuxBackend } from "../../world/linux/backend.ts";
 import { DIRECT, type Launcher, LaunchFailed } from "../../world/linux/launch.ts";
-import { PRELOAD_LIBRARY } from "../../world/telemetry.ts";
+import { PRELOAD_LIBRARY } from "../../world/model/telemetry.ts";
 import { installationFor } from "../installation.ts";
 import { currentUser } from "../users.ts";
 

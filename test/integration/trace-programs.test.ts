@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ProgramRecorder } from "../../broker/programs/program-recorder.ts";
 import { Trace } from "../../broker/spans/trace.ts";
 import type { Span, SpansReply, TraceReply, TraceTreeReply } from "../../schemas/generated/types.ts";
-import type { ProgramEvent } from "../../world/programs.ts";
+import type { ProgramEvent } from "../../world/model/programs.ts";
 import { actors } from "../actors.ts";
 import { TestBroker } from "../broker.ts";
 import { recordSkip } from "../skips.ts";

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ProgramRecorder } from "../../broker/programs/program-recorder.ts";
 import { verifyTrace } from "../../broker/spans/verify.ts";
-import type { ProgramEvent } from "../../world/programs.ts";
+import type { ProgramEvent } from "../../world/model/programs.ts";
 import { ended, refused, type Span, started } from "../program-events.ts";
 import { record, testTrace } from "../traces.ts";
 

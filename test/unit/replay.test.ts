@@ -11,7 +11,7 @@ import { OutputSamples, SAMPLE_BOUNDS } from "../../broker/replay/output-samples
 import { sampleOf } from "../../broker/replay/sample.ts";
 import { textDiff } from "../../broker/replay/text-diff.ts";
 import type { FsDiff } from "../../schemas/generated/types.ts";
-import { NO_CHANGES } from "../../world/fs-diff.ts";
+import { NO_CHANGES } from "../../world/model/fs-diff.ts";
 import { leastCpuMs } from "../cost.ts";
 
 let folder: string;

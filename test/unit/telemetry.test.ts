@@ -16,7 +16,7 @@ import {
   TELEMETRY_VARIABLE,
   withoutPreload,
   withPreload,
-} from "../../world/telemetry.ts";
+} from "../../world/model/telemetry.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 

@@ -1,6 +1,6 @@
 /** The listing of what a command changed that writes straight to its project. */
 import type { FsDiff } from "../../schemas/generated/types.ts";
-import { beyondBounds, MAX_FILES, MAX_FOLDERS, MAX_HASHED, NO_CHANGES } from "../fs-diff.ts";
+import { beyondBounds, MAX_FILES, MAX_FOLDERS, MAX_HASHED, NO_CHANGES } from "../model/fs-diff.ts";
 import { isAutorun } from "../overlay/autorun.ts";
 import { bytesOf, shownPath } from "../overlay/names.ts";
 import { byPath, type HashedChange, treeHash } from "../overlay/tree-hash.ts";

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
-import { WorldUnavailable } from "../backend.ts";
+import { WorldUnavailable } from "../model/unavailable.ts";
 
 /** Thrown when a container runtime refuses, is not installed or does not answer. */
 export class ContainerUnavailable extends WorldUnavailable {}

@@ -1,7 +1,7 @@
 /** How things are tried: `substrate-init` with tiny plans, its probes, and other programs. */
 import { execFile } from "node:child_process";
 import type { HostFinding } from "../backend.ts";
-import { errnoName } from "../linux/errno.ts";
+import { errnoName } from "../model/errno.ts";
 import { launchInit, LaunchFailed } from "../linux/launch.ts";
 import type { NamespaceName } from "../linux/namespaces.ts";
 import type { MountOperation } from "../plan/operations.ts";

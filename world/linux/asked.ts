@@ -1,5 +1,5 @@
 /** What is asked of a host that makes a world, and what is asked after it has refused. */
-import { PRELOAD_LIBRARY } from "../telemetry.ts";
+import { PRELOAD_LIBRARY } from "../model/telemetry.ts";
 import { LaunchFailed } from "./launch.ts";
 
 /** What is asked of the host. It is made less when the host refuses, and never changed: each try knows what it asked. */

@@ -1,12 +1,7 @@
 import { join } from "node:path";
 import type { Isolation } from "../../schemas/generated/types.ts";
-import {
-  type PreparedWorld,
-  type World,
-  type WorldBackend,
-  type WorldSpec,
-  WorldUnavailable,
-} from "../backend.ts";
+import type { PreparedWorld, World, WorldBackend, WorldSpec } from "../backend.ts";
+import { WorldUnavailable } from "../model/unavailable.ts";
 import { dropLeftLayers, expireLayers, removeLayers } from "../overlay/layers.ts";
 import { LayerStore } from "../overlay/held-store.ts";
 import { filterHash } from "../seccomp/assemble.ts";

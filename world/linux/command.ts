@@ -5,12 +5,12 @@ import type { CommandRun, Ending, ExecRequest, ReplacementJudge, WorldViolation 
 import type { Counted } from "../cgroup/words.ts";
 import { type Hit, hitViolation } from "../seccomp/hit.ts";
 import type { CommandRecord } from "../changes/command-record.ts";
-import { errnoName } from "./errno.ts";
+import { errnoName } from "../model/errno.ts";
 import { decodePrograms } from "./program-events.ts";
 import { answerStart } from "./program-gates.ts";
 import { answerRemoval } from "./removals.ts";
 import { decodeHeard, decodeTelemetry } from "./telemetry-events.ts";
-import { withPreload } from "../telemetry.ts";
+import { withPreload } from "../model/telemetry.ts";
 import {
   decodeFields,
   decodeNumber,

@@ -1,7 +1,7 @@
 /** Why a world's init gave up, in words for whoever ran a command in it. */
 import { constants } from "node:os";
 import { TAG } from "../../schemas/generated/frames.ts";
-import { errnoName } from "./errno.ts";
+import { errnoName } from "../model/errno.ts";
 import { decodeFields, decodeNumber } from "./frame-codec.ts";
 
 /** How init learns that its forker is gone: it was reaped, or its socket is closed. */

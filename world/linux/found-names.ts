@@ -1,11 +1,11 @@
 /** What denied patterns that hold in every tree stand for on the host: found by `substrate-init find`, and kept for a while. */
 import { spawn } from "node:child_process";
 import { FRAME_HEADER_SIZE, TAG } from "../../schemas/generated/frames.ts";
-import { WorldUnavailable, type WorldSpec } from "../backend.ts";
+import type { WorldSpec } from "../backend.ts";
+import { WorldUnavailable, abortError } from "../model/unavailable.ts";
 import { denialWords, floating, unfound } from "../plan/denials.ts";
 import { encodeFields, type Field } from "./frame-codec.ts";
 import { foldersIn } from "./host-facts.ts";
-import { abortError } from "./launch.ts";
 
 export type Found = {
   /** Absolute host paths. */

@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { hostname } from "node:os";
 import { dirname } from "node:path";
-import { WorldUnavailable } from "../backend.ts";
+import { WorldUnavailable } from "../model/unavailable.ts";
 import { unlessScarce } from "./scarce.ts";
 import type { HostFacts, PathKind } from "../plan/host-facts.ts";
 import { MountTable, parseMounts } from "../plan/mount-table.ts";

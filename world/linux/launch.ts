@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Duplex } from "node:stream";
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
-import { WorldUnavailable } from "../backend.ts";
+import { abortError, WorldUnavailable } from "../model/unavailable.ts";
 import type { MountPlan } from "../plan/mounts.ts";
 import type { SeccompPrograms } from "../seccomp/programs.ts";
-import { errnoName } from "./errno.ts";
+import { errnoName } from "../model/errno.ts";
 import { decodeFields, decodeNumber } from "./frame-codec.ts";
 import { FrameReader } from "./frame-reader.ts";
 import { encodeRest, type Rest } from "./hold.ts";
@@ -230,11 +230,6 @@ export function tooLate(signal: AbortSignal): WorldUnavailable {
     "Try again when the host is less busy",
     { cause: reason },
   );
-}
-
-/** Why a wait was given up, as an error whatever the signal carries. */
-export function abortError(signal: AbortSignal): Error {
-  return signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason));
 }
 
 function holderOf(child: ChildProcess): Holder {

@@ -1,7 +1,7 @@
-import { type PreparedWorld, type World, WorldUnavailable } from "../backend.ts";
+import type { PreparedWorld, World } from "../backend.ts";
+import { WorldUnavailable, abortError } from "../model/unavailable.ts";
 import { type Layers, prepareLayers, removeLayers } from "../overlay/layers.ts";
 import type { Hold } from "./hold.ts";
-import { abortError } from "./launch.ts";
 import type { LinuxWorld } from "./world.ts";
 
 /** What setting one up may take; nobody waits for it. */

@@ -1,5 +1,5 @@
 import { PROGRAM_HEADER_SIZE } from "../../schemas/generated/frames.ts";
-import type { ProgramEvent } from "../programs.ts";
+import type { ProgramEvent } from "../model/programs.ts";
 import { wordsOf } from "./program-gates.ts";
 
 /** Kinds and flags of a record (schemas/world-frames.schema.json, PROGRAMS). */

@@ -1,5 +1,5 @@
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
-import type { ProgramFile, ProgramGate, ProgramStart } from "../programs.ts";
+import type { ProgramFile, ProgramGate, ProgramStart } from "../model/programs.ts";
 import { decodeFields, decodeNumber, encodeFields, type Field } from "./frame-codec.ts";
 
 /** The gates that init has been told of: commands with equal ones name one, and init keeps the last. */

@@ -21,7 +21,7 @@ import { basename, dirname, join } from "node:path";
 import { uuidv7 } from "uuidv7";
 import { FRAME, FRAME_MAX_REPLACEMENT, TAG } from "../../schemas/generated/frames.ts";
 import type { ExecRequest, ReplacementJudge } from "../backend.ts";
-import { errnoName } from "./errno.ts";
+import { errnoName } from "../model/errno.ts";
 import { decodeFields, decodeNumber, encodeFields, type Field } from "./frame-codec.ts";
 
 const { EBUSY, EPERM } = system.errno;

@@ -1,4 +1,4 @@
-import { WorldUnavailable } from "../backend.ts";
+import { WorldUnavailable } from "../model/unavailable.ts";
 
 export const SCARCE_HINT =
   "Try again when fewer worlds are warm, or start the broker with room for more open files and processes (ulimit -n, -u)";

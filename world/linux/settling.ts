@@ -1,7 +1,7 @@
 /** One world's questions to init about git folders that commands made (world/init/brought.h). */
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
 import type { Settled } from "../backend.ts";
-import { errnoName } from "./errno.ts";
+import { errnoName } from "../model/errno.ts";
 import { decodeFields, decodeNumber, encodeFields, type Field } from "./frame-codec.ts";
 
 /** Init copies a few files for each folder. A world that does not answer cannot be trusted with them, so it is ended. */

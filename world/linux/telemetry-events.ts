@@ -5,7 +5,7 @@ import {
   type TelemetryCounts,
   type TelemetryEvent,
   type TelemetryKind,
-} from "../telemetry.ts";
+} from "../model/telemetry.ts";
 
 /** The flag of a record (schemas/world-frames.schema.json, TELEMETRY). */
 const CUT = 1;

@@ -2,9 +2,8 @@
 import type { ChildProcess } from "node:child_process";
 import { Socket as UdpSocket } from "node:dgram";
 import { Server } from "node:net";
-import { WorldUnavailable } from "../backend.ts";
-import { errnoName } from "../linux/errno.ts";
-import { abortError } from "../linux/launch.ts";
+import { WorldUnavailable, abortError } from "../model/unavailable.ts";
+import { errnoName } from "../model/errno.ts";
 
 /** What the helper says, each in a message of its own; a socket comes with `dns`, `to` and `connected`. */
 export type Said = {

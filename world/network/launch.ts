@@ -1,5 +1,6 @@
 /** A launch into a network that is made for it. */
-import { type NetworkRules, WorldUnavailable } from "../backend.ts";
+import type { NetworkRules } from "../backend.ts";
+import { WorldUnavailable } from "../model/unavailable.ts";
 import type { NetworkHelper } from "./helper.ts";
 
 /** A world's network; without one, why. */

@@ -1,5 +1,5 @@
 /** What `substrate-init changes` says of a layer: records that end in NUL, each beginning with a letter. */
-import { errnoName } from "../linux/errno.ts";
+import { errnoName } from "../model/errno.ts";
 
 /** How a path differs from what stands below, or that it cannot be told. */
 export type LayerChange = {

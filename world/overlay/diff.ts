@@ -5,7 +5,7 @@
  */
 import { opendirSync } from "node:fs";
 import type { FsDiff } from "../../schemas/generated/types.ts";
-import { beyondBounds, MAX_FILES, MAX_FOLDERS, MAX_HASHED } from "../fs-diff.ts";
+import { beyondBounds, MAX_FILES, MAX_FOLDERS, MAX_HASHED } from "../model/fs-diff.ts";
 import { isAutorun } from "./autorun.ts";
 import type { ChangeReader, Layer } from "./change-reader.ts";
 import type { LayerChange, LayerEnd } from "./change-records.ts";

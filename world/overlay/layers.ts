@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, renameSync, statSync } from "node:f
 import { chmod, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { WorldUnavailable } from "../backend.ts";
+import { WorldUnavailable } from "../model/unavailable.ts";
 
 /** What is being removed is called as what strayed in a world that is gone: whoever sweeps next goes on with it. */
 const NAMELESS = "wld_gone_";

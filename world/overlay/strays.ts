@@ -2,7 +2,7 @@
 import { mkdirSync, statSync } from "node:fs";
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
-import { MAX_FILES } from "../fs-diff.ts";
+import { MAX_FILES } from "../model/fs-diff.ts";
 import type { KeptWrites } from "../plan/scratch.ts";
 import { unmakable } from "./layers.ts";
 import { bytesOf, namesBelow, rawPath, shownPath } from "./names.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
-import { MountTable, parseMounts } from "../plan/mount-table.ts";
+import { MountTable, parseMounts } from "./mount-table.ts";
 
-export type { MountTable } from "../plan/mount-table.ts";
+export type { MountTable } from "./mount-table.ts";
 
 /** The mount table of this process, parsed again only when its text has changed. */
 export class MountsNow {

@@ -1,6 +1,6 @@
 /** Programs that a command starts, as the kernel is asked to start them: told, and gated, at each execve. */
 
-import { FRAME_START_PATIENCE_MS } from "../schemas/generated/frames.ts";
+import { FRAME_START_PATIENCE_MS } from "../../schemas/generated/frames.ts";
 
 /** A file that the kernel will run: the one that was asked for, then what its `#!` line or a dynamic loader makes of it. */
 export type ProgramFile = {

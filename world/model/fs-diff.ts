@@ -1,5 +1,5 @@
 /** What every listing of changes has in common, however it was made: its bounds, and its words for what they leave out. */
-import type { FsDiff } from "../schemas/generated/types.ts";
+import type { FsDiff } from "../../schemas/generated/types.ts";
 
 /** Bounds of a listed diff (source document: 1,000 files and 100 folders, then a summary and a tree hash). */
 export const MAX_FILES = 1000;
