@@ -1,4 +1,5 @@
 import { posix } from "node:path";
+import { membersOfCycles } from "./cycles.mjs";
 import { readSource } from "./source.mjs";
 import { filesOf } from "./tree.mjs";
 
@@ -31,14 +32,40 @@ const HTTP = ["express", "ws", "node:http", "node:https", "node:http2"];
 const EXPRESS = ["express", "ws", "commander"];
 
 /**
- * Imports that the table of folders does not allow, and reads of the environment below an entry point.
+ * Imports that the table of folders does not allow, folders that import each other in a circle, and reads of the environment below
+ * an entry point.
  * @param {string} root
  * @returns {string[]} one line per finding, none when all is well
  */
 export function checkLayering(root) {
-  return filesOf(root, [".ts", ".mjs", ".js"])
+  const sources = filesOf(root, [".ts", ".mjs", ".js"])
     .filter((path) => !path.startsWith("schemas/generated/"))
-    .flatMap((path) => findingsIn(path, readSource(root, path)));
+    .map((path) => ({ path, source: readSource(root, path) }));
+  const findings = sources.flatMap(({ path, source }) => findingsIn(path, source));
+  return [...findings, ...cyclesIn(sources.filter(({ path }) => !isWithin(path, "test")))];
+}
+
+/**
+ * Imports among folders that import each other in a circle: none of them can be read, tested or moved without the others. Imports
+ * of types do not count.
+ * @param {readonly { path: string, source: import("./source.mjs").Source }[]} sources
+ * @returns {string[]}
+ */
+function cyclesIn(sources) {
+  const imports = sources.flatMap(({ path, source }) =>
+    source.imports.flatMap(({ from, line, isType }) => {
+      const target = from?.startsWith(".") === true && !isType ? posix.join(posix.dirname(path), from) : path;
+      const edge = { folder: posix.dirname(path), to: posix.dirname(target), where: `${path}:${line}` };
+      return edge.folder === edge.to ? [] : [edge];
+    }),
+  );
+  /** @type {Map<string, Set<string>>} */
+  const graph = new Map();
+  for (const { folder, to } of imports) graph.set(folder, (graph.get(folder) ?? new Set()).add(to));
+  const inCycle = new Set(membersOfCycles(graph));
+  return imports
+    .filter(({ folder, to }) => inCycle.has(folder) && inCycle.has(to))
+    .map(({ folder, to, where }) => `${where}: ${folder} imports ${to}, and ${to} leads back to ${folder}`);
 }
 
 /**
