@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -83,6 +83,46 @@ describe.each(actors())("clones beside commands of other worlds, as $kind", (act
       expect(await running).toMatchObject({ exit: 0, notices: [] });
       expect(names.flatMap(damageOf)).toEqual([]);
     }
+  });
+
+  /** Puts the repository `name` into the project without its settings, as a clone is for a moment; returns what puts those there. */
+  function putHalf(name: string): () => void {
+    const [beside, settings] = [`${broker.project}-${name}`, `${broker.project}-${name}.config`];
+    hostGit(actor, broker.project, "init", "-q", beside);
+    renameSync(join(beside, ".git/config"), settings);
+    renameSync(beside, at(name));
+    return () => renameSync(settings, at(join(name, ".git/config")));
+  }
+
+  /** Begins a command that gives names until it is stopped, and makes a repository then; waits for its first name. */
+  async function beginWrites(agent: string): Promise<() => Promise<unknown>> {
+    const running = broker.run({ agent_id: agent, cmd: `${WRITES}; git init -q own` });
+    while (!existsSync(at("f"))) await sleep(1);
+    return () => {
+      writeFileSync(at("stop"), "");
+      return running;
+    };
+  }
+
+  const SET_NAME = "git -C half config user.name b && git -C half config user.name";
+
+  test("keep their settings where a world begins before those stand", async () => {
+    const finish = putHalf("half");
+    const stop = await beginWrites("late");
+    finish();
+    // Calls go on while init hears of it.
+    await sleep(100);
+    expect(await stop()).toMatchObject({ exit: 0, stderr: "", notices: [] });
+    expect(await broker.run(SET_NAME)).toMatchObject({ exit: 0, stderr: "", stdout: "b\n" });
+  });
+
+  test("let commands change settings that came after a command's end had sealed the rest", async () => {
+    const stop = await beginWrites("agent0");
+    const finish = putHalf("half");
+    await sleep(100);
+    expect(await stop()).toMatchObject({ exit: 0, stderr: "", notices: [] });
+    finish();
+    expect(await broker.run(SET_NAME)).toMatchObject({ exit: 0, stderr: "", stdout: "b\n" });
   });
 
   async function cloneOneAfterTheOther(names: readonly string[]): Promise<unknown> {

@@ -179,11 +179,11 @@ static int seal_all(int folder, int first, int number) {
   return error;
 }
 
-/* 0, or why they are not sealed. */
-static int settle_beside(int first, int number, size_t folder_length, int *patience) {
+/* Names in one folder of the git folder `whole`. 0, or why they are not sealed. */
+static int settle_beside(const char *whole, int first, int number, int *patience) {
   char path[PATH_MAX];
   struct stat before, after;
-  snprintf(path, sizeof path, "%.*s", (int)folder_length, names[first].path);
+  snprintf(path, sizeof path, "%.*s", (int)(strrchr(names[first].path, '/') - names[first].path), names[first].path);
   int folder = denial_open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (folder < 0) return errno;
   if (may_stay(folder, first, number)) {
@@ -191,7 +191,9 @@ static int settle_beside(int first, int number, size_t folder_length, int *patie
     close(folder);
     return failed;
   }
-  /* Before it is closed: a call that was let go on is carried out as it would have been. */
+  /* No copy can be put into what is read-only. */
+  closing_end(whole);
+  /* Before the mode is taken away: a call that was let go on is carried out as it would have been. */
   wait_for_calls(patience);
   int error = fstat(folder, &before) < 0 ? errno : set_mode(folder, 0);
   if (error == 0) {
@@ -219,15 +221,16 @@ static int settle(const char *folder, struct field_writer *writer, int *patience
   too_many = false;
   if (places != NULL) scan_below(&scan, folder, places);
   if (too_many) error = E2BIG;
+  /* From now on what it lacks is no command's to make. Before the seals: the mount would hide
+     those that were there, and git's settings could not be changed any more (denial_under). */
+  if (error == 0 && is_git_folder(folder) && names_nobody_runs() && !closing_is_over(folder))
+    closing_begin(zone_of(folder)->path, folder);
   for (int at = 0; error == 0 && at < name_count;) {
     size_t length = (size_t)(strrchr(names[at].path, '/') - names[at].path);
     int number = count_beside(at, length);
-    error = settle_beside(at, number, length, patience);
+    error = settle_beside(folder, at, number, patience);
     at += number;
   }
-  /* From now on what it lacks is no command's to make. */
-  if (error == 0 && is_git_folder(folder) && names_nobody_runs() && !closing_is_over(folder))
-    closing_begin(zone_of(folder)->path, folder);
   if (error == 0 && (name_count > 0 || is_git_folder(folder))) denial_remember(folder);
   for (int i = 0; error == 0 && i < name_count; i++) field_put_string(writer, TAG_PATH, names[i].path);
   forget_names();

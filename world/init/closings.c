@@ -19,6 +19,8 @@
 #define CLOSINGS_MAX 64
 /* A busy machine makes the folder and its settings in some hundredths of that. */
 #define PATIENCE_MS 1000
+/* Whoever makes a repository changes its folder all the time; one without settings that has lain there for longer is just a folder. */
+#define RECENT_S 10
 
 struct closing {
   char *folder;
@@ -44,6 +46,15 @@ bool closing_is_over(const char *folder) {
   while (!found && (name = rules_next_end(DENY_ASKS, &at)) != NULL) found = fstatat(opened, name, &status, AT_SYMLINK_NOFOLLOW) == 0;
   close(opened);
   return found;
+}
+
+bool closing_is_recent(const char *folder) {
+  struct stat status;
+  int opened = denial_open(folder, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  if (opened < 0) return false;
+  bool recent = fstat(opened, &status) == 0 && time(NULL) - status.st_ctim.tv_sec <= RECENT_S;
+  close(opened);
+  return recent && !closing_is_over(folder);
 }
 
 void closing_begin(const char *zone, const char *folder) {

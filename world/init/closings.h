@@ -12,6 +12,8 @@ void closing_begin(const char *zone, const char *folder);
 bool closing_covers(const char *path);
 /* Whether a file stands in it that git reads as settings, or it is none that can be opened. */
 bool closing_is_over(const char *folder);
+/* Whether somebody may be making it: it has no settings, and changed some seconds ago. */
+bool closing_is_recent(const char *folder);
 /* It has its settings: as any other folder of a person's from now on. */
 void closing_end(const char *folder);
 /* Opens what never got settings. In how many milliseconds it wants to be asked again, -1: there is nothing to open. */

@@ -140,10 +140,10 @@ static void add_folder_of(const char *path) {
 #define SEAL_TRIES 3
 
 /* Sealed: nobody inside can write it any more. A git folder that has its settings by now is not closed to commands any longer. */
-static void seal_persons(const char *path, unsigned denies) {
+static void seal_persons(const char *path, unsigned denies, bool pins) {
   char folder[PATH_MAX];
   bool sealed = false;
-  for (int tried = 0; !sealed && tried < SEAL_TRIES; tried++) sealed = denial_apply(current->path, path, denies, true);
+  for (int tried = 0; !sealed && tried < SEAL_TRIES; tried++) sealed = denial_apply(current->path, path, denies, pins);
   if (!sealed || (denies & DENY_ASKS) == 0) return;
   snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
   closing_end(folder);
@@ -169,11 +169,11 @@ static bool on_late(const char *path, unsigned denies) {
     return false;
   }
   if (is_persons(known)) {
-    seal_persons(path, denies);
+    seal_persons(path, denies, true);
     return (denies & DENY_READ) == 0;
   }
   if ((refuses & ~DENY_SEAL) == 0 && closing_covers(path)) {
-    seal_persons(path, denies);
+    seal_persons(path, denies, true);
     late_name_tell(path, refuses | DENY_JUDGED);
     return true;
   }
@@ -192,13 +192,16 @@ static bool on_late(const char *path, unsigned denies) {
 static bool on_found(const char *path, unsigned denies) {
   if ((denies & DENY_REPOSITORY) != 0) {
     denies &= ~DENY_REPOSITORY;
-    if (started && !denial_known(path) && is_persons(false)) closing_begin(current->path, path);
-    if (!started || is_persons(false)) denial_remember(path);
+    bool persons = !started || is_persons(false);
+    /* Also one that the first look of a world finds: somebody may be making it while the world begins. */
+    bool closes = started || (current->kind == ZONE_WATCH && closing_is_recent(path));
+    if (persons && closes && !denial_known(path)) closing_begin(current->path, path);
+    if (persons) denial_remember(path);
     else if (!denial_known(path)) brought_add(path);
     if (denies == 0) return true;
   }
   if (started) return on_late(path, denies);
-  denial_apply(current->path, path, denies, current->kind == ZONE_WATCH);
+  seal_persons(path, denies, current->kind == ZONE_WATCH);
   return (denies & DENY_READ) == 0;
 }
 
