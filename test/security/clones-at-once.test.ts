@@ -14,6 +14,9 @@ const ROUNDS = 3;
 /** How long a command goes on after it has planted something: longer than init waits for the settings of a repository. */
 const GOES_ON_MS = 1500;
 
+/** Longer than an idle world watches folders (world/init/denied_names.c). */
+const IDLE_MS = 6000;
+
 /** What a command does beside the clones: calls that give names, one after the other. */
 const WRITES = "while [ ! -e stop ]; do echo x > f; mkdir -p dir; rmdir dir; done";
 
@@ -125,10 +128,23 @@ describe.each(actors())("clones beside commands of other worlds, as $kind", (act
     expect(await broker.run(SET_NAME)).toMatchObject({ exit: 0, stderr: "", stdout: "b\n" });
   });
 
+  test("let commands change settings of what came while another world was idle", async () => {
+    await broker.run({ agent_id: "agent1", cmd: "true" });
+    await sleep(IDLE_MS);
+    putHalf("half")();
+    expect(await broker.run(SET_NAME)).toMatchObject({ exit: 0, stderr: "", stdout: "b\n" });
+  });
+
   async function cloneOneAfterTheOther(names: readonly string[]): Promise<unknown> {
     const script = `for name in ${names.join(" ")}; do git clone -q source $name || exit 1; done`;
     return await runAs(actor, ["sh", "-c", script], { cwd: broker.project });
   }
+
+  /**
+   * A call counts as in progress until init has seen its caller asleep: on a busy machine, one that sleeps in snatches is seldom seen
+   * so. The command sleeps for this long before it begins to wait for a repository.
+   */
+  const ASLEEP_MS = 500;
 
   /** What the person's git would run, and the command that makes it so, in the repository `name`. */
   const PLANTS: readonly (readonly [string, string])[] = [
@@ -153,6 +169,7 @@ os.makedirs("hooks", exist_ok=True)
 shutil.copy("evil", "hooks/post-checkout")
 MONITOR = "[core]\\n\\tfsmonitor = " + os.getcwd() + "/evil\\n"
 open("ready", "w").close()
+time.sleep(${ASLEEP_MS / 1000})
 tried = 0
 for name in ${JSON.stringify(NAMES)}:
     while not os.path.isdir(name + "/.git"): time.sleep(0.0005)
@@ -162,6 +179,7 @@ for name in ${JSON.stringify(NAMES)}:
         try:
             ${plant}
         except OSError: time.sleep(0.0005)
+    time.sleep(${ASLEEP_MS / 1000})
 print(tried)
 sys.stdout.flush()
 time.sleep(${GOES_ON_MS / 1000})
@@ -173,9 +191,8 @@ time.sleep(${GOES_ON_MS / 1000})
       broker.write(at("attack.py"), attack(plant));
       const running = broker.run("python3 attack.py");
       while (!existsSync(at("ready"))) await sleep(5);
-      // A call counts as in progress until init has seen its caller asleep.
-      await sleep(500);
-      const cmd = `for name in ${NAMES.join(" ")}; do git clone -q source $name; git -C $name status --porcelain; sleep 0.4; done`;
+      await sleep(2 * ASLEEP_MS);
+      const cmd = `for name in ${NAMES.join(" ")}; do git clone -q source $name; git -C $name status --porcelain; sleep ${(3 * ASLEEP_MS) / 1000}; done`;
       const cloned =
         who === "a person"
           ? await runAs(actor, ["sh", "-c", cmd], { cwd: broker.project })

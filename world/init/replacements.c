@@ -307,6 +307,8 @@ void replacement_seal(const struct frame *frame) {
     if (field.tag == TAG_TARGET) target = field_terminate(&field);
   }
   if (got < 0 || target == NULL) fail_protocol("SEAL: malformed");
+  /* A world that has been idle for a while watches nothing, and may not know the repository yet. */
+  if (staged != NULL && !denial_known(target) && names_guarded()) names_look();
   /* Whoever is inside may write it anyway, or does not see it: there is nothing to keep. */
   int failed = ENOENT;
   if (denial_known(target) && staged == NULL) {
