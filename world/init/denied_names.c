@@ -289,7 +289,7 @@ void names_listen(void) {
 }
 
 int names_check_idle(void) {
-  if (events < 0 || folders > FEW_FOLDERS || command_after(NULL) != NULL) return -1;
+  if (events < 0 || folders + tree_folders > FEW_FOLDERS || command_after(NULL) != NULL) return -1;
   int64_t left = used + IDLE_MS - now_ms();
   if (left > 0) return (int)left;
   folders_forget();
