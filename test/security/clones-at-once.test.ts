@@ -158,7 +158,7 @@ describe.each(actors())("clones beside commands of other worlds, as $kind", (act
     ["a way to other settings", `open(name + "/.git/commondir", "x").write("../../other")`],
   ];
 
-  const NAMES = ["v0", "v1", "v2", "v3"];
+  const NAMES = ["v0", "v1"];
 
   /** Waits for each of them to turn up, and tries for a while to plant something in it. */
   const attack = (plant: string): string => `
