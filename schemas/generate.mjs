@@ -1,5 +1,5 @@
 /**
- * Writes `schemas/generated/` and `world/init/frames.h` from the JSON Schemas in this folder.
+ * Writes `schemas/generated/`, `world/init/frames.h` and `policies/REFERENCE.md` from the JSON Schemas in this folder.
  *
  *   node schemas/generate.mjs                write what differs
  *   node schemas/generate.mjs --check        write nothing; exit 1 and name the files in git that differ
@@ -10,6 +10,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { readSchemas } from "./generator/documents.mjs";
 import { framesHeader, framesModule } from "./generator/frames.mjs";
+import { policiesReference } from "./generator/reference.mjs";
 import { typesModule } from "./generator/types.mjs";
 import { validatorsDeclaration, validatorsModule } from "./generator/validators.mjs";
 
@@ -39,6 +40,7 @@ async function filesInGit() {
     ["schemas/generated/validators.d.ts", validatorsDeclaration(schemas)],
     ["schemas/generated/frames.ts", await framesModule(schemas)],
     ["world/init/frames.h", framesHeader(schemas)],
+    ["policies/REFERENCE.md", policiesReference(schemas)],
   ]);
 }
 

@@ -1603,7 +1603,7 @@ export interface PolicyDocument {
      */
     readonly deny_write?: readonly PathGlob[];
     /**
-     * Where writes stay in the world: its commands see them, fs_diff lists them as world_only, the host never sees them, and they go with the world. Where write opens a place as well, write holds. Absent or empty: nowhere.
+     * Folders whose writes stay in the world: its commands see them, fs_diff lists them as world_only, and they end with the world. A folder that write lists too is written on the host. Absent or empty: none.
      *
      * @maxItems 4096
      */
@@ -1614,7 +1614,7 @@ export interface PolicyDocument {
    */
   readonly net?: {
     /**
-     * Where connections may go. Absent or empty: nowhere.
+     * Hosts that a world may connect to. Absent or empty: none.
      *
      * @maxItems 4096
      */
@@ -1624,7 +1624,7 @@ export interface PolicyDocument {
      */
     readonly dns?: {
       /**
-       * Only the world's own stub answers.
+       * The world's own resolver alone answers. false changes nothing, and the policy's notes say so. Absent: true.
        */
       readonly pinned?: boolean;
       /**
@@ -1640,7 +1640,7 @@ export interface PolicyDocument {
       readonly servers?: readonly string[];
     };
     /**
-     * How much may be sent.
+     * How much a world may send.
      */
     readonly egress_budget?: {
       /**
@@ -1688,7 +1688,7 @@ export interface PolicyDocument {
      */
     readonly warn?: readonly CommandRule[];
     /**
-     * What happens to a program word that cannot be known, and to eval.
+     * The verdict on a program whose name cannot be known before it runs, and on eval of text that is not constant. Absent: isolate; deny beside a non-empty commands.allowed.
      */
     readonly opaque?: "deny" | "ask" | "isolate" | "allow";
     /**
@@ -1696,7 +1696,7 @@ export interface PolicyDocument {
      */
     readonly memory_programs?: "allow" | "deny";
     /**
-     * A limit for every command that runs in a world, such as 30m: a number with ms, s, m, h or d. A call may ask for less; of two policies the lower one holds. null or absent: none.
+     * The time limit of every command, such as 30m: a number with ms, s, m, h or d. A call may ask for less; of two policies the lower limit holds. null or absent: no limit.
      */
     readonly timeout?: string | null;
     /**
@@ -1717,11 +1717,11 @@ export interface PolicyDocument {
      */
     readonly isolate_network?: boolean;
     /**
-     * A library in the programs of a command reports what they start, open for writing, dial and take away: for people to see, it refuses nothing. The span has it as telemetry. With two policies both must say so. Programs that must be the first library themselves (gcc's AddressSanitizer) do not start then. Absent: false.
+     * true: a preloaded library reports what programs start, open for writing, connect to and delete; the span lists it as telemetry, and nothing is refused by it. Both of two policies must say so. Programs with gcc's AddressSanitizer do not start then. Absent: false.
      */
     readonly enable_preload?: boolean;
     /**
-     * enforce refuses; log lets through all that files and network do not hang on, and every hit is a violation span.
+     * enforce refuses system calls of the table. log records each as a violation span and lets it through, unless files or network depend on it. Absent: enforce.
      */
     readonly seccomp?: "enforce" | "log";
     /**
@@ -1746,7 +1746,7 @@ export interface PolicyDocument {
       readonly disk?: Size;
     };
     /**
-     * Names of the variables that are passed in, from the shell of who runs `substrate exec`, else from the broker's own; nothing else is. A * stands for any letters (LC_*). Absent: locale, terminal, CI, NODE_ENV, certificates, and what version managers set. Of two policies, what both pass.
+     * Variables that commands get, from the shell that runs `substrate exec`, else from the broker's environment. A * stands for any letters (LC_*). Of two policies: the names in both. Absent: locale, terminal, CI, NODE_ENV, certificates, and what version managers set.
      *
      * @maxItems 1024
      */
@@ -1783,11 +1783,11 @@ export interface PolicyDocument {
      */
     readonly auto_approve?: readonly CommandPattern[];
     /**
-     * auto: run on an overlay without network first, to say what would be written.
+     * auto: before a person is asked, the command runs on an overlay without network, and the question says what it wrote. Absent: off.
      */
     readonly preview?: "auto" | "off";
     /**
-     * Seconds until a question counts as refused: 1 to 86400.
+     * Seconds until an unanswered question counts as refused: 1 to 86400. Absent: 300.
      */
     readonly timeout_secs?: number;
   };
@@ -1796,7 +1796,7 @@ export interface PolicyDocument {
    */
   readonly budgets?: {
     /**
-     * A number with s, m, h or d: 24h.
+     * The time over which budgets count, from the first use on: a number with s, m, h or d. Absent: 24h.
      */
     readonly window?: string;
     readonly default?: BudgetLimits;
@@ -1807,18 +1807,18 @@ export interface PolicyDocument {
    */
   readonly changes?: {
     /**
-     * Who may apply them.
+     * Who may apply held changes. Absent: operator.
      */
     readonly apply?: "operator" | "agent";
     /**
-     * Changes here apply by themselves, unless something outside runs by itself.
+     * Held changes of these paths are applied when the command ends, unless another changed path is one that tools run by themselves (autorun).
      *
      * @maxItems 4096
      */
     readonly auto_apply?: readonly PathGlob[];
   };
   /**
-   * Programs that run outside worlds, behind shims on PATH.
+   * Shims: programs on PATH that ask the broker before they start on the host.
    */
   readonly shims?: {
     /**
@@ -1827,21 +1827,21 @@ export interface PolicyDocument {
     readonly offline?: "pass" | "deny";
   };
   /**
-   * What is not looked at.
+   * The index of files, which this version does not have: these keys change nothing, and the policy's notes say so.
    */
   readonly privacy?: {
     /**
-     * Never indexed and never listed.
+     * Paths that the index leaves out.
      *
      * @maxItems 4096
      */
     readonly ignore_paths?: readonly PathGlob[];
     /**
-     * Keep hashes of code, not code.
+     * The index keeps hashes of code, not code.
      */
     readonly hash_code_only?: boolean;
     /**
-     * Index documents of the user.
+     * The index holds documents of the user.
      */
     readonly index_user_docs?: boolean;
   };

@@ -1,0 +1,129 @@
+import { BANNER } from "./documents.mjs";
+
+/** @typedef {import("./documents.mjs").Schema} Schema */
+/** @typedef {import("./documents.mjs").SchemaFile} SchemaFile */
+/** @typedef {{ readonly schema: any, readonly file: string }} Place */
+
+/** The parts of the page: a heading, the document whose keys it lists, and what stands above them. */
+const PARTS = [
+  {
+    title: "A policy",
+    file: "policy.schema.json",
+    text: "`~/.substrate/policies/<id>.yaml`; `id` and `name` are required. [How the lists work together](README.md).",
+  },
+  {
+    title: "The operator's settings",
+    file: "config.schema.json",
+    text: "`~/.substrate/config.yaml`. A file that does not validate changes nothing.",
+  },
+];
+
+/**
+ * `policies/REFERENCE.md`: every key that a person may write, with its values and its meaning.
+ * @param {SchemaFile[]} schemas
+ */
+export function policiesReference(schemas) {
+  const files = new Map(schemas.map(({ file, schema }) => [file, schema]));
+  /** @type {Map<string, Place>} Values that several keys take: explained once, at the end. */
+  const named = new Map();
+  const parts = PARTS.map(({ title, file, text }) => {
+    const keys = keysOf({ schema: schemaOf(files, file), file }, "", { files, named });
+    return `## ${title}\n\n${text}\n\n${keys.join("\n")}\n`;
+  });
+  const values = [...named].map(([name, place]) => `- *${name}*: ${meaning(place, files)}`).join("\n");
+  return [`<!-- ${BANNER} -->\n`, "# Every key\n", ...parts, `## Values\n\n${values}\n`].join("\n");
+}
+
+/** @typedef {{ readonly files: ReadonlyMap<string, Schema>, readonly named: Map<string, Place> }} Page */
+
+/**
+ * A line for each key of an object, those of objects in it by their whole name (`fs.read`).
+ * @param {Place} place
+ * @param {string} above
+ * @param {Page} page
+ * @returns {string[]}
+ */
+function keysOf({ schema, file }, above, page) {
+  const { properties = {}, additionalProperties } = schema.allOf?.[0] ?? schema;
+  const keys = Object.entries(properties).flatMap(([name, value]) =>
+    linesOf({ schema: value, file }, above === "" ? name : `${above}.${name}`, page),
+  );
+  if (typeof additionalProperties !== "object") return keys;
+  return [...keys, ...linesOf({ schema: additionalProperties, file }, `${above}.NAME`, page)];
+}
+
+/**
+ * @param {Place} place
+ * @param {string} name
+ * @param {Page} page
+ * @returns {string[]}
+ */
+function linesOf(place, name, page) {
+  const below = place.schema.$ref === undefined ? keysOf(place, name, page) : [];
+  const text = [valuesOf(place, page), escaped(place.schema.description)].filter(Boolean).join(". ");
+  return [`- \`${name}\`: ${text}`, ...below];
+}
+
+/**
+ * The values that a key takes, where its description does not say so.
+ * @param {Place} place
+ * @param {Page} page
+ * @returns {string | undefined}
+ */
+function valuesOf({ schema, file }, page) {
+  if (schema.$ref !== undefined) return nameOf({ schema, file }, page);
+  if (schema.enum !== undefined)
+    return schema.enum.map((/** @type {string} */ value) => `\`${value}\``).join(", ");
+  if (schema.type === "boolean" && !/true|false/.test(schema.description)) return "`true` or `false`";
+  if (schema.items?.$ref !== undefined) return `a list of ${nameOf({ schema: schema.items, file }, page)}`;
+  return schema.type === "array" ? "a list" : undefined;
+}
+
+/**
+ * @param {Place} place a reference
+ * @param {Page} page
+ */
+function nameOf({ schema, file }, { files, named }) {
+  const [other, part = ""] = schema.$ref.split("#/definitions/");
+  const target = other === "" ? file : other;
+  const definition = schemaOf(files, target).definitions?.[part];
+  if (definition === undefined) throw new Error(`${file} refers to ${schema.$ref}, which is not there`);
+  const name = part.replaceAll("_", " ");
+  named.set(name, { schema: definition, file: target });
+  return `*${name}*`;
+}
+
+/**
+ * @param {Place} place
+ * @param {ReadonlyMap<string, Schema>} files
+ */
+function meaning(place, files) {
+  const { enum: words = [], description } = place.schema;
+  const keys = keysOf(place, "", { files, named: new Map() }).map((line) => line.slice("- ".length));
+  return [
+    escaped(description),
+    words.map((/** @type {string} */ word) => `\`${word}\``).join(", "),
+    keys.join(" "),
+  ]
+    .filter(Boolean)
+    .join(" ");
+}
+
+/**
+ * Stars outside of backquotes stand for themselves, and begin no emphasis.
+ * @param {string | undefined} text
+ */
+function escaped(text) {
+  return text?.replace(/`[^`]*`|\*/g, (part) => (part === "*" ? "\\*" : part));
+}
+
+/**
+ * @param {ReadonlyMap<string, Schema>} files
+ * @param {string} file
+ * @returns {Schema}
+ */
+function schemaOf(files, file) {
+  const schema = files.get(file);
+  if (schema === undefined) throw new Error(`There is no ${file}`);
+  return schema;
+}
