@@ -23,6 +23,8 @@ describe.each(everyActor())("a world, as $kind", (actor) => {
     broker.write(join(broker.project, "vault/key"), "secret key");
     broker.write(join(broker.project, "vaulted/key"), "plain key");
     broker.write(join(broker.project, ".git/hooks/pre-commit.sample"), "");
+    // A git folder without settings would be one that somebody is making, and closed to commands for a second.
+    broker.write(join(broker.project, ".git/config"), "[core]\n\tbare = false\n");
     broker.write(join(broker.project, ".git/HEAD"), "ref: refs/heads/main\n");
     broker.write(join(broker.project, "frozen.txt"), "frozen");
   });
