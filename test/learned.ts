@@ -10,9 +10,10 @@ import type { Span, Verdict } from "../schemas/generated/types.ts";
 
 export const FOLDERS = { project: "/home/ann/app", home: "/home/ann" };
 export const WHERE = { ...FOLDERS, cwd: FOLDERS.project };
-const GOOD = JSON.parse(
-  readFileSync(join(import.meta.dirname, "../schemas/examples/span/good/command-complete.json"), "utf8"),
-) as Span;
+const EXAMPLES = JSON.parse(
+  readFileSync(join(import.meta.dirname, "../schemas/examples/span.json"), "utf8"),
+) as { readonly good: { readonly "command-complete": Span } };
+const GOOD = EXAMPLES.good["command-complete"];
 
 export type Told = {
   readonly cmd?: string;

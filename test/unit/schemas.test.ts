@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, parse as partsOf } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import fc from "fast-check";
@@ -59,35 +59,38 @@ const VALIDATORS: Readonly<Record<string, Validator<unknown>>> = {
   "world-warm-request": validators.validateWorldWarmRequest,
 };
 
-type Expectation = { readonly path: string; readonly says: string };
+/** Documents by title. A bad one also states the place of its fault and a part of the sentence about it. */
+type Examples = {
+  readonly good: Readonly<Record<string, unknown>>;
+  readonly bad: Readonly<Record<string, { path: string; says: string; document: unknown }>>;
+};
 
-test("every schema of a document has examples, and every folder of examples has a schema", () => {
+test("every schema of a document has a file of examples, and every file of examples has a schema", () => {
   const schemas = readdirSync(join(ROOT, "schemas"))
     .filter((file) => file.endsWith(".schema.json"))
     .map((file) => file.replace(".schema.json", ""))
     .filter((name) => name !== "shared" && name !== "world-frames");
-  expect(readdirSync(EXAMPLES).sort()).toEqual(schemas.sort());
+  const examples = readdirSync(EXAMPLES).map((file) => partsOf(file).name);
+  expect(examples.sort()).toEqual(schemas.sort());
   expect(Object.keys(VALIDATORS).sort()).toEqual(schemas);
 });
 
 describe.each(Object.keys(VALIDATORS))("%s", (name) => {
-  const expectations = JSON.parse(readFileSync(join(EXAMPLES, name, "bad.json"), "utf8")) as Record<
-    string,
-    Expectation
-  >;
+  const { good, bad } = examplesOf(name);
 
-  test.each(readdirSync(join(EXAMPLES, name, "good")))("accepts %s", (file) => {
-    const document = example(name, "good", file);
+  test("has good and bad examples", () => {
+    expect(Object.keys(good)).not.toEqual([]);
+    expect(Object.keys(bad)).not.toEqual([]);
+  });
+
+  test.each(Object.entries(good))("accepts %s", (_title, document) => {
     expect(problemsOf(name, document)).toEqual([]);
   });
 
-  test("every bad example says in bad.json where and what its fault is", () => {
-    expect(Object.keys(expectations).sort()).toEqual(readdirSync(join(EXAMPLES, name, "bad")).sort());
-  });
-
-  test.each(Object.entries(expectations))("refuses %s and names the place", (file, { path, says }) => {
-    const [first] = problemsOf(name, example(name, "bad", file));
+  test.each(Object.entries(bad))("refuses %s and names the place", (_title, { path, says, document }) => {
+    const [first] = problemsOf(name, document);
     expect(first).toMatchObject({ path });
+    expect(says).not.toBe("");
     expect(first?.message).toContain(says);
   });
 });
@@ -193,7 +196,10 @@ function problemsOf(name: string, document: unknown): ReturnType<typeof describe
   return validate(document) ? [] : describeErrors(document, validate.errors ?? []);
 }
 
-function example(name: string, kind: "good" | "bad", file: string): unknown {
-  const text = readFileSync(join(EXAMPLES, name, kind, file), "utf8");
-  return file.endsWith(".json") ? JSON.parse(text) : parse(text);
+/** Documents that people write as YAML have YAML examples, comments included. */
+function examplesOf(name: string): Examples {
+  const file = readdirSync(EXAMPLES).find((entry) => partsOf(entry).name === name);
+  if (file === undefined) throw new Error(`No examples for '${name}'`);
+  const text = readFileSync(join(EXAMPLES, file), "utf8");
+  return (file.endsWith(".json") ? JSON.parse(text) : parse(text)) as Examples;
 }
