@@ -29,7 +29,6 @@ import { Policies } from "../../broker/policies/policies.ts";
 import { PolicyCommits } from "../../broker/policies/policy-commits.ts";
 import { ProgramFolders } from "../../broker/project/program-folders.ts";
 import { ProgramPaths } from "../../broker/policy/program-paths.ts";
-import { rehearse } from "../../broker/policy/index.ts";
 import { Profiles } from "../../broker/project/profiles.ts";
 import { publishSpan } from "../../broker/publish/publish-spans.ts";
 import { Publisher } from "../../broker/publish/publisher.ts";
@@ -71,7 +70,6 @@ export type Parts = {
 export async function assembleBroker(parts: Parts): Promise<Broker> {
   const { home, installation, log } = parts;
   prepareHome(home, parts.uid);
-  rehearse();
   writeDefaultPolicy(home, installation);
   const followers: (() => void)[] = [];
   const config = new Config(home.config, (problems) => {

@@ -9,7 +9,7 @@ import {
   type CompiledPolicy,
   identityOf,
   loadPolicy,
-  type PolicyMemory,
+  PassedRules,
   type PolicyProblem,
 } from "../policy/index.ts";
 import type { PolicyCommits } from "./policy-commits.ts";
@@ -41,10 +41,10 @@ type Loaded = {
   readonly identity: string;
   readonly policy: CompiledPolicy | undefined;
   readonly problems: readonly PolicyProblem[];
-  /** Of the policy: that of the last good file. */
-  readonly text: string;
-  /** Makes the next reading of the same file quick. */
-  readonly memory: PolicyMemory;
+  /** Files that the last reading looked for beside this one. */
+  readonly bases: readonly BaseFile[];
+  /** What `policy` was made from: of the last reading that succeeded. */
+  readonly from: { readonly text: string; readonly bases: readonly BaseFile[] };
 };
 
 /**
@@ -75,6 +75,7 @@ export class Policies {
   readonly #folder: string;
   readonly #shipped: string;
   readonly #loaded = new Map<string, Loaded>();
+  readonly #passed = new PassedRules();
   readonly #onReload: OnReload;
   readonly #commits: Pick<PolicyCommits, "of" | "forget">;
 
@@ -173,12 +174,12 @@ export class Policies {
   }
 
   /** Null too where a policy that it starts from, in the same folder, is not in that commit as it holds. */
-  #commitOf({ file, policy, text, memory }: Loaded): string | null {
+  #commitOf({ file, policy, from }: Loaded): string | null {
     if (policy === undefined) return null;
-    const commit = this.#commits.of(file, text);
-    const beside = memory.bases.filter(({ path }) => dirname(path) === dirname(file));
+    const commit = this.#commits.of(file, from.text);
+    const beside = from.bases.filter(({ path }) => dirname(path) === dirname(file));
     const isWhole = beside.every(
-      ({ path, yaml }) => yaml === null || this.#commits.of(path, yaml.text) === commit,
+      ({ path, text }) => text === null || this.#commits.of(path, text) === commit,
     );
     return isWhole ? commit : null;
   }
@@ -216,20 +217,20 @@ export class Policies {
     const known = this.#loaded.get(name);
     const file = this.#file(name, known?.file);
     const identity = identityOf(file);
-    if (known?.identity === identity && known.memory.bases.every(isAsRead)) return known;
-    const result = loadPolicy(file, this.#shipped, known?.memory);
-    const { memory } = result;
-    for (const path of [file, ...memory.bases.map((base) => base.path)]) this.#commits.forget(path);
+    if (known?.identity === identity && known.bases.every(isAsRead)) return known;
+    const result = loadPolicy(file, this.#shipped, this.#passed);
+    const { text, bases } = result;
+    for (const path of [file, ...bases.map((base) => base.path)]) this.#commits.forget(path);
     const loaded: Loaded =
       "ok" in result
-        ? { file, identity, policy: result.ok, problems: [], text: memory.yaml?.text ?? "", memory }
+        ? { file, identity, policy: result.ok, problems: [], bases, from: { text, bases } }
         : {
             file,
             identity,
             policy: known?.policy,
             problems: result.problems,
-            text: known?.text ?? "",
-            memory,
+            bases,
+            from: known?.from ?? { text, bases },
           };
     this.#loaded.set(name, loaded);
     const read = "ok" in result ? result.ok : undefined;

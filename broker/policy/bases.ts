@@ -4,21 +4,19 @@ import type { PolicyProblem } from "./decision.ts";
 import { extended, type OwnFile, type Written } from "./extends.ts";
 import { problem, problemAt, readOwn } from "./read-own.ts";
 import { identityOf, MISSING, readText } from "./read-text.ts";
-import type { YamlFile } from "./yaml-file.ts";
 
-/** A file that an answer rests on; one that was looked for and is not there has no YAML. */
+/** A file that an answer rests on, one that was looked for and is not there among them. */
 export interface BaseFile {
   readonly path: string;
   /** Taken before it was read. */
   readonly identity: string;
-  readonly yaml: YamlFile | null;
+  /** Null where it could not be read. */
+  readonly text: string | null;
 }
 
 export interface Bases {
   /** The folder of the shipped policies. */
   readonly shipped: string;
-  /** What the last reading left. */
-  readonly before: readonly BaseFile[];
   /** Filled with every file that was looked for. */
   readonly files: BaseFile[];
 }
@@ -44,13 +42,9 @@ export function baseOf(
     : basename(path);
   const identity = identityOf(path);
   const text = readText(path);
-  const before = bases.before.find((each) => each.path === path)?.yaml ?? null;
-  if ("why" in text) {
-    bases.files.push({ path, identity, yaml: before });
-    return [problem({ file, line: 0, column: 0 }, [], text.why)];
-  }
-  const read = readOwn(text.ok, file, before);
-  bases.files.push({ path, identity, yaml: read.yaml ?? before });
+  bases.files.push({ path, identity, text: "ok" in text ? text.ok : null });
+  if ("why" in text) return [problem({ file, line: 0, column: 0 }, [], text.why)];
+  const read = readOwn(text.ok, file);
   if ("problems" in read) return read.problems;
   if (read.own.document.extends === undefined) return read.own;
   const further = baseOf(read.own, [path, ...below], bases);
@@ -64,7 +58,7 @@ function fileOf(name: string, from: string, { shipped, files }: Bases): string |
   for (const path of places) {
     const identity = identityOf(path);
     if (identity !== MISSING) return path;
-    files.push({ path, identity, yaml: null });
+    files.push({ path, identity, text: null });
   }
   return undefined;
 }

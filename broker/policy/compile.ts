@@ -1,15 +1,15 @@
 import type { CommandRule, PolicyDocument } from "../../schemas/generated/types.ts";
 import { type PolicyNet, readNet } from "../network/names/entries.ts";
-import type { CompiledPolicy, PolicyMemory } from "./decision.ts";
+import type { CompiledPolicy } from "./decision.ts";
 import { failedExamples } from "./examples.ts";
 import type { Written } from "./extends.ts";
-import { canonicalJson, policyHash } from "./hash.ts";
+import { policyHash } from "./hash.ts";
 import { patternComplaint } from "../../world/backend.ts";
 import { notYet } from "./not-yet.ts";
 import { readPattern } from "./pattern.ts";
 import { indexRules } from "./rule-index.ts";
-import { readingOf, type Rule, type RuleList, type RuleSet } from "./rule-set.ts";
-import { StartNames } from "./start-names.ts";
+import { type PassedRules, type Rule, type RuleList, type RuleSet } from "./rule-set.ts";
+import { startsOf } from "./start-names.ts";
 
 /** Where the keys of a document stand in its file. */
 export interface Places {
@@ -37,31 +37,17 @@ const LISTS: readonly RuleList[] = [
   "approval.auto_approve",
 ];
 
-/**
- * Makes a validated document ready for decisions, once. Rules that fail their own examples are problems. Pure.
- *
- * @param before what the last reading of the same file left: rules that are written the same way need no second look.
- */
-export function compilePolicy(document: PolicyDocument, places: Places, before: PolicyMemory): Compiled {
+/** Makes a validated document ready for decisions, once. Rules that fail their own examples are problems. */
+export function compilePolicy(document: PolicyDocument, places: Places, passed: PassedRules): Compiled {
   const rules: Rule[] = [];
   const problems: CompileProblem[] = [];
-  let rulesBefore = 0;
   for (const list of LISTS) {
     const keys = list.split(".");
-    const writtenBefore = before.policy === null ? [] : rulesIn(before.policy.document, list);
-    const offset = rulesBefore - rules.length;
-    rulesBefore += writtenBefore.length;
     for (const [index, written] of rulesIn(document, list).entries()) {
       const path = [...keys, index];
       const { file, line } = places.at(path);
-      const source = `${file}:${line}`;
-      const same = before.policy?.rules.all[rules.length];
-      // As most are after an edit: a rule that is where it was needs no look at all.
-      if (same?.source === source && offset === 0 && writtenBefore[index] === written) {
-        rules.push(same);
-        continue;
-      }
-      const [rule, found] = readRule(written, { list, line, order: rules.length, source }, before);
+      const place = { list, line, order: rules.length, source: `${file}:${line}` };
+      const [rule, found] = readRule(written, place, passed);
       rules.push(rule);
       problems.push(...found.map((message) => ({ path, message })));
     }
@@ -71,7 +57,7 @@ export function compilePolicy(document: PolicyDocument, places: Places, before: 
   problems.push(...refusals, ...unusablePatterns(document), ...unusableEntries);
   if (problems.length > 0) return { problems };
   const notes = [...missing, ...idle];
-  return { ok: assemble(document, places, { rules, net, notes, before }) };
+  return { ok: assemble(document, places, { rules, net, notes }) };
 }
 
 /** As it stands in `rule.source`: `default.yaml:31`. */
@@ -94,17 +80,12 @@ interface Parts {
   readonly rules: readonly Rule[];
   readonly net: PolicyNet;
   readonly notes: readonly string[];
-  readonly before: PolicyMemory;
 }
 
-function assemble(
-  document: PolicyDocument,
-  places: Places,
-  { rules, net, notes, before }: Parts,
-): CompiledPolicy {
+function assemble(document: PolicyDocument, places: Places, { rules, net, notes }: Parts): CompiledPolicy {
   const source = (...path: string[]): string => sourceOf(places, path);
   const set: RuleSet = {
-    ...indexRules(rules, before.policy?.rules),
+    ...indexRules(rules),
     allowedInWords: allowedInWords(rules),
     sources: {
       allowed: source("commands", "allowed"),
@@ -123,13 +104,13 @@ function assemble(
     name: document.name,
     mode: document.mode ?? "observe",
     selectable: document.selectable ?? false,
-    hash: policyHash(document, before.texts),
+    hash: policyHash(document),
     source: places.file,
     document,
     at: places.at,
     base: places.base,
     rules: set,
-    starts: new StartNames(set, document.approval?.require === true, before.policy?.starts),
+    starts: startsOf(set, document.approval?.require === true),
     net,
     notes,
   };
@@ -150,25 +131,16 @@ function rulesIn(document: PolicyDocument, list: RuleList): readonly CommandRule
 
 type RulePlace = Pick<Rule, "list" | "line" | "order" | "source">;
 
-/** A rule, and what speaks against it. One that is known was read and tried before, wherever it stood. */
-function readRule(written: CommandRule, place: RulePlace, before: PolicyMemory): [Rule, readonly string[]] {
-  const known = before.known[readingOf(place.list)];
-  const text = canonicalJson(written, before.texts);
-  const stages = known.get(text);
+/** A rule, and what speaks against it. */
+function readRule(written: CommandRule, place: RulePlace, passed: PassedRules): [Rule, readonly string[]] {
+  const known = passed.stagesOf(place.list, written);
   const pattern = typeof written === "string" ? written : written.pattern;
   const reason = typeof written === "string" ? undefined : written.reason;
-  const rule = { ...place, pattern, reason, stages: stages ?? readPattern(pattern) };
-  if (stages !== undefined) return [rule, []];
+  const rule = { ...place, pattern, reason, stages: known ?? readPattern(pattern) };
+  if (known !== undefined) return [rule, []];
   const found = complaints(rule, written);
-  if (found.length === 0) remember(known, text, rule.stages);
+  if (found.length === 0) passed.remember(place.list, written, rule.stages);
   return [rule, found];
-}
-
-/** Of rules that an edit took away the oldest go first; one that goes too early is read once more. */
-function remember(known: Map<string, Rule["stages"]>, text: string, stages: Rule["stages"]): void {
-  const [oldest] = known.size < MOST_KNOWN ? [] : known.keys();
-  if (oldest !== undefined) known.delete(oldest);
-  known.set(text, stages);
 }
 
 function complaints(rule: Rule, written: CommandRule): readonly string[] {
@@ -181,8 +153,6 @@ function emptyStages(rule: Rule): string[] {
 }
 
 const SHOWN_PATTERNS = 5;
-/** Far beyond the rules that fit into a file, so that a policy can be sorted anew without all its examples being tried. */
-const MOST_KNOWN = 20_000;
 
 function allowedInWords(rules: readonly Rule[]): string {
   const allowed = rules.filter((rule) => rule.list === "commands.allowed");

@@ -1,12 +1,9 @@
 import type { DecisionRule, PolicyDocument, PolicyMode, Verdict } from "../../schemas/generated/types.ts";
 import type { PolicyNet } from "../network/names/entries.ts";
-import type { BaseFile } from "./bases.ts";
 import type { Builtins } from "./builtins.ts";
 import type { Written } from "./extends.ts";
-import type { CanonicalTexts } from "./hash.ts";
-import type { KnownRules, RuleSet } from "./rule-set.ts";
-import type { StartNames } from "./start-names.ts";
-import type { YamlFile } from "./yaml-file.ts";
+import type { RuleSet } from "./rule-set.ts";
+import type { ConcernedStarts } from "./start-names.ts";
 
 export type { DecisionRule, PolicyMode, Verdict };
 
@@ -67,7 +64,7 @@ export interface CompiledPolicy {
   readonly base: Written | null;
   readonly rules: RuleSet;
   /** Whose starts it may have something to say about. */
-  readonly starts: StartNames;
+  readonly starts: ConcernedStarts;
   /** `net.allowed`, its presets not yet expanded. */
   readonly net: PolicyNet;
   /** Sentences about what is written and does nothing: keys that this version does not carry out, entries that open nothing. */
@@ -87,19 +84,4 @@ export interface PolicyProblem {
   readonly text: string;
 }
 
-export type PolicyLoad = (
-  | { readonly ok: CompiledPolicy }
-  | { readonly problems: readonly PolicyProblem[] }
-) & { readonly memory: PolicyMemory };
-
-/** What one reading of a file leaves to the next, which then looks only at what has changed. */
-export interface PolicyMemory {
-  /** The last text that was a policy: one that is none, such as a file that is being written, is soon another. */
-  readonly yaml: YamlFile | null;
-  /** The last policy that loaded. */
-  readonly policy: CompiledPolicy | null;
-  /** Files that the last answer rests on beside its own, those too that were looked for and are not there. */
-  readonly bases: readonly BaseFile[];
-  readonly texts: CanonicalTexts;
-  readonly known: KnownRules;
-}
+export type PolicyLoad = { readonly ok: CompiledPolicy } | { readonly problems: readonly PolicyProblem[] };

@@ -10,7 +10,6 @@ export type {
   DecisionRule,
   PlainVerdict,
   PolicyLoad,
-  PolicyMemory,
   PolicyMode,
   PolicyProblem,
   Program,
@@ -21,10 +20,10 @@ export { isHarmless } from "./harmless-variables.ts";
 export type { BaseFile } from "./bases.ts";
 export { identityOf } from "./read-text.ts";
 export { loadPolicy, MAX_POLICY_BYTES, parsePolicy } from "./load.ts";
+export { PassedRules } from "./rule-set.ts";
 export { isSystemFolder } from "./match.ts";
 export { namesPlace, PASSED_BY_DEFAULT, passes } from "./passed-variables.ts";
 export { HOME_MARK } from "./command.ts";
-export { rehearse } from "./rehearse.ts";
 export { isKnownStart, programsOf, runsAnything } from "./runner-programs.ts";
 export { undecidedIn } from "./undecided.ts";
 export { ONLY } from "./yaml-file.ts";

@@ -2,32 +2,27 @@ import { validatePolicyDocument } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
 import type { PolicyProblem } from "./decision.ts";
 import type { DocumentPath, OwnFile, Written, WrittenAt } from "./extends.ts";
-import { readYaml, type YamlFile } from "./yaml-file.ts";
+import { readYaml } from "./yaml-file.ts";
 
-/** What one file says, or what is wrong with it; `yaml` where it can be read as such. */
-export type ReadOwn =
-  | { readonly own: OwnFile; readonly yaml: YamlFile }
-  | { readonly problems: readonly PolicyProblem[]; readonly yaml: YamlFile | null };
+/** What one file says, or what is wrong with it. */
+export type ReadOwn = { readonly own: OwnFile } | { readonly problems: readonly PolicyProblem[] };
 
-/** `before`: the file as it was read last. Pure. */
-export function readOwn(text: string, file: string, before: YamlFile | null): ReadOwn {
-  const yaml = readYaml(text, before);
-  if ("problems" in yaml) {
-    const problems = yaml.problems.map(({ message, ...position }) =>
-      problem({ file, ...position }, [], message),
-    );
-    return { problems, yaml: null };
-  }
+export function readOwn(text: string, file: string): ReadOwn {
+  const yaml = readYaml(text);
+  if ("problems" in yaml)
+    return {
+      problems: yaml.problems.map(({ message, ...position }) => problem({ file, ...position }, [], message)),
+    };
   const at: Written["at"] = (path) => ({ file, ...yaml.positionOf(path) });
   if (!validatePolicyDocument(yaml.value)) {
     const errors = describeErrors(yaml.value, validatePolicyDocument.errors ?? []);
-    return { problems: errors.map(({ pointer, message }) => problemAt(at, pointer, message)), yaml };
+    return { problems: errors.map(({ pointer, message }) => problemAt(at, pointer, message)) };
   }
   const own = { document: yaml.value, at, only: yaml.only };
   const stray = strayMark(own);
-  if (stray === undefined) return { own, yaml };
+  if (stray === undefined) return { own };
   const message = "!only replaces a list of the policy that 'extends' names, and here is none that could be";
-  return { problems: [problemAt(at, stray.split("."), message)], yaml };
+  return { problems: [problemAt(at, stray.split("."), message)] };
 }
 
 /** A mark that would do nothing: on a list inside an item of a list, or in a policy that starts from none. */

@@ -3,9 +3,6 @@ import { END_LENGTH } from "./pattern.ts";
 import { type PreparedCommand, spellingsOf } from "./prepare.ts";
 import type { Rule, RuleList, RuleSet } from "./rule-set.ts";
 
-/** Rules of which an index is mended, not made anew. */
-const FEW = 64;
-
 /** The rules about one program. */
 export class ProgramRules {
   readonly all: Rule[];
@@ -35,12 +32,7 @@ type RulesByEnd = Map<string, Rule[]>;
 
 type Index = Pick<RuleSet, "all" | "byProgram" | "anyProgram" | "pipes" | "count">;
 
-/** @param before the index of the last reading: where few rules are others now, only their programs are looked at. */
-export function indexRules(rules: readonly Rule[], before?: Index): Index {
-  return (before && reindex(rules, before)) ?? indexAll(rules);
-}
-
-function indexAll(rules: readonly Rule[]): Index {
+export function indexRules(rules: readonly Rule[]): Index {
   const byProgram = new Map<string, ProgramRules>();
   const anyProgram: Rule[] = [];
   const pipes = new Map<string, Rule[]>();
@@ -64,30 +56,6 @@ function indexAll(rules: readonly Rule[]): Index {
     }
   }
   return { all: rules, byProgram, anyProgram, pipes, count };
-}
-
-/** Undefined where it would not be less work, or where a rule changed that is not about one program alone. */
-function reindex(rules: readonly Rule[], before: Index): Index | undefined {
-  if (rules.length !== before.all.length) return undefined;
-  const others = rules.filter((rule, order) => rule !== before.all[order]);
-  const gone = others.flatMap(({ order }) => before.all[order] ?? []);
-  const programs = [...others, ...gone].map(soleProgram);
-  const sameLists = others.every((rule, index) => rule.list === gone[index]?.list);
-  if (others.length > FEW || programs.includes(null) || !sameLists) return undefined;
-  const byProgram = new Map(before.byProgram);
-  for (const name of new Set(programs)) {
-    if (name === null) continue;
-    const kept = (before.byProgram.get(name)?.all ?? []).filter((rule) => rules[rule.order] === rule);
-    const own = [...kept, ...others.filter((rule) => soleProgram(rule) === name)];
-    const [first, ...rest] = own.sort((one, other) => one.order - other.order);
-    if (first === undefined) byProgram.delete(name);
-    else byProgram.set(name, new ProgramRules(first, rest));
-  }
-  return { ...before, all: rules, byProgram };
-}
-
-function soleProgram({ stages }: Rule): string | null {
-  return stages.length > 1 ? null : (stages[0]?.programName ?? null);
 }
 
 function sortRules(all: readonly Rule[]): SortedRules {

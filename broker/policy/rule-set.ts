@@ -1,3 +1,4 @@
+import type { CommandRule } from "../../schemas/generated/types.ts";
 import { type Reading, stageMatches } from "./match.ts";
 import type { StagePattern } from "./pattern.ts";
 import type { PreparedCommand } from "./prepare.ts";
@@ -22,9 +23,6 @@ export interface Rule {
   readonly order: number;
   readonly stages: readonly StagePattern[];
 }
-
-/** Rules that passed their own examples, by their canonical JSON: they are not tried again. Grows with each reading. */
-export type KnownRules = Readonly<Record<Reading, Map<string, Rule["stages"]>>>;
 
 export interface RuleSet {
   /** By their order. */
@@ -52,6 +50,29 @@ export interface RuleSet {
       string
     >
   >;
+}
+
+/** More than fit into several policy files. Past it the oldest rule is forgotten: its examples are tried again. */
+const MOST_PASSED = 20_000;
+
+/** Rules that passed their own examples, which take a policy of 1,000 rules some 80 ms: an edit tries only what it changed. */
+export class PassedRules {
+  readonly #stages = new Map<string, Rule["stages"]>();
+
+  stagesOf(list: RuleList, written: CommandRule): Rule["stages"] | undefined {
+    return this.#stages.get(keyOf(list, written));
+  }
+
+  remember(list: RuleList, written: CommandRule, stages: Rule["stages"]): void {
+    const [oldest] = this.#stages.size < MOST_PASSED ? [] : this.#stages.keys();
+    if (oldest !== undefined) this.#stages.delete(oldest);
+    this.#stages.set(keyOf(list, written), stages);
+  }
+}
+
+/** The examples of a rule that allows are read otherwise than those of a rule that refuses. */
+function keyOf(list: RuleList, written: CommandRule): string {
+  return `${readingOf(list)} ${JSON.stringify(written)}`;
 }
 
 export function readingOf(list: RuleList): Reading {

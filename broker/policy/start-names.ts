@@ -26,33 +26,11 @@ export function runsInside(name: string): boolean {
   return MANY.some((one) => one === name) || /^(python|pypy)[0-9.]*$/.test(name);
 }
 
-/** The names of one policy's rules: looked for when they are first asked for, since most edits ask for none. */
-export class StartNames {
-  readonly #rules: Pick<RuleSet, "all" | "count">;
-  readonly #asksForAll: boolean;
-  readonly #before: ConcernedStarts | undefined;
-  #found: ConcernedStarts | undefined;
-
-  /**
-   * @param asksForAll `approval.require`: what the line did not name asks, whatever it is called.
-   * @param before of the last reading of the file: where an edit changes no name, the list stays the very same one.
-   */
-  constructor(rules: Pick<RuleSet, "all" | "count">, asksForAll: boolean, before: StartNames | undefined) {
-    this.#rules = rules;
-    this.#asksForAll = asksForAll;
-    this.#before = before === undefined ? undefined : before.#found;
-  }
-
-  get concerned(): ConcernedStarts {
-    return (this.#found ??= unlessSame(find(this.#rules, this.#asksForAll), this.#before));
-  }
-}
-
 /** What several policies together concern. */
 export function concernedStarts(
-  policies: readonly [{ readonly starts: StartNames }, ...{ readonly starts: StartNames }[]],
+  policies: readonly [{ readonly starts: ConcernedStarts }, ...{ readonly starts: ConcernedStarts }[]],
 ): ConcernedStarts {
-  const [first, ...others] = policies.map(({ starts }) => starts.concerned);
+  const [first, ...others] = policies.map(({ starts }) => starts);
   if (first === undefined || others.length === 0) return first ?? { names: [], all: true };
   const each = [first, ...others];
   return {
@@ -61,7 +39,11 @@ export function concernedStarts(
   };
 }
 
-function find({ all: rules, count }: Pick<RuleSet, "all" | "count">, asksForAll: boolean): ConcernedStarts {
+/** The names of one policy's rules. `asksForAll`: `approval.require`, where what the line did not name asks, whatever it is called. */
+export function startsOf(
+  { all: rules, count }: Pick<RuleSet, "all" | "count">,
+  asksForAll: boolean,
+): ConcernedStarts {
   const refusing = rules.filter(speaksOfStarts);
   const named = refusing.map(({ stages: [stage] }) => namesOf(stage?.program ?? "*", stage?.programName));
   const known = [...new Set(named.flatMap((names) => names ?? []))];
@@ -94,12 +76,4 @@ function versionsOf(plain: string): readonly string[] {
   if (!VERSIONED.some((one) => one === plain)) return [];
   const minors = Array.from({ length: NEWEST_MINOR + 1 }, (_, minor) => `${plain}3.${minor}`);
   return [plain, `${plain}2`, `${plain}2.7`, `${plain}3`, ...minors];
-}
-
-function unlessSame(found: ConcernedStarts, before: ConcernedStarts | undefined): ConcernedStarts {
-  const same =
-    before?.all === found.all &&
-    before.names.length === found.names.length &&
-    before.names.every((name, index) => name === found.names[index]);
-  return same ? before : found;
 }

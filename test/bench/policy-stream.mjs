@@ -34,7 +34,7 @@ export async function stream(seconds) {
       {
         what: "an edit's price: p99 of a wait, beyond that without",
         value: edited - calm,
-        limit: 5,
+        limit: 100,
         unit: " ms",
       },
     ];

@@ -4,8 +4,8 @@
  *   one, many     a command of 200 characters, 1,000 rules about one program or about 1,000: as read before (warm), and a
  *                 text never seen, read as well
  *   hostile       1 MB, and 10,000 levels of nesting
- *   cold          the first read and decision of a process, after a rehearsal and without
- *   reload        1,000 rules, one of them changed, and all read anew: text at hand, files not counted
+ *   cold          the first read of a process
+ *   reload        1,000 rules, one of them changed, and all never seen: text at hand, files not counted
  *   stream        POST /v1/check, 250 a second, without and with edits of a policy of 1,000 rules: the waits
  *
  * Usage: node test/bench/policy.mjs [--rounds N] [--seconds N]. Exit 1 when a limit is broken.
@@ -41,7 +41,6 @@ try {
   await bundle(file);
   /** @type {typeof import("../../broker/policy/index.ts")} */
   const policy = await import(pathToFileURL(file).href);
-  policy.rehearse();
   say(`Node ${process.version}, ${Math.round(process.memoryUsage().rss / 1e6)} MB resident, ${RULES} rules`);
   const rows = [
     ...(await decisions(policy)),
@@ -49,7 +48,7 @@ try {
     ...cold(file),
     ...(await reloads(policy)),
   ];
-  rows.push(...(await stream(Number(values.seconds))));
+  if (values.seconds !== "0") rows.push(...(await stream(Number(values.seconds))));
   process.exitCode = printLimits(rows) ? 0 : 1;
 } finally {
   rmSync(folder, { recursive: true, force: true });
@@ -134,60 +133,45 @@ async function hostile(policy) {
 
 /** @param {string} file */
 function cold(file) {
-  const first = (/** @type {string} */ before) =>
-    `import(${JSON.stringify(file)}).then((policy) => { ${before}; const begin = performance.now(); policy.readShell("ls -la | cat"); process.stdout.write(String(performance.now() - begin)); })`;
-  const run = (/** @type {string} */ before) =>
-    Array.from({ length: 9 }, () =>
-      Number(execFileSync(process.execPath, ["-e", first(before)], { encoding: "utf8" })),
-    );
-  const [unrehearsed, rehearsed, rehearsal] = [run(""), run("policy.rehearse()"), rehearsals(file)];
-  tell("first read, no rehearsal", unrehearsed);
-  tell("first read, rehearsed", rehearsed);
-  tell("the rehearsal itself", rehearsal);
-  return [
-    { what: "first read of a process: median", value: quantile(unrehearsed, 0.5), limit: 50, unit: " ms" },
-  ];
-}
-
-/** @param {string} file */
-function rehearsals(file) {
-  const text = `import(${JSON.stringify(file)}).then((policy) => { const begin = performance.now(); policy.rehearse(); process.stdout.write(String(performance.now() - begin)); })`;
-  return Array.from({ length: 9 }, () =>
-    Number(execFileSync(process.execPath, ["-e", text], { encoding: "utf8" })),
+  const script = `import(${JSON.stringify(file)}).then((policy) => { const begin = performance.now(); policy.readShell("ls -la | cat"); process.stdout.write(String(performance.now() - begin)); })`;
+  const times = Array.from({ length: 9 }, () =>
+    Number(execFileSync(process.execPath, ["-e", script], { encoding: "utf8" })),
   );
+  tell("first read of a process", times);
+  return [{ what: "first read of a process: median", value: quantile(times, 0.5), limit: 50, unit: " ms" }];
 }
 
 /** @param {typeof import("../../broker/policy/index.ts")} policy */
 async function reloads(policy) {
-  const { parsePolicy } = policy;
+  const { parsePolicy, PassedRules } = policy;
   const pattern = (/** @type {number} */ index) => `program${index} sub --flag${index} *`;
   const [plain, rich] = [edits(policyText(pattern)), edits(policyText(pattern, true))];
-  let [plainLoad, richLoad] = [parsePolicy(plain(), "x.yaml"), parsePolicy(rich(), "x.yaml")];
+  const passed = new PassedRules();
+  const load = (/** @type {string} */ text, known = new PassedRules()) => {
+    if (!("ok" in parsePolicy(text, "x.yaml", known))) throw new Error("The policy must load");
+  };
+  load(plain(), passed);
+  load(rich(), passed);
   const times = await inTurn(
     {
-      "reload, one of 1,000 changed": way(() => {
-        plainLoad = parsePolicy(plain(), "x.yaml", plainLoad.memory);
-      }),
-      "reload, one of 1,000 with examples changed": way(() => {
-        richLoad = parsePolicy(rich(), "x.yaml", richLoad.memory);
-      }),
+      "reload, one of 1,000 changed": way(() => load(plain(), passed)),
+      "reload, one of 1,000 with examples changed": way(() => load(rich(), passed)),
     },
     200,
   );
   // Apart: what they leave to the collector would burden the others.
   const whole = await inTurn(
     {
-      "load, 1,000 never seen": way(() => parsePolicy(plain(), "x.yaml")),
-      "load, 1,000 with examples never seen": way(() => parsePolicy(rich(), "x.yaml")),
+      "load, 1,000 never seen": way(() => load(plain())),
+      "load, 1,000 with examples never seen": way(() => load(rich())),
     },
     20,
   );
-  if (!("ok" in plainLoad && "ok" in richLoad)) throw new Error("The policies must load");
   for (const [name, all] of Object.entries({ ...times, ...whole })) tell(name, all);
   return Object.entries(times).map(([name, all]) => ({
     what: `${name}: median`,
     value: quantile(all, 0.5),
-    limit: 5,
+    limit: 100,
     unit: " ms",
   }));
 }

@@ -136,6 +136,21 @@ describe("a file that is no policy is refused with line and column", () => {
     ["nothing", "", /^bad\.yaml:1:1: /],
     ["a list", "- a", /^bad\.yaml:1:1: /],
     [
+      "a wrong list that another key stands for",
+      "id: a\nname: A\ncommands:\n  denied: &them [ok, 7]\n  ask: *them\n",
+      /^bad\.yaml:4:22: .*denied\[1\][^]*\nbad\.yaml:5:3: .*ask\[1\]/,
+    ],
+    [
+      "a rule without a pattern, among comments and other lines",
+      "id: a\nname: A\n\ncommands: # c\n  denied:\n    # c\n    - ok\n    - reason: x\n      match:\n        - y\n",
+      /^bad\.yaml:8:7: .*denied\[1\]\.pattern/,
+    ],
+    [
+      "an example that is no text",
+      "id: a\nname: A\ncommands:\n  denied:\n    - pattern: x\n      match:\n        - x\n        - 7\n",
+      /^bad\.yaml:8:11: .*match\[1\]/,
+    ],
+    [
       "aliases that multiply",
       `a: &a [x,x,x,x,x,x,x,x,x]\n${"bcdefgh"
         .split("")
