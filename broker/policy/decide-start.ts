@@ -174,7 +174,7 @@ function rulesAbout({ rules }: CompiledPolicy, { commands, where }: StartReading
   return commands.flatMap((command) => {
     const prepared = prepare(command, where);
     if (prepared === null) return [];
-    const own = prepared.names.flatMap((name) => rules.byProgram.get(name)?.all ?? []);
+    const own = prepared.names.flatMap((name) => rules.byProgram.get(name) ?? []);
     return [...rules.anyProgram, ...own].filter((rule) => speaksOfStarts(rule) && isAbout(rule, prepared));
   });
 }

@@ -1,7 +1,6 @@
 import { type Arguments, sortArguments } from "./arguments.ts";
 import { type CommandWord, HOME_MARK } from "./command.ts";
 import { baseName } from "./inner.ts";
-import { looksLikePath, normalPath } from "./paths.ts";
 import type { ProgramFacts } from "./program-facts.ts";
 import { factsOf, plainName } from "./programs.ts";
 
@@ -25,10 +24,6 @@ export interface StagePattern {
   /** Sorted as the named program sorts its own words. */
   readonly facts: ProgramFacts;
   readonly own: Arguments;
-  /** Spellings of which every command that the pattern matches has one; none when nothing is sure. */
-  readonly needed: readonly string[];
-  /** What one of its spellings ends with then, at most {@link END_LENGTH} characters; null when nothing is sure. */
-  readonly neededEnd: string | null;
   /** The same for other programs that the pattern turns out to name, by `*` or by where a name resolves to. */
   readonly others: Map<ProgramFacts, Arguments>;
 }
@@ -70,37 +65,8 @@ function readStage(texts: readonly string[], afterPipe: boolean): StagePattern {
     words,
     facts,
     own,
-    needed: neededWords(own),
-    neededEnd: neededEnd(own),
     others: new Map(),
   };
-}
-
-/**
- * The last operand tells most: `git push one` and `git push two` differ in it. Relative paths and folders by name have
- * spellings that depend on where the command stands.
- */
-function neededWords(own: Arguments): readonly string[] {
-  for (const { word } of [...own.operands].reverse()) {
-    if (word.kind !== "literal" || word.text.includes("\0")) continue;
-    if (!looksLikePath(word.text)) return [word.text];
-    if (word.text.startsWith("/")) return [...new Set([word.text, normalPath(word.text, null)])];
-  }
-  return [...own.options.keys()].slice(0, 1);
-}
-
-/** Enough to tell a thousand patterns apart. */
-export const END_LENGTH = 3;
-
-/** Of `git push *-one` and `git push *-two`: the letters behind the star. A path may be spelled in another way. */
-function neededEnd(own: Arguments): string | null {
-  for (const { word } of [...own.operands].reverse()) {
-    const { kind, text } = word;
-    if (kind !== "glob" || text.includes("\0") || looksLikePath(text)) continue;
-    const end = text.slice(text.lastIndexOf("*") + 1);
-    if (end !== "") return end.slice(-END_LENGTH);
-  }
-  return null;
 }
 
 /** `--output=*` asks for the option with any value. */

@@ -2,7 +2,6 @@ import type { CommandRule } from "../../schemas/generated/types.ts";
 import { type Reading, stageMatches } from "./match.ts";
 import type { StagePattern } from "./pattern.ts";
 import type { PreparedCommand } from "./prepare.ts";
-import { candidates, type ProgramRules } from "./rule-index.ts";
 
 export type RuleList =
   | "commands.denied"
@@ -27,7 +26,7 @@ export interface Rule {
 export interface RuleSet {
   /** By their order. */
   readonly all: readonly Rule[];
-  readonly byProgram: ReadonlyMap<string, ProgramRules>;
+  readonly byProgram: ReadonlyMap<string, readonly Rule[]>;
   /** Rules whose program word has a `*`. */
   readonly anyProgram: readonly Rule[];
   /** Rules with a `|`, by the program of their first stage; the empty name holds those with a `*` there. */
@@ -92,10 +91,7 @@ export function matchingRules(rules: RuleSet, command: PreparedCommand, asksForA
     if (stage !== undefined && stageMatches(stage, command, readingOf(rule.list))) matched.push(rule);
   };
   for (const rule of rules.anyProgram) consider(rule);
-  for (const name of command.names) {
-    const own = rules.byProgram.get(name);
-    if (own !== undefined) for (const rule of candidates(own, command)) consider(rule);
-  }
+  for (const name of command.names) for (const rule of rules.byProgram.get(name) ?? []) consider(rule);
   return matched;
 }
 

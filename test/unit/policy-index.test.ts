@@ -107,11 +107,10 @@ test("the rules that are looked at are all that match, whatever the others are",
       const loaded = parsePolicy(JSON.stringify({ id: "p", name: "P", commands }), "p.yaml");
       if (!("ok" in loaded)) throw new Error("The policy must load");
       const { rules } = loaded.ok;
-      const every = [...rules.anyProgram, ...[...rules.byProgram.values()].flatMap(({ all }) => all)];
       for (const fragment of readShell(command).fragments) {
         const prepared = prepare(fragment, where);
         if (prepared === null) continue;
-        const wanted = every.filter(({ stages: [stage], list }) => {
+        const wanted = rules.all.filter(({ stages: [stage], list }) => {
           return stage !== undefined && stageMatches(stage, prepared, readingOf(list));
         });
         matched += wanted.length;
