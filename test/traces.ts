@@ -4,8 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Follower } from "../broker/spans/follower.ts";
 import { type TraceLimits, traceLimits } from "../broker/spans/retention.ts";
-import { type SpanRecord, Trace } from "../broker/spans/trace.ts";
-import type { TraceOptions } from "../broker/spans/trace-options.ts";
+import { type SpanRecord, Trace, type TraceOptions } from "../broker/spans/trace.ts";
 
 export type TestTrace = {
   readonly folder: string;

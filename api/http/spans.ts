@@ -1,6 +1,6 @@
 import type { Request, Response } from "express";
 import { quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
-import type { SpanQuery } from "../../broker/spans/span-order.ts";
+import type { SpanQuery } from "../../broker/spans/span-lists.ts";
 import { sendJson, sendRefusal } from "./answer.ts";
 import { maySee } from "./caller.ts";
 import type { Context } from "./context.ts";
@@ -32,11 +32,9 @@ export function handleSpans({ broker, caller }: Context, request: Request, respo
   }
   const agent = caller.kind === "agent" ? caller.agent : query.agent;
   const page = broker.trace.list({ ...query, agent, sees: (owner) => maySee(caller, owner) });
-  const { indexing } = broker.trace;
   sendJson(response, 200, {
     spans: page.spans,
     next_cursor: page.next === null ? null : String(page.next),
-    ...(indexing === null ? {} : { indexing }),
   });
 }
 

@@ -51,17 +51,15 @@ function askedFor(
   const id = String(request.params["span_id"]);
   const span = trace.find(id);
   if (span === undefined || !maySee(caller, span.agent_id))
-    return refusal("not_found", `No span is called ${quoted(id)}`, hintFor(trace.indexing));
+    return refusal(
+      "not_found",
+      `No span is called ${quoted(id)}`,
+      "Take a span_id from a reply, or from GET /v1/spans ('substrate trace list')",
+    );
   const paging = pagingOf(request.query, bounds);
   return "code" in paging ? paging : { ...paging, span };
 }
 
 function wrongCursor(cursor: string | undefined): Refusal {
   return wrongParameter("cursor", cursor, "must be the next_cursor of a reply about this span");
-}
-
-function hintFor(indexing: { readonly read: number; readonly all: number } | null): string {
-  if (indexing === null) return "Take a span_id from a reply, or from GET /v1/spans ('substrate trace list')";
-  const share = Math.floor((100 * indexing.read) / indexing.all);
-  return `The index of the trace is being made again (${share} %), and older spans are found when it is done: ask again then`;
 }

@@ -2,18 +2,11 @@ import type { Span } from "../../schemas/generated/types.ts";
 import type { Changes, Follower } from "./follower.ts";
 import type { OnFault, SpanIndex } from "./span-index.ts";
 import type { Position, TraceLog } from "./trace-log.ts";
-import { lastLineOf } from "./file-ends.ts";
 import { parsed } from "./read-span.ts";
 import { isOpening, mayClose } from "./two-lines.ts";
 
-/** How many spans are indexed before the database may commit them. */
+/** How many spans are indexed before the database commits them. */
 const BATCH = 5000;
-
-/** Of a trace whose index is lost so much is read before the broker starts, whatever its age. */
-const FRONT_BYTES = 64 * 1024 * 1024;
-
-/** Commands of an earlier broker that are still open began within a day of its last line (CONTRACT §3). */
-const FRONT_MS = 25 * 60 * 60 * 1000;
 
 /** Whoever damaged a line takes that one from the index, and not the broker from everybody. */
 const NO_SPAN =
@@ -21,15 +14,10 @@ const NO_SPAN =
 
 export type OnProgress = (read: number, all: number) => void;
 
-/** Files that are not indexed yet, oldest first. */
-export type Backlog = readonly number[];
-
 /**
- * Reads what stands in the trace behind the index's watermark into the index. A watermark that the trace does not
- * hold (it was cut, or another one was put there) makes the index begin anew, and its head is kept for `trace verify`.
- * Followers are told no line twice then, and forget none that is gone: a cut trace frees no key and no budget.
- *
- * Of an index that is lost only what followers and open commands need is made again here; the rest is the backlog.
+ * Reads what stands in the trace behind the index's watermark into the index; all of it when the index is lost. A watermark that
+ * the trace does not hold (it was cut, or another one was put there) makes the index begin anew, and its head is kept for
+ * `trace verify`. Followers are told no line twice then, and forget none that is gone: a cut trace frees no key and no budget.
  */
 export async function catchUp(
   log: TraceLog,
@@ -37,9 +25,9 @@ export async function catchUp(
   followers: readonly Follower[],
   onFault: OnFault,
   onProgress: OnProgress,
-): Promise<Backlog> {
-  const { from, told, backlog } = await startingPoint(log, index, followers, onFault);
-  if (from.file === log.end.file && from.offset === log.end.offset) return backlog;
+): Promise<void> {
+  const { from, told } = await startingPoint(log, index, onFault);
+  if (from.file === log.end.file && from.offset === log.end.offset) return;
   const all = log.bytesFrom(from);
   let done = 0;
   for await (const { file, lines } of log.lines(from)) {
@@ -54,12 +42,12 @@ export async function catchUp(
       if (span.seq > told) for (const follower of followers) follower.note(span);
       if (index.waiting < BATCH) continue;
       const mark = { end: { file, offset: offset + length + 1 }, head: { seq: span.seq, hash: span.hash } };
-      await index.flush(mark, changesOf(followers));
+      await index.flush(mark, changesOf(followers), BATCH);
       onProgress(done, all);
     }
   }
-  await index.flush({ end: log.end, head: log.head }, changesOf(followers));
-  return backlog;
+  if (await index.flush({ end: log.end, head: log.head }, changesOf(followers), BATCH))
+    await index.state.forgetTold();
 }
 
 function addLine(index: SpanIndex, span: Span, extent: Parameters<SpanIndex["addEnd"]>[1]): void {
@@ -71,54 +59,24 @@ function changesOf(followers: readonly Follower[]): readonly Changes[] {
   return followers.map((follower) => follower.changes());
 }
 
-/** Where to begin, the last line that the followers know already, and what is left for later. */
+/** Where to begin, and the last line that the followers know already. */
 async function startingPoint(
   log: TraceLog,
   index: SpanIndex,
-  followers: readonly Follower[],
   onFault: OnFault,
-): Promise<{ readonly from: Position; readonly told: number; readonly backlog: Backlog }> {
-  const { watermark: mark, head: known, backlog } = index.state;
+): Promise<{ readonly from: Position; readonly told: number }> {
+  const { watermark: mark, head: known } = index.state;
   if (mark !== undefined && log.endsWith(mark.head, mark.end))
-    return { from: mark.end, told: mark.head.seq, backlog };
-  const told = known?.seq ?? Number.NEGATIVE_INFINITY;
+    return { from: mark.end, told: Math.max(mark.head.seq, index.state.told) };
   if (mark !== undefined) {
     const lost = mark.head.hash ?? "none";
     const why = new Error(`Lost head ${lost}`);
     onFault("The trace is not the one that was indexed: it was cut, changed or replaced", why);
     if (mark.head.hash !== null) await index.state.addLostHead(mark.head.hash);
   }
+  const told = Math.max(known?.seq ?? Number.NEGATIVE_INFINITY, index.state.told);
+  await index.state.putTold(told);
   await index.clear();
-  // Those who know all lines up to the lost head need none of them again.
-  const needed = known === undefined ? Math.min(...followers.map((follower) => follower.needs())) : Infinity;
-  const older = olderFiles(log, needed);
-  await index.state.putBacklog(older);
-  const first = log.files().find((file) => !older.includes(file)) ?? 1;
-  return { from: { file: first, offset: 0 }, told, backlog: older };
-}
-
-/** The files, oldest first, in which neither a follower nor a command that may be open needs a line. */
-function olderFiles(log: TraceLog, needed: number): Backlog {
-  const parts = log.parts();
-  const newest = parts.at(-1);
-  if (newest === undefined) return [];
-  const end = log.size > 0 ? Date.now() : lastTime(newest.path);
-  const from = Math.min(needed, end - FRONT_MS);
-  let behind = parts.reduce((sum, { size }) => sum + size, log.size);
-  const older: number[] = [];
-  for (const { first, path, size } of parts) {
-    behind -= size;
-    if (behind < FRONT_BYTES || lastTime(path) >= from) break;
-    older.push(first);
-  }
-  return older;
-}
-
-/** When a file's last line was written; a line that is no span counts as one of now. */
-function lastTime(path: string): number {
-  try {
-    return Date.parse((JSON.parse(lastLineOf(path) ?? "") as Span).ts);
-  } catch {
-    return Date.now();
-  }
+  const [first = 1] = log.files();
+  return { from: { file: first, offset: 0 }, told };
 }

@@ -7,15 +7,14 @@ import type { Position } from "./trace-log.ts";
 export type Watermark = { readonly end: Position; readonly head: Head };
 
 /** How the rows are written. An index of another form is made again from the trace. */
-const FORM = 3;
+const FORM = 4;
 
 const MAX_LOST_HEADS = 16;
 
 type Known = {
   watermark: Watermark;
   form: number;
-  /** Files that are not indexed yet, by the numbers of their first lines. */
-  backlog: readonly number[];
+  told: number;
   dropped: TraceDropped;
 };
 
@@ -38,16 +37,24 @@ export class IndexState {
     return this.#get("watermark")?.head;
   }
 
+  /**
+   * The number of the last line that followers were told while an index that was lost is being made again: a broker that is killed
+   * meanwhile leaves a watermark of older lines.
+   */
+  get told(): number {
+    return this.#get("told") ?? Number.NEGATIVE_INFINITY;
+  }
+
+  async putTold(seq: number): Promise<void> {
+    await this.#state.put("told", seq);
+  }
+
+  async forgetTold(): Promise<void> {
+    await this.#state.remove("told");
+  }
+
   putWatermark(watermark: Watermark): readonly Promise<boolean>[] {
     return [this.#state.put("form", FORM), this.#state.put("watermark", watermark)];
-  }
-
-  get backlog(): readonly number[] {
-    return this.#get("backlog") ?? [];
-  }
-
-  async putBacklog(files: readonly number[]): Promise<void> {
-    await this.#state.put("backlog", files);
   }
 
   /** What the last line about dropped files said. */

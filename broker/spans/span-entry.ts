@@ -1,8 +1,9 @@
 /** What the index keeps of a span: as a list, since a million of them with their fields' names would be twice as large. */
-import { RUNNING } from "./span-order.ts";
 import type { SpanRecord } from "./trace.ts";
 import type { Extent } from "./trace-log.ts";
-import { isOpening } from "./two-lines.ts";
+
+/** The outcome of a command that has none yet. */
+export const RUNNING = "running";
 
 export type SpanEntry = {
   /** Number of the line by which the span is listed: its first. */
@@ -74,21 +75,6 @@ export function read(row: StoredEntry): SpanEntry {
   const start = extentAt(numbers, 0);
   const entry = { seq, agent, session, parent, isProgram: program === 1, verdict, outcome, at, ran, start };
   return numbers.length > 3 ? { ...entry, end: extentAt(numbers, 3) } : entry;
-}
-
-/** What is known of a span with a line more that is older; undefined when the line adds nothing. */
-export function olderEntry(
-  known: SpanEntry | undefined,
-  line: SpanRecord & { readonly seq: number },
-  extent: Extent,
-): SpanEntry | undefined {
-  const ends = !isOpening(line);
-  if (known === undefined) return entryOf(line, line.seq, extent, ends);
-  if (known.seq < line.seq)
-    return known.end === undefined && ends ? endedEntry(known, line, extent) : undefined;
-  if (known.seq === line.seq) return undefined;
-  const ran = Math.max(0, known.at - Date.parse(line.ts));
-  return { ...known, seq: line.seq, ran, start: extent, end: known.end ?? known.start };
 }
 
 function extentAt(numbers: readonly number[], from: number): Extent {

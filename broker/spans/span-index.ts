@@ -2,45 +2,52 @@
  * LMDB beside the trace: where each span's lines lie, in which order, and the head of the chain.
  * It is an index, never the record: whatever it lacks is read again from the trace. One process writes.
  */
+import { closeSync, openSync, readSync } from "node:fs";
+import { join } from "node:path";
 import { type Database, open, type RootDatabase } from "lmdb";
-import { refuseDamaged } from "./database-file.ts";
 import type { Changes } from "./follower.ts";
-import { firstOf, writeInTurns } from "./in-turns.ts";
 import { IndexState, type Watermark } from "./index-state.ts";
-import { SpanChildren } from "./span-children.ts";
 import {
   endedEntry,
   entryOf,
   MAX_ID,
-  olderEntry,
   read,
+  RUNNING,
   type SpanEntry,
   stored,
   type StoredEntry,
 } from "./span-entry.ts";
 import {
-  EVERY_SCOPE,
-  type Order,
+  EVERY_SPAN,
+  isRunning,
+  listOf,
+  type Lists,
+  newestFirst,
   page,
-  putEndRows,
   putRows,
   removeRows,
-  RUNNING,
-  runningRows,
+  rowsBefore,
   type SpanQuery,
   type SpanRow,
   type SpanRows,
-} from "./span-order.ts";
+} from "./span-lists.ts";
 import type { Extent } from "./trace-log.ts";
 import type { SpanRecord } from "./trace.ts";
+
+/** Of LMDB's first page (mdb.c, MDB_MAGIC): behind the header of the page. */
+const MAGIC = 0xbeefc0de;
+const MAGIC_AT = 24;
+
+/** The database is none that can be opened; shown without a stack trace. */
+export class DatabaseRefused extends Error {
+  override readonly name = "DatabaseRefused";
+}
 
 /** Told of a fault that costs no span: the trace itself is written. */
 export type OnFault = (what: string, error: unknown) => void;
 
-export type Placed = { readonly line: SpanRecord & { readonly seq: number }; readonly extent: Extent };
-
-/** What is handed to LMDB before it is waited for. */
-const SPANS_A_COMMIT = 2000;
+/** Spans that one transaction holds: handing them to LMDB takes a few milliseconds in which every request waits. */
+const SPANS_A_COMMIT = 200;
 
 /**
  * What is added waits in memory until `flush`, which hands it to LMDB as one transaction, or a few. One for each command
@@ -51,11 +58,10 @@ export class SpanIndex {
   readonly state: IndexState;
   readonly children: SpanChildren;
   readonly #spans: Database<StoredEntry, string>;
-  readonly #order: Order;
+  readonly #lists: Lists;
   readonly #open: Database<true, string>;
-  /** What LMDB does not show yet: entries by span, and which of those it does not know at all. */
+  /** What LMDB does not show yet, or not as it is now. */
   readonly #pending = new Map<string, SpanEntry>();
-  readonly #unlisted = new Set<string>();
   #flushing = Promise.resolve();
   readonly #onFault: OnFault;
 
@@ -72,7 +78,7 @@ export class SpanIndex {
     this.state = new IndexState(this.root);
     this.children = new SpanChildren(this.root);
     this.#spans = this.root.openDB({ name: "spans" });
-    this.#order = this.root.openDB({ name: "order" });
+    this.#lists = this.root.openDB({ name: "order" });
     this.#open = this.root.openDB({ name: "open" });
   }
 
@@ -81,7 +87,6 @@ export class SpanIndex {
     const entry = entryOf(record, seq, start, ends);
     this.#pending.set(record.span_id, entry);
     this.children.add(entry.parent, record.span_id);
-    this.#unlisted.add(record.span_id);
   }
 
   addEnd(record: SpanRecord, end: Extent): void {
@@ -97,9 +102,15 @@ export class SpanIndex {
   /**
    * Hands everything added so far to LMDB, with how far the trace is indexed by it and what its followers know there;
    * settles when it is committed, with whether it was. One at a time: what is added meanwhile waits for the next.
+   *
+   * @param most spans of one transaction.
    */
-  flush(watermark: Watermark, followed: readonly Changes[] = []): Promise<boolean> {
-    const flushed = this.#flushing.then(() => this.#write(watermark, followed));
+  flush(
+    watermark: Watermark,
+    followed: readonly Changes[] = [],
+    most: number = SPANS_A_COMMIT,
+  ): Promise<boolean> {
+    const flushed = this.#flushing.then(() => this.#write(watermark, followed, most));
     this.#flushing = flushed.then(() => {});
     return flushed;
   }
@@ -119,31 +130,10 @@ export class SpanIndex {
 
   list(query: SpanQuery): SpanRows {
     const find = (span: string): SpanEntry | undefined => this.find(span);
-    if (query.outcome !== RUNNING)
-      return page(this.#order, query, this.#fresh(query.programs ?? false), find);
-    const open = new Set([...this.stillOpen(), ...this.#unlisted]);
-    return page(this.#order, query, runningRows(open, find), find);
-  }
-
-  /**
-   * Adds lines that are older than what is indexed, as far as they are not there; settles when they are committed. A span
-   * whose last line is known already gets its first. `added` are the entries that LMDB may not show yet, and gets more.
-   */
-  addOlder(lines: readonly Placed[], added: Map<string, SpanEntry>): Promise<unknown> {
-    const changed = new Map<string, SpanEntry>();
-    const writes: Promise<unknown>[] = [];
-    for (const { line, extent } of lines) {
-      const known = added.get(line.span_id) ?? this.find(line.span_id);
-      const entry = olderEntry(known, line, extent);
-      if (entry === undefined) continue;
-      added.set(line.span_id, entry);
-      changed.set(line.span_id, entry);
-      if (known !== undefined && known.seq !== entry.seq) writes.push(...removeRows(this.#order, known));
-    }
-    for (const [span, entry] of changed) {
-      writes.push(...this.#writeNew(span, entry));
-    }
-    return Promise.all(writes);
+    const { before = Number.MAX_SAFE_INTEGER } = query;
+    if (isRunning(query)) return page(this.#running(before), query, find);
+    const fresh = this.#fresh(query.programs ?? false);
+    return page(rowsBefore(this.#lists, listOf(query), before, fresh), query, find);
   }
 
   /**
@@ -155,21 +145,21 @@ export class SpanIndex {
     limit: number,
     stays: (extent: Extent) => number | undefined,
   ): Promise<number> {
-    const rows = EVERY_SCOPE.flatMap((scope) => [
-      ...this.#order.getRange({ start: [scope, 0], end: [scope, last + 1], limit }),
+    const rows = EVERY_SPAN.flatMap((list) => [
+      ...this.#lists.getRange({ start: [list, 0], end: [list, last + 1], limit }),
     ]);
     const writes: Promise<unknown>[] = [];
     for (const { key, value: span } of rows) {
       const entry = this.find(span);
-      writes.push(this.#order.remove(key));
+      writes.push(this.#lists.remove(key));
       if (entry === undefined || entry.seq !== key[1]) continue;
-      writes.push(...removeRows(this.#order, entry));
+      writes.push(...removeRows(this.#lists, entry));
       const seq = entry.end === undefined ? undefined : stays(entry.end);
       if (entry.end === undefined || seq === undefined) writes.push(...this.#removeEntry(span, entry));
       else {
         const { end: start, ...rest } = entry;
         const moved = { ...rest, seq, start };
-        writes.push(...this.#writeNew(span, moved));
+        writes.push(...this.#put(span, moved));
       }
     }
     await Promise.all(writes);
@@ -178,7 +168,7 @@ export class SpanIndex {
 
   /** Forgets all spans, to be filled again from the trace. The watermark stays until then: a start that breaks begins anew. */
   async clear(): Promise<void> {
-    await Promise.all([this.#spans, this.#order, this.children, this.#open].map((part) => part.clearAsync()));
+    await Promise.all([this.#spans, this.#lists, this.children, this.#open].map((part) => part.clearAsync()));
   }
 
   close(): Promise<void> {
@@ -189,10 +179,9 @@ export class SpanIndex {
    * A commit that fails (a full disk) is tried again with the next flush: nothing is forgotten before it is committed. The
    * watermark comes with the last of what waited at the call: a broker that is killed before reads those lines once more.
    */
-  async #write(watermark: Watermark, followed: readonly Changes[]): Promise<boolean> {
+  async #write(watermark: Watermark, followed: readonly Changes[], most: number): Promise<boolean> {
     let left = this.#pending.size;
-    for (; left > SPANS_A_COMMIT; left -= SPANS_A_COMMIT)
-      if (!(await this.#commit(SPANS_A_COMMIT, () => []))) return false;
+    for (; left > most; left -= most) if (!(await this.#commit(most, () => []))) return false;
     const changed = (): readonly Promise<unknown>[] => followed.flatMap((changes) => changes.write());
     if (!(await this.#commit(left, () => [...changed(), ...this.state.putWatermark(watermark)])))
       return false;
@@ -200,41 +189,27 @@ export class SpanIndex {
     return true;
   }
 
-  /** Commits those that wait longest, with something else. */
+  /** Commits the entries that wait longest, with something else. */
   async #commit(count: number, also: () => readonly Promise<unknown>[]): Promise<boolean> {
-    const entries = firstOf(this.#pending, count);
-    const write = (slice: typeof entries): readonly Promise<unknown>[] =>
-      slice.flatMap(([span, entry]) =>
-        this.#unlisted.has(span) ? this.#writeNew(span, entry) : this.#writeEnd(span, entry),
-      );
-    const failed = await writeInTurns(entries, write, also);
+    const entries = [...this.#pending].slice(0, count);
+    const writes = [...entries.flatMap(([span, entry]) => this.#put(span, entry)), ...also()];
+    const failed = (await Promise.allSettled(writes)).find((write) => write.status === "rejected");
     if (failed !== undefined) {
       this.#onFault("The index of the trace cannot be written", failed.reason);
       return false;
     }
     for (const [span, entry] of entries) {
       if (this.#pending.get(span) === entry) this.#pending.delete(span);
-      this.#unlisted.delete(span);
       this.children.committed(entry.parent, span);
     }
     return true;
   }
 
-  #writeNew(span: string, entry: SpanEntry): readonly Promise<boolean>[] {
+  #put(span: string, entry: SpanEntry): readonly Promise<boolean>[] {
     // A line that is read once more after a crash may be indexed as running by what was committed before it.
-    const ended = entry.end === undefined ? [] : [this.#open.remove(span)];
-    const open = entry.outcome === RUNNING ? [this.#open.put(span, true)] : ended;
-    const rows = [...putRows(this.#order, entry, span), ...this.children.put(entry.parent, span)];
-    return [this.#spans.put(span, stored(entry)), ...open, ...rows];
-  }
-
-  /** Of a span that is listed already: only how it ended is new. */
-  #writeEnd(span: string, entry: SpanEntry): readonly Promise<boolean>[] {
-    return [
-      this.#spans.put(span, stored(entry)),
-      this.#open.remove(span),
-      ...putEndRows(this.#order, entry, span),
-    ];
+    const open = entry.outcome === RUNNING ? this.#open.put(span, true) : this.#open.remove(span);
+    const rows = [...putRows(this.#lists, entry, span), ...this.children.put(entry.parent, span)];
+    return [this.#spans.put(span, stored(entry)), open, ...rows];
   }
 
   #removeEntry(span: string, { parent }: SpanEntry): readonly Promise<boolean>[] {
@@ -244,7 +219,94 @@ export class SpanIndex {
   /** What LMDB does not show yet, or not as it is now, newest first. */
   #fresh(programs: boolean): readonly SpanRow[] {
     const wanted = [...this.#pending].filter(([, { isProgram }]) => isProgram === programs);
-    const rows = wanted.map(([span, { seq }]) => ({ seq, span }));
-    return rows.sort((one, other) => other.seq - one.seq);
+    return newestFirst(wanted.map(([span, { seq }]) => ({ seq, span })));
+  }
+
+  /** Commands and programs that may run still, newest first: too few for a list. */
+  #running(before: number): readonly SpanRow[] {
+    const spans = new Set([...this.stillOpen(), ...this.#pending.keys()]);
+    const rows = [...spans].flatMap((span): SpanRow | readonly never[] => {
+      const entry = this.find(span);
+      return entry?.outcome === RUNNING && entry.seq < before ? { seq: entry.seq, span } : [];
+    });
+    return newestFirst(rows);
+  }
+}
+
+/** Which spans name which as their parent, in the order of their ids: that in which they were made. */
+export class SpanChildren {
+  readonly #stored: Database<string, string>;
+  /** What LMDB does not show yet. */
+  readonly #fresh = new Map<string, Set<string>>();
+
+  constructor(root: RootDatabase) {
+    this.#stored = root.openDB({ name: "children", dupSort: true, encoding: "ordered-binary" });
+  }
+
+  /** Known from now on, and to be {@link put} later. */
+  add(parent: string | null, span: string): void {
+    if (parent === null) return;
+    const fresh = this.#fresh.get(parent);
+    if (fresh === undefined) this.#fresh.set(parent, new Set([span]));
+    else fresh.add(span);
+  }
+
+  put(parent: string | null, span: string): readonly Promise<boolean>[] {
+    return parent === null ? [] : [this.#stored.put(parent, span)];
+  }
+
+  /** LMDB shows it. */
+  committed(parent: string | null, span: string): void {
+    const fresh = parent === null ? undefined : this.#fresh.get(parent);
+    if (parent === null || fresh?.delete(span) !== true) return;
+    if (fresh.size === 0) this.#fresh.delete(parent);
+  }
+
+  remove(parent: string | null, span: string): readonly Promise<boolean>[] {
+    return parent === null ? [] : [this.#stored.remove(parent, span)];
+  }
+
+  clearAsync(): Promise<void> {
+    return this.#stored.clearAsync();
+  }
+
+  /** Those behind `after`, at most `limit`. */
+  of(parent: string, after: string | undefined, limit?: number): readonly string[] {
+    if (parent.length > MAX_ID) return [];
+    const behind = {
+      ...(after === undefined ? {} : { start: after, exclusiveStart: true }),
+      ...(limit === undefined ? {} : { limit }),
+    };
+    const stored = [...this.#stored.getValues(parent, behind)];
+    const fresh = [...(this.#fresh.get(parent) ?? [])].filter((span) => after === undefined || span > after);
+    if (fresh.length === 0) return stored;
+    return [...new Set([...stored, ...fresh])].sort().slice(0, limit);
+  }
+}
+
+/** Throws for a file that LMDB did not write: opening it would end the process without a word. One that is not there is made. */
+function refuseDamaged(folder: string): void {
+  const path = join(folder, "data.mdb");
+  const begin = beginOf(path, MAGIC_AT + 4);
+  if (begin.length === 0 || (begin.length > MAGIC_AT && begin.readUInt32LE(MAGIC_AT) === MAGIC)) return;
+  throw new DatabaseRefused(
+    `The database '${path}' is damaged. Move the folder away: what the trace knows is read from there again`,
+  );
+}
+
+/** Empty for a file that is not there. */
+function beginOf(path: string, length: number): Buffer {
+  let file: number;
+  try {
+    file = openSync(path, "r");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return Buffer.alloc(0);
+    throw error;
+  }
+  try {
+    const bytes = Buffer.alloc(length);
+    return bytes.subarray(0, readSync(file, bytes, 0, length, 0));
+  } finally {
+    closeSync(file);
   }
 }

@@ -1,20 +1,30 @@
-import { close, fdatasync, fsync, open } from "node:fs";
+import { fdatasync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
 
 const dataSync = promisify(fdatasync);
-const openFile = promisify(open);
-const syncFile = promisify(fsync);
-const closeFile = promisify(close);
 
-/** Settles when the files' data are on the disk, and with `beside` also the names in the folder that holds it. */
-export async function syncAll(files: readonly number[], beside: string | undefined): Promise<void> {
-  for (const file of files) await dataSync(file);
-  if (beside === undefined) return;
-  const folder = await openFile(dirname(beside), "r");
+/** Settles when the data of `live` and of files beside it are on the disk, and with any of those also the names in their folder. */
+export async function syncAll(live: number, beside: readonly string[]): Promise<void> {
+  for (const path of beside) await syncPath(path);
+  await dataSync(live);
+  const [first] = beside;
+  if (first !== undefined) await syncPath(dirname(first));
+}
+
+/** A file that is gone was dropped, and needs no place on the disk. */
+async function syncPath(path: string): Promise<void> {
+  let file: FileHandle;
   try {
-    await syncFile(folder);
+    file = await open(path, "r");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
+    throw error;
+  }
+  try {
+    await file.sync();
   } finally {
-    await closeFile(folder);
+    await file.close();
   }
 }

@@ -3,11 +3,19 @@
  * one `write` before anybody acts on it, so it survives the broker's death at any instant; `settle` makes it survive a
  * power cut too.
  */
-import { closeSync, existsSync, ftruncateSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  existsSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from "node:fs";
 import { EMPTY_HEAD, type Head, linkLine, readLink } from "./chain.ts";
 import { dropTornLine, firstSeq, lastLine, lastLineOf } from "./file-ends.ts";
 import { type Line, readBatches } from "./lines.ts";
-import { PartReader } from "./part-reader.ts";
 import { syncAll } from "./sync-files.ts";
 import { partPath, rotatedParts, type TracePart } from "./trace-parts.ts";
 
@@ -24,7 +32,6 @@ export class TraceRefused extends Error {
 
 export class TraceLog {
   readonly path: string;
-  readonly #parts: PartReader;
   #live: number;
   /** The number of the live file's first line, also while it has none. */
   #first: number;
@@ -42,7 +49,6 @@ export class TraceLog {
     this.path = path;
     rmSync(nextPath(path), { force: true });
     this.#live = openSync(path, "a+", 0o600);
-    this.#parts = new PartReader(path);
     this.#size = dropTornLine(this.#live, path);
     const before = rotatedParts(path).at(-1);
     const last =
@@ -114,7 +120,7 @@ export class TraceLog {
       rmSync(next, { force: true });
       throw error;
     }
-    this.#parts.keep(this.#first, this.#live);
+    closeAfter(this.#sync, this.#live);
     this.#unsynced.push(this.#first);
     this.#live = live;
     this.#first = this.#head.seq + 1;
@@ -138,9 +144,15 @@ export class TraceLog {
 
   /** Undefined when the file is gone or ends before. */
   read(extent: Extent): string | undefined {
-    if (extent.file !== this.#first) return this.#parts.read(extent);
-    if (extent.offset + extent.length > this.#size) return undefined;
-    return this.#parts.readFrom(this.#live, extent);
+    if (extent.file === this.#first)
+      return extent.offset + extent.length > this.#size ? undefined : readAt(this.#live, extent);
+    const file = openOrNothing(partPath(this.path, extent.file));
+    if (file === undefined) return undefined;
+    try {
+      return readAt(file, extent);
+    } finally {
+      closeSync(file);
+    }
   }
 
   /** The lines from a place on, a chunk at a time, over all files that follow. */
@@ -171,7 +183,6 @@ export class TraceLog {
 
   /** Removes a file that is written no more. */
   drop(first: number): void {
-    this.#parts.forget(first);
     this.#unsynced = this.#unsynced.filter((one) => one !== first);
     rmSync(partPath(this.path, first), { force: true });
   }
@@ -179,7 +190,6 @@ export class TraceLog {
   close(): void {
     this.#closed = true;
     closeSync(this.#live);
-    this.#parts.close();
   }
 
   #replaceBy(next: string, moved: string): void {
@@ -204,8 +214,8 @@ export class TraceLog {
   #startSync(): Promise<void> {
     this.#nextSync = undefined;
     const rotated = this.#unsynced;
-    const older = rotated.flatMap((first) => this.#parts.handleOf(first) ?? []);
-    this.#sync = syncAll([...older, this.#live], rotated.length === 0 ? undefined : this.path)
+    const older = rotated.map((first) => partPath(this.path, first));
+    this.#sync = syncAll(this.#live, older)
       .then(() => {
         this.#unsynced = this.#unsynced.filter((first) => !rotated.includes(first));
       })
@@ -213,6 +223,32 @@ export class TraceLog {
         this.#sync = undefined;
       });
     return this.#sync;
+  }
+}
+
+/** Closes a file that is live no more, as soon as no sync of it is in progress. */
+function closeAfter(sync: Promise<void> | undefined, file: number): void {
+  if (sync === undefined) return closeSync(file);
+  const close = (): void => closeSync(file);
+  sync.then(close, close);
+}
+
+function readAt(file: number, { offset, length }: Extent): string | undefined {
+  const bytes = Buffer.allocUnsafe(length);
+  for (let done = 0; done < length; ) {
+    const count = readSync(file, bytes, done, length - done, offset + done);
+    if (count === 0) return undefined;
+    done += count;
+  }
+  return bytes.toString("utf8");
+}
+
+function openOrNothing(path: string): number | undefined {
+  try {
+    return openSync(path, "r");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
   }
 }
 

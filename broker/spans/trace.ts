@@ -4,20 +4,16 @@
  * the two finds the span again when it starts and closes it as `lost`.
  */
 import type { Span } from "../../schemas/generated/types.ts";
-import { indexBacklog } from "./backlog.ts";
-import { type Backlog, catchUp } from "./catch-up.ts";
+import { redact } from "../secrets/redact.ts";
+import { catchUp, type OnProgress } from "./catch-up.ts";
 import type { Head } from "./chain.ts";
 import type { Follower } from "./follower.ts";
-import { LateLines } from "./late-lines.ts";
 import { readSpan } from "./read-span.ts";
-import { type InUse, traceLimits } from "./retention.ts";
-import { Running } from "./running.ts";
+import { type InUse, type TraceLimits, traceLimits } from "./retention.ts";
 import { type OnFault, SpanIndex } from "./span-index.ts";
-import type { SpanPage, SpanQuery } from "./span-order.ts";
+import type { SpanPage, SpanQuery } from "./span-lists.ts";
 import { type Extent, TraceLog } from "./trace-log.ts";
-import { failedEnd, lostEnd } from "./unseen-end.ts";
-import type { TraceOptions } from "./trace-options.ts";
-import { isOpening, type LinePart, partOf } from "./two-lines.ts";
+import { closingType, isOpening, type LinePart, partOf } from "./two-lines.ts";
 import { Upkeep } from "./upkeep.ts";
 
 /** A span as its owner hands it in: what the chain adds is missing. */
@@ -29,6 +25,20 @@ const MARK_DELAY_MS = 500;
 /** How often old files are looked for when nothing else makes the trace look. */
 const RETAIN_MS = 60 * 60 * 1000;
 
+/** How often last lines that the disk had no room for are written again. */
+const LATE_RETRY_MS = 1000;
+
+/** Each is a kilobyte or two. */
+const MAX_LATE = 10_000;
+
+export type TraceOptions = {
+  readonly limits?: () => TraceLimits;
+  /** Spans whose lines are needed for as long as they are named here: those that hold changes. */
+  readonly held?: () => readonly string[];
+  /** Told of long work, in bytes: what is read, of how much. */
+  readonly onProgress?: OnProgress;
+};
+
 export class Trace {
   readonly #log: TraceLog;
   readonly #index: SpanIndex;
@@ -38,10 +48,9 @@ export class Trace {
   readonly #options: TraceOptions;
   readonly #upkeep: Upkeep;
   readonly #late: LateLines;
-  readonly #running = new Running();
-  readonly #ending = new AbortController();
-  #indexing = Promise.resolve();
-  #progress: { readonly read: number; readonly all: number } | null = null;
+  /** Spans that are open in this broker, with the file of their first line: it is not dropped before they are closed. */
+  readonly #running = new Map<string, number>();
+  #isEnding = false;
   #marking: NodeJS.Timeout | undefined;
   #retaining: NodeJS.Timeout | undefined;
 
@@ -74,8 +83,8 @@ export class Trace {
   }
 
   /**
-   * Opens the trace at `path` with its index. Reads what the index lacks and closes what an earlier broker left
-   * open. `sync` makes every start durable against a power cut. `followers` are told every line.
+   * Opens the trace at `path` with its index. Reads what the index lacks, the whole trace when it is lost, and closes what an
+   * earlier broker left open. `sync` makes every start durable against a power cut. `followers` are told every line.
    */
   static async open(
     path: string,
@@ -88,12 +97,12 @@ export class Trace {
     const log = new TraceLog(path);
     const index = new SpanIndex(database, { onFault });
     for (const follower of followers) follower.open(index.root);
-    const backlog = await catchUp(log, index, followers, onFault, options.onProgress ?? (() => {}));
+    await catchUp(log, index, followers, onFault, options.onProgress ?? (() => {}));
     const trace = new Trace(log, index, sync, onFault, followers, options);
     trace.#closeLost();
     await trace.#mark();
     await trace.#upkeep.finish();
-    trace.#indexing = trace.#indexOlder(backlog);
+    trace.#upkeep.retain();
     trace.#retaining = setInterval(() => trace.#upkeep.retain(), RETAIN_MS).unref();
     return trace;
   }
@@ -105,11 +114,6 @@ export class Trace {
 
   get head(): Head {
     return this.#log.head;
-  }
-
-  /** How far the index is made again, in bytes: older spans are not found until then. Null when it is whole. */
-  get indexing(): { readonly read: number; readonly all: number } | null {
-    return this.#progress;
   }
 
   /** Writes a span's first line. When it settles, the line survives this process (and a power cut with `sync`). */
@@ -170,8 +174,7 @@ export class Trace {
   async end(): Promise<void> {
     clearTimeout(this.#marking);
     clearInterval(this.#retaining);
-    this.#ending.abort();
-    await this.#indexing;
+    this.#isEnding = true;
     await this.#upkeep.end();
     this.#late.end();
     await this.#mark();
@@ -194,10 +197,11 @@ export class Trace {
     const { span_id: id } = record;
     if (part === "closes" || (part === "either" && this.#running.has(id))) {
       this.#index.addEnd(record, extent);
-      return this.#running.end(id);
+      this.#running.delete(id);
+      return;
     }
     this.#index.addStart(record, seq, extent, part !== "opens");
-    if (part === "opens") this.#running.begin(id, extent.file);
+    if (part === "opens") this.#running.set(id, extent.file);
   }
 
   #closeLost(): void {
@@ -207,35 +211,18 @@ export class Trace {
     }
   }
 
-  async #indexOlder(backlog: Backlog): Promise<void> {
-    try {
-      const onProgress = (read: number, all: number): void => {
-        this.#options.onProgress?.(read, all);
-        this.#progress = { read, all };
-      };
-      if (backlog.length > 0) onProgress(0, 1);
-      await indexBacklog(this.#log, this.#index, backlog, onProgress, this.#ending.signal);
-      if (this.#ending.signal.aborted) return;
-      this.#progress = null;
-      if (backlog.length > 0) this.#closeLost();
-      this.#upkeep.retain();
-    } catch (error) {
-      this.onFault("Older spans are not found until the next start: their index cannot be made", error);
-    }
-  }
-
   #inUse(): InUse {
     const held = (this.#options.held?.() ?? []).flatMap((span) => this.#index.find(span) ?? []);
     const files = held.map(({ start, end }) => (end ?? start).file);
     return {
-      file: Math.min(this.#running.oldestFile, ...files),
+      file: Math.min(...this.#running.values(), ...files),
       since: Math.min(...this.#followers.map((follower) => follower.needs())),
     };
   }
 
   /** One watermark for all lines of the next moments: LMDB commits them together. */
   #scheduleMark(): void {
-    if (this.#ending.signal.aborted) return;
+    if (this.#isEnding) return;
     this.#marking ??= setTimeout(() => {
       this.#marking = undefined;
       this.#upkeep.rotateIfLarge();
@@ -247,4 +234,98 @@ export class Trace {
     const followed = this.#followers.map((follower) => follower.changes());
     return this.#index.flush({ end: this.#log.end, head: this.#log.head }, followed);
   }
+}
+
+/**
+ * Last lines of commands on their way into the trace. A command can fill the disk, and has run all the same: its line
+ * waits here until there is room. If the broker dies before, the next one closes the span as `lost`.
+ */
+class LateLines {
+  readonly #write: (line: SpanRecord) => void;
+  readonly #onFault: OnFault;
+  readonly #late: SpanRecord[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(write: (line: SpanRecord) => void, onFault: OnFault) {
+    this.#write = write;
+    this.#onFault = onFault;
+  }
+
+  /** Writes a line, or keeps it when the kernel refuses. Throws what is no refusal of the kernel, and when too many wait. */
+  add(line: SpanRecord): void {
+    try {
+      this.#write(line);
+    } catch (error) {
+      if (!isRefusal(error) || this.#late.length >= MAX_LATE) throw error;
+      this.#onFault(`The last line of ${line.span_id} waits for room`, error);
+      this.#late.push(line);
+      this.#schedule();
+    }
+  }
+
+  /** Tries a last time. */
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#again();
+    clearTimeout(this.#timer);
+  }
+
+  #schedule(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.#again();
+    }, LATE_RETRY_MS);
+    this.#timer.unref();
+  }
+
+  #again(): void {
+    try {
+      for (let line = this.#late[0]; line !== undefined; line = this.#late[0]) {
+        this.#write(line);
+        this.#late.shift();
+      }
+    } catch (error) {
+      this.#onFault(`${this.#late.length} last lines of commands wait for room`, error);
+      this.#schedule();
+    }
+  }
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof Error && "syscall" in error;
+}
+
+/** The last line of a command that was open when its broker died. */
+function lostEnd({ seq: _seq, prev: _prev, hash: _hash, ...record }: Span): SpanRecord {
+  return {
+    ...record,
+    ts: new Date().toISOString(),
+    event_type: closingType(record),
+    outcome: "lost",
+    replayable: false,
+    ...unseen(record),
+  };
+}
+
+/** The last line of a command that broke for a reason that is a bug. */
+function failedEnd(started: SpanRecord, error: unknown): SpanRecord {
+  const message = error instanceof Error ? error.message : String(error);
+  return {
+    ...started,
+    ts: new Date().toISOString(),
+    event_type: closingType(started),
+    outcome: "failed",
+    code: "internal",
+    message: redact(message, "message").text,
+    replayable: false,
+    ...unseen(started),
+  };
+}
+
+/** The most that it can have run is until now, or until its time was over. */
+function unseen({ ts, timeout_ms: timeout, event_type: type }: SpanRecord): Pick<SpanRecord, "charged_ms"> {
+  // Of a program nothing is charged: its command is.
+  if (type === "exec") return {};
+  const since = Math.max(0, Date.now() - Date.parse(ts));
+  return { charged_ms: timeout === undefined ? since : Math.min(since, timeout) };
 }

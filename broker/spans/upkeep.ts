@@ -69,7 +69,6 @@ export class Upkeep {
    */
   async #retain(): Promise<void> {
     const { log, index, limits, inUse, record, onFault } = this.#parts;
-    if (index.state.backlog.length > 0) return;
     const parts = log.parts();
     const now = Date.now();
     const dropped = toDrop(parts, log.size, limits(), inUse(), now);

@@ -2711,17 +2711,6 @@ export interface SpansReply {
    * Give it as cursor= to get the older ones; null at the end. A page may hold fewer than asked for, even none, and have one.
    */
   readonly next_cursor: string | null;
-  readonly indexing?: TraceIndexing;
-}
-export interface TraceIndexing {
-  /**
-   * Bytes of the older files that are indexed.
-   */
-  readonly read: number;
-  /**
-   * Bytes of all older files.
-   */
-  readonly all: number;
 }
 /**
  * Answer 200 of GET /v1/trace/:span_id.

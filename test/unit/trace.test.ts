@@ -2,7 +2,7 @@ import { appendFileSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { verifyTrace } from "../../broker/spans/verify.ts";
-import type { SpanQuery } from "../../broker/spans/span-order.ts";
+import type { SpanQuery } from "../../broker/spans/span-lists.ts";
 import type { Trace } from "../../broker/spans/trace.ts";
 import { endOf, ranSpan, record, type TestTrace, testTrace } from "../traces.ts";
 

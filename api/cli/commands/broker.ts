@@ -12,6 +12,8 @@ import { tell } from "../terminal/replies.ts";
 import { Complaint, harmlessLine, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 
 const START_PATIENCE_MS = 30_000;
+/** A start takes longer when the index of a long trace is lost. */
+const SLOW_START_MS = 5_000;
 const STOP_PATIENCE_MS = 15_000;
 const POLL_MS = 25;
 
@@ -84,9 +86,15 @@ export async function startProcess(terminal: Terminal, detached: boolean): Promi
   child.once("error", () => {
     gone = true;
   });
-  let end = Date.now() + START_PATIENCE_MS;
+  const began = Date.now();
+  let end = began + START_PATIENCE_MS;
   let logged = sizeOf(home.log);
+  let said = false;
   while (!(await isAnswered(home.agentSocket))) {
+    if (!said && Date.now() - began > SLOW_START_MS) {
+      terminal.err.write(`substrate: The broker is still starting; how far it is stands in ${home.log}\n`);
+      said = true;
+    }
     // It says how far it is when it reads a trace whose index is lost.
     const now = sizeOf(home.log);
     if (now !== logged) end = Date.now() + START_PATIENCE_MS;

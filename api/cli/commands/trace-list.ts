@@ -33,7 +33,6 @@ export async function listSpans(terminal: Terminal, options: ListOptions): Promi
   } while (cursor !== null && spans.length < wanted);
   if (options.json === true) printJson(terminal, { ...reply, spans });
   else for (const span of spans) printLine(terminal, spanLine(terminal, span));
-  if (reply.indexing !== undefined) sayIndexing(terminal, reply.indexing);
   return 0;
 }
 
@@ -53,12 +52,4 @@ function queryOf(options: ListOptions, left: number, cursor: string | null): str
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(wanted)) if (value !== undefined) query.set(name, value);
   return query.toString();
-}
-
-/** Apart from what was asked for: the list goes to another program, and this to the person. */
-function sayIndexing(terminal: Terminal, { read, all }: NonNullable<SpansReply["indexing"]>): void {
-  const share = Math.floor((100 * read) / all);
-  terminal.err.write(
-    `substrate: The index of the trace is being made again (${share} %): older spans are missing from this list until then\n`,
-  );
 }
