@@ -33,7 +33,6 @@ export class ClientHelloReader implements ProtocolReader {
   readonly protocol = "tls";
   /** A record that has begun tells nothing yet, but nobody waits for an answer to one. */
   readonly isHarmless = false;
-  readonly isBounded = false;
   #stage: "first" | "between" | "second" = "first";
   readonly #header = new Uint8Array(RECORD_HEADER);
   #headerFilled = 0;

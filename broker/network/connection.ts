@@ -36,6 +36,8 @@ export type ConnectionEnd = {
   readonly reason: string | null;
   /** A sentence, when a rule of ours ended it and not one of its two sides. */
   readonly refusal: string | null;
+  /** What it spoke, where nobody compared the hosts that it asked for with the name. */
+  readonly unread: "http2" | null;
 };
 
 /** One connection out of a world, from its capture to its end. It owns both sockets. */
@@ -87,7 +89,8 @@ export class Connection {
         firstBytes,
         held: this.#share.heldBytes,
       });
-      return endOf(await this.#pump.ended, address, target);
+      const end = endOf(await this.#pump.ended, address, target);
+      return { ...end, unread: firstBytes?.answer.kind === "http2" ? "http2" : null };
     } catch (error) {
       if (!signal.aborted) reach.resolver.forget(target.host);
       return this.#fail(error instanceof Error ? error.message : String(error), null);
@@ -113,7 +116,7 @@ export class Connection {
 
   #fail(reason: string, refusal: string | null): ConnectionEnd {
     this.#world.resetAndDestroy();
-    return { ended: "failed", address: null, reason, refusal };
+    return { ended: "failed", address: null, reason, refusal, unread: null };
   }
 }
 
@@ -124,7 +127,11 @@ function firstBytesOf({ kind, host }: Target): FirstBytesReader | undefined {
   return kind === "address" || host === HOST_INTERNAL ? undefined : new FirstBytesReader(host, hostName);
 }
 
-function endOf({ ended, reason, refused }: PumpEnd, address: string | null, target: Target): ConnectionEnd {
+function endOf(
+  { ended, reason, refused }: PumpEnd,
+  address: string | null,
+  target: Target,
+): Omit<ConnectionEnd, "unread"> {
   const refusal = refused === undefined ? null : wordsOf(refused, target);
   return { ended, address, reason: refusal ?? reason ?? null, refusal };
 }

@@ -1,7 +1,9 @@
 /** What a client says first, compared with the name that its connection was opened for. */
 import { ClientHelloReader, looksLikeSslv2, SSLV2_LOOK } from "./client-hello.ts";
 import { HttpHostReader } from "./http-host.ts";
-import { HTTP2_PREFACE, Http2HostReader } from "./http2-host.ts";
+
+/** What HTTP/2 without TLS begins with, byte for byte (RFC 9113 §3.4). */
+const HTTP2_PREFACE: Uint8Array = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 
 /** No client needs more to say whom it means: a usual ClientHello has 2 KiB, a large request header 16 KiB. */
 export const MAX_FIRST_BYTES = 64 * 1024;
@@ -11,6 +13,8 @@ export const MAX_FIRST_BYTES = 64 * 1024;
  * - `agrees`: TLS or HTTP that names the right host, or none. What came may go; until the reader is settled, what follows
  *   is to be pushed too, and can still be `undecided` or worse.
  * - `unreadable`: neither TLS nor HTTP; it passes.
+ * - `http2`: HTTP/2 without TLS, whose hosts are compressed. Nobody reads them, as nobody reads what TLS hides: it passes, and
+ *   the line of the connection says so.
  * - `disagrees`: it names another host: `named` in visible ASCII, the rest as `?`, and cut where no host name is longer.
  * - `malformed`: it began as TLS or HTTP and cannot be read on, so a server might read something else in it.
  */
@@ -18,6 +22,7 @@ export type FirstBytes =
   | { readonly kind: "undecided" }
   | { readonly kind: "agrees" }
   | { readonly kind: "unreadable" }
+  | { readonly kind: "http2" }
   | { readonly kind: "disagrees"; readonly protocol: "tls" | "http"; readonly named: string }
   | { readonly kind: "malformed"; readonly protocol: "tls" | "http"; readonly why: string };
 
@@ -42,8 +47,6 @@ export interface ProtocolReader {
   finish(see: (name: string) => void): ReadingEnd;
   /** Nothing of a request has come yet, so what came may go on. */
   readonly isHarmless: boolean;
-  /** It gives up by itself what it would have to hold; otherwise that is done after `MAX_FIRST_BYTES`. */
-  readonly isBounded: boolean;
 }
 
 const IN_ASCII = /^[\x21-\x7e]*$/;
@@ -55,7 +58,7 @@ const UNDECIDED: FirstBytes = { kind: "undecided" };
  * the answer is the same; once settled it stays.
  *
  * What it does not see: what an encrypted ClientHello (ECH) means inside, TLS begun in mid-stream (STARTTLS), and every
- * request but the first of a connection, whether another of HTTP/1.1 or another stream of HTTP/2.
+ * request of a connection but the first of HTTP/1.1: a later one, and any of HTTP/2.
  */
 export class FirstBytesReader {
   readonly #name: string;
@@ -94,8 +97,7 @@ export class FirstBytesReader {
 
   push(bytes: Uint8Array): FirstBytes {
     for (let rest = bytes; rest.length > 0 && !this.#isSettled; ) {
-      const isBounded = this.#reader?.isBounded ?? false;
-      const room = isBounded ? rest : rest.subarray(0, MAX_FIRST_BYTES - this.#seen);
+      const room = rest.subarray(0, MAX_FIRST_BYTES - this.#seen);
       if (room.length === 0) this.#stopReading();
       else this.#decided = this.#read(room);
       this.#seen += room.length;
@@ -128,8 +130,12 @@ export class FirstBytesReader {
     }
     this.#start = new Uint8Array(0);
     if (protocol === "other") return this.#judge({ kind: "opaque" });
+    if (protocol === "http2") {
+      this.#isSettled = true;
+      return { kind: "http2" };
+    }
     if (protocol === "sslv2") return this.#judge({ kind: "broken", why: "it is a hello of SSL 2" });
-    this.#reader = readerOf(protocol);
+    this.#reader = protocol === "tls" ? new ClientHelloReader() : new HttpHostReader();
     return this.#judge(this.#reader.push(start, this.#see));
   }
 
@@ -193,11 +199,6 @@ function protocolOf(start: Uint8Array): "tls" | "sslv2" | "http" | "http2" | "ot
   if (HTTP2_PREFACE.every((byte, index) => index >= start.length || byte === start[index]))
     return start.length < HTTP2_PREFACE.length ? undefined : "http2";
   return HttpHostReader.mayBeginWith(first) ? "http" : "other";
-}
-
-function readerOf(protocol: "tls" | "http" | "http2"): ProtocolReader {
-  if (protocol === "http2") return new Http2HostReader();
-  return protocol === "tls" ? new ClientHelloReader() : new HttpHostReader();
 }
 
 function joined(one: Uint8Array, other: Uint8Array): Uint8Array {

@@ -11,7 +11,7 @@ const METHOD_BYTE = /[!#$%&'*+.^_`|~0-9A-Za-z-]/;
 const MAX_METHOD = 64;
 
 const VERSION = /^HTTP\/\d/i;
-/** HTTP/2 with prior knowledge begins so (RFC 9113 §3.4), and has a reader of its own. */
+/** HTTP/2 with prior knowledge begins so (RFC 9113 §3.4), and does not come here. */
 const HTTP2_METHOD = "PRI";
 
 const MORE: Reading = { kind: "more" };
@@ -24,7 +24,6 @@ const MORE: Reading = { kind: "more" };
  */
 export class HttpHostReader implements ProtocolReader {
   readonly protocol = "http";
-  readonly isBounded = false;
   #stage: "blank" | "method" | "target" | "headers" = "blank";
   #method = "";
   /** The line that has begun, without its method. */

@@ -149,13 +149,16 @@ export class WorldGateway {
     try {
       const end = await connection.run(reach, allowance);
       const { command, pid, program } = await asked;
-      const { ended, address, reason } = end;
+      const { ended, address, reason, unread } = end;
       const { host, port } = connection.target;
       this.#parts.record({
         id: open.id,
         resident: this.#parts.resident,
         reach,
-        connection: { host, port, address, program, pid, ended, reason },
+        connection: {
+          ...{ host, port, address, program, pid, ended, reason },
+          ...(unread === null ? {} : { unread }),
+        },
         traffic: connection.traffic,
         durationMs: performance.now() - begun,
         wouldDeny,

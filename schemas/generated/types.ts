@@ -2373,6 +2373,10 @@ export interface SpanConnection {
    * Why it was cut, reset or not made.
    */
   readonly reason: string | null;
+  /**
+   * What it spoke, where the hosts that it asked for were not compared with the name: HTTP/2 without TLS.
+   */
+  readonly unread?: "http2";
 }
 export interface SpanProgram {
   /**

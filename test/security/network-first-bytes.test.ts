@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Span, SpansReply } from "../../schemas/generated/types.ts";
 import { actorsWith } from "../needs.ts";
 import { HELLO } from "../support/network/hello.ts";
 import type { Seen } from "../support/network/messages.ts";
@@ -26,23 +27,6 @@ with socket.create_connection((sys.argv[1], 80), 5) as s:
     except OSError as e: print(type(e).__name__)
 `;
 
-/** Asks a name for a page over HTTP/2 without TLS, at once or later, and prints what went wrong. */
-const HTTP2 = `
-const [place, authority, when] = process.argv.slice(2);
-const session = require("node:http2").connect("http://" + place);
-const fail = (error) => { console.log(error.code); process.exit(0); };
-session.on("error", fail);
-const ask = () => session.request({ ":path": "/", ":authority": authority }).on("error", fail);
-when === "late" ? session.on("connect", () => setTimeout(ask, 500)) : ask();
-setTimeout(() => session.destroy(), 1500);
-`;
-
-/**
- * The preface and settings, and of curl three of them and the size of a window: nobody is named there, and they may pass
- * when the request comes later.
- */
-const NAMELESS_BYTES = { node: 24 + 9, curl: 24 + 9 + 3 * 6 + 9 + 4 };
-
 describe.each(actorsWith("python3", "nft"))("the first bytes of a connection, as $kind", (actor) => {
   let place: NetworkPlace;
   beforeAll(async () => {
@@ -67,6 +51,12 @@ describe.each(actorsWith("python3", "nft"))("the first bytes of a connection, as
     const { result, seen } = await place.during(`python3 words.py ${NAME} '${text}' ${size}`);
     expect(result.stderr).toBe("");
     return { answer: result.stdout.trim(), seen };
+  };
+
+  const lineOf = async (command: string): Promise<Span["connection"]> => {
+    const { stdout } = await place.broker.cli(["trace", "list", "--json"]);
+    const { spans } = JSON.parse(stdout) as SpansReply;
+    return spans.find(({ parent_span: parent, connection }) => parent === command && connection)?.connection;
   };
 
   test.each(["whole", "bytes", "records", "early", "late"])(
@@ -135,29 +125,28 @@ describe.each(actorsWith("python3", "nft"))("the first bytes of a connection, as
     }
   });
 
-  test("of HTTP/2 without TLS that name another server are cut as well, though the name is compressed there", async () => {
+  test("of HTTP/2 without TLS are not read, as those behind TLS: they reach the allowed name alone, and its line says so", async () => {
     const curl = "curl -sS --http2-prior-knowledge --max-time 1.5";
+    const toStranger = await place.during(
+      `${curl} http://${STRANGER}:9000/; ${curl} http://203.0.113.10:9000/`,
+    );
+    expect(toStranger.result.exit).not.toBe(0);
+    expect(bytesIn(toStranger.seen)).toBe(0);
     const through = `--connect-to ${STRANGER}:9000:${SINK}`;
-    const wrong = await place.during(`${curl} ${through} http://${STRANGER}:9000/`);
-    expect(bytesIn(wrong.seen)).toBeLessThanOrEqual(NAMELESS_BYTES.curl);
-    const right = await place.during(`${curl} http://${SINK}/`);
-    expect(right.seen.connections[0]?.first).toContain("PRI * HTTP/2.0");
-    expect(bytesIn(right.seen)).toBeGreaterThan(NAMELESS_BYTES.curl);
+    const unread = await place.during(`${curl} ${through} http://${STRANGER}:9000/`);
+    expect(unread.seen.connections.map(({ first }) => first.slice(0, 14))).toEqual(["PRI * HTTP/2.0"]);
+    expect(await lineOf(unread.result.span_id)).toMatchObject({
+      host: "files.example.test",
+      port: 9000,
+      unread: "http2",
+    });
+    const { stdout } = await place.broker.cli(["trace", "list", "-n", "9"]);
+    expect(stdout).toContain("files.example.test:9000");
+    expect(stdout).toContain("(HTTP/2 without TLS: its hosts were not read)");
+    const twin = await place.during(`curl -sS --http1.1 --max-time 5 http://${NAME}/`);
+    expect(twin.result.stdout).toBe(`hello from ${NAME}\n`);
+    expect(await lineOf(twin.result.span_id)).not.toHaveProperty("unread");
   });
-
-  test.each(["at once", "late"])(
-    "of HTTP/2 by node that name another server, said %s, are cut before their request arrives",
-    async (when) => {
-      place.broker.write(`${place.broker.project}/two.cjs`, HTTP2);
-      const ask = (authority: string): ReturnType<NetworkPlace["during"]> =>
-        place.during(`node two.cjs ${SINK} ${authority} '${when}'`);
-      const wrong = await ask(STRANGER);
-      expect(wrong.result.stdout).toBe("ECONNRESET\n");
-      expect(bytesIn(wrong.seen)).toBeLessThanOrEqual(NAMELESS_BYTES.node);
-      const right = await ask("files.example.test");
-      expect(bytesIn(right.seen)).toBeGreaterThan(NAMELESS_BYTES.node);
-    },
-  );
 
   test("that never come whole hold nobody else up, and name nobody", async () => {
     const idle = `python3 -c "

@@ -144,8 +144,9 @@ function outcomeWords(span: Span): string {
   return span.exit === null ? outcome : `${outcome}, exit ${span.exit}`;
 }
 
-function endWords({ ended, reason }: SpanConnection): string {
-  return reason === null ? ended : harmlessLine(`${ended}: ${reason}`);
+function endWords({ ended, reason, unread }: SpanConnection): string {
+  const words = reason === null ? ended : harmlessLine(`${ended}: ${reason}`);
+  return unread === undefined ? words : `${words}, HTTP/2 without TLS: its hosts were not read`;
 }
 
 function printChanges(terminal: Terminal, { fs_diff: diff }: Span): void {

@@ -72,7 +72,7 @@ function eventWords(span: Span): readonly string[] {
 
 /** `connection  closed  claude  a.example:443  1.2 kB out, 3.0 MB in  233 ms  curl` */
 function connectionWords(terminal: Terminal, span: Span, connection: SpanConnection): readonly string[] {
-  const { host, port, ended, program, reason } = connection;
+  const { host, port, ended, program, reason, unread } = connection;
   const verdict = span.decision?.verdict ?? "allow";
   return [
     span.event_type,
@@ -84,6 +84,7 @@ function connectionWords(terminal: Terminal, span: Span, connection: SpanConnect
     harmlessLine(program ?? "-"),
     verdict === "allow" ? "" : paintVerdict(coloursFor(terminal), verdict),
     reason === null ? "" : `(${harmlessLine(reason)})`,
+    unread === undefined ? "" : "(HTTP/2 without TLS: its hosts were not read)",
   ];
 }
 

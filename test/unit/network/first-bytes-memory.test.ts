@@ -7,7 +7,6 @@ import { allowanceOf } from "../../../broker/network/allowance.ts";
 import { Bound } from "../../../broker/network/bound.ts";
 import { Egress } from "../../../broker/network/egress.ts";
 import { FirstBytesReader } from "../../../broker/network/first-bytes.ts";
-import { begun } from "./http2.ts";
 import { joiner, until } from "./joined.ts";
 import { NAME, spell } from "./readings.ts";
 
@@ -18,13 +17,6 @@ test.each([
   ["a header line", "GET / HTTP/1.1\r\nA: ", 60_000, Buffer.from("b")],
   ["header lines", "GET / HTTP/1.1\r\n", 60_000, Buffer.from("a: b\r\n")],
   ["a ClientHello", "\x16\x03\x01\x40\x00\x01\x00\xf0\x00", 16_000, Buffer.from("b")],
-  ["a header block", `${begun().toString("latin1")}\0\x3f\xff\x01\0\0\0\0\x01`, 16_000, Buffer.from("b")],
-  [
-    "continuations",
-    `${begun().toString("latin1")}\0\0\x01\x01\0\0\0\0\x01\0`,
-    60_000,
-    Buffer.from("\0\0\x01\x09\0\0\0\0\x01\0", "latin1"),
-  ],
 ])("%s that comes byte by byte takes little more memory than it has bytes", (_, start, bytes, piece) => {
   const before = used();
   const kept = Array.from({ length: CONNECTIONS }, () =>

@@ -127,3 +127,36 @@ describe("what is neither", () => {
     expect(ended("")).toEqual({ kind: "unreadable" });
   });
 });
+
+/** RFC 9113 §3.4. */
+const PREFACE = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+describe("HTTP/2 without TLS", () => {
+  test.each([
+    ["the preface alone", PREFACE],
+    ["settings behind it", `${PREFACE}\0\0\0\x04\0\0\0\0\0`],
+    ["a name behind it, which nobody reads", `${PREFACE}\0\0\x0e\x01\x04\0\0\0\x01\x41\x0cevil.example`],
+  ])("passes and is told apart: %s", (_, text) => {
+    expect(read(Buffer.from(text, "latin1"))).toEqual({ kind: "http2" });
+    expect(readByBytes(Buffer.from(text, "latin1"))).toEqual({ kind: "http2" });
+  });
+
+  test("is not known before its preface is whole", () => {
+    const reader = new FirstBytesReader(NAME, spell);
+    expect(reader.push(Buffer.from(PREFACE.slice(0, -1)))).toEqual({ kind: "undecided" });
+    expect(reader.push(Buffer.from(PREFACE.slice(-1)))).toEqual({ kind: "http2" });
+    expect(reader.isSettled).toBe(true);
+  });
+
+  test.each([
+    ["a header of HTTP/1 in the preface", "PRI * HTTP/2.0\r\nHost: evil.example\r\n\r\n"],
+    ["a blank line before the preface", `\r\n${PREFACE}`],
+    ["a preface with another end", "PRI * HTTP/2.0\r\n\r\nSX\r\n\r\n"],
+    ["a preface with bare line feeds", "PRI * HTTP/2.0\n\nSM\n\n"],
+    ["a request of HTTP/1.1 with its method", `PRI / HTTP/1.1\r\nHost: ${NAME}\r\n\r\n`],
+  ])("is not what only looks like it, which is cut: %s", (_, text) => {
+    const cut = { kind: "malformed", protocol: "http" };
+    expect(read(Buffer.from(text, "latin1"))).toMatchObject(cut);
+    expect(readByBytes(Buffer.from(text, "latin1"))).toMatchObject(cut);
+  });
+});
