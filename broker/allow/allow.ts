@@ -1,7 +1,7 @@
 /** The spine: from what a person wants allowed to the policy's file with it, tried. Pure; files are the caller's. */
 import { isDeepStrictEqual } from "node:util";
 import { withAdditions } from "../learn/additions.ts";
-import { type Insertion, listsWhenAbsent, placeAdditions, withInsertions } from "../learn/place-additions.ts";
+import { listsWhenAbsent, placeAdditions, withInsertions } from "../learn/place-additions.ts";
 import { unifiedDiff } from "../learn/unified-diff.ts";
 import { type CompiledPolicy, MAX_POLICY_BYTES, parsePolicy } from "../policy/index.ts";
 import type { Wish } from "./wish.ts";
@@ -30,8 +30,7 @@ export type EditOf = {
  */
 export function editFor({ policy, text, wish, from, to }: EditOf): Edit | { readonly wrong: string } {
   const items = wish.additions.map((addition) => ({ ...addition, note: "" }));
-  const insertions: readonly Insertion[] = placeAdditions(text, items, listsWhenAbsent(policy));
-  const edited = withInsertions(text, insertions);
+  const edited = withInsertions(text, placeAdditions(text, items, listsWhenAbsent(policy)));
   if (Buffer.byteLength(edited) > MAX_POLICY_BYTES)
     return {
       wrong: `with it the file would be longer than the ${MAX_POLICY_BYTES} bytes that a policy may have`,
@@ -42,5 +41,5 @@ export function editFor({ policy, text, wish, from, to }: EditOf): Edit | { read
     return {
       wrong: "the layout of the file is not understood, so the line would land in the wrong place",
     };
-  return { text: edited, patch: unifiedDiff(text, insertions, from, to) };
+  return { text: edited, patch: unifiedDiff(text, edited, from, to) };
 }

@@ -1,4 +1,5 @@
 /** The spine: from what was observed to a patch that was tried. Pure; files and clocks are the caller's. */
+import type { DecisionRule, PolicyDocument } from "../../schemas/generated/types.ts";
 import type { PolicyCase } from "../policy-cases/parse-case.ts";
 import type { CompiledPolicy, Where } from "../policy/index.ts";
 import { type Addition, compiled, withAdditions } from "./additions.ts";
@@ -8,8 +9,7 @@ import { judgeConnections, type StoppedConnection } from "./connection-fates.ts"
 import { exactGroups, type Grouped, starredGroups } from "./generalise.ts";
 import { widenings } from "./neighbours.ts";
 import type { Observed } from "./observations.ts";
-import { type Insertion, listsWhenAbsent, placeAdditions, withInsertions } from "./place-additions.ts";
-import { withSources } from "./rule-places.ts";
+import { listsWhenAbsent, placeAdditions, withInsertions } from "./place-additions.ts";
 import { type Seen, seenAlso, seenWords } from "./seen.ts";
 import { unifiedDiff } from "./unified-diff.ts";
 import { type JudgedWrites, judgeWrites, type PathKind, type StoppedWrite } from "./write-fates.ts";
@@ -51,8 +51,7 @@ export function propose(from: LearnFrom): Proposal | { readonly wrong: string } 
     ...groups.map((group) => additionOf(group, commands)),
     ...connections.additions,
   ];
-  const insertions = insertionsOf(from.text, from.policy, additions);
-  const text = withInsertions(from.text, insertions);
+  const text = withNewItems(from.text, from.policy, additions);
   const wanted = withAdditions(document, additions);
   const checked = checkProposal({
     before: from.policy,
@@ -65,7 +64,7 @@ export function propose(from: LearnFrom): Proposal | { readonly wrong: string } 
   if ("wrong" in checked) return checked;
   return {
     additions,
-    patch: unifiedDiff(from.text, insertions, from.file),
+    patch: unifiedDiff(from.text, text, from.file),
     text,
     commands,
     writes,
@@ -149,11 +148,43 @@ function additionOf({ list, pattern, needs }: Grouped, commands: readonly Judged
   return { list, value: pattern, seen: seen ?? { count: 0, last: "", spans: [] } };
 }
 
-function insertionsOf(
-  text: string,
-  policy: CompiledPolicy,
-  additions: readonly Addition[],
-): readonly Insertion[] {
+function withNewItems(text: string, policy: CompiledPolicy, additions: readonly Addition[]): string {
   const items = additions.map(({ list, value, seen }) => ({ list, value, note: seenWords(seen) }));
-  return placeAdditions(text, items, listsWhenAbsent(policy));
+  return withInsertions(text, placeAdditions(text, items, listsWhenAbsent(policy)));
+}
+
+/** Rules were matched in a policy that was made for it: they get the lines that they have in the file. */
+function withSources(
+  commands: readonly JudgedCommand[],
+  { document, at }: CompiledPolicy,
+): readonly JudgedCommand[] {
+  const placed = (rule: DecisionRule): DecisionRule => {
+    const { file, line } = at(ruleInDocument(document, rule));
+    return { ...rule, source: `${file}:${line}` };
+  };
+  return commands.map((one) =>
+    "rule" in one.fate && one.fate.rule !== null
+      ? { ...one, fate: { ...one.fate, rule: placed(one.fate.rule) } }
+      : one,
+  );
+}
+
+/** Where a rule stands: an item of its list, or a key that decides without a pattern. */
+function ruleInDocument(
+  document: PolicyDocument,
+  { list, pattern }: DecisionRule,
+): readonly (string | number)[] {
+  const path = list.split(".");
+  const items = path.reduce<unknown>(
+    (value, key) =>
+      typeof value === "object" && value !== null ? (value as Record<string, unknown>)[key] : undefined,
+    document,
+  );
+  if (!Array.isArray(items)) return path;
+  const index = items.findIndex((item: unknown) =>
+    typeof item === "object" && item !== null && "pattern" in item
+      ? item.pattern === pattern
+      : item === pattern,
+  );
+  return index === -1 ? path : [...path, index];
 }
