@@ -1,12 +1,25 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import type { Duplex } from "node:stream";
-import { type DnsRecord, RCODES, readQuestion, writeAnswer, writeCutAnswer } from "./dns-message.ts";
 import { isIPv4 } from "node:net";
+import {
+  type Answer,
+  AUTHORITATIVE_ANSWER,
+  decode,
+  encode,
+  RECURSION_AVAILABLE,
+  RECURSION_DESIRED,
+  TRUNCATED_RESPONSE,
+} from "dns-packet";
 import type { SeenQuestion, Zone, ZoneEntry } from "./messages.ts";
 import type { Witness } from "./witness.ts";
 
 const TTL_SECONDS = 60;
+
+const FLAGS = AUTHORITATIVE_ANSWER | RECURSION_DESIRED | RECURSION_AVAILABLE;
+
+/** RFC 1035 §4.1.1, the lowest bits of the flags. */
+const RCODES = { NOERROR: 0, SERVFAIL: 2, NXDOMAIN: 3, REFUSED: 5 } as const;
 
 /** Answers from a zone, over whatever carries the question, and counts what was asked. */
 export class DnsServer {
@@ -28,14 +41,26 @@ export class DnsServer {
 
   /** The answer, or null where the zone says silence. Throws when the message has no question. */
   answer(message: Buffer, over: SeenQuestion["over"]): Buffer | null {
-    const question = readQuestion(message);
-    this.#witness.questions.push({ name: question.name, type: question.type, over });
-    const entry = this.#find(question.name);
-    if (entry === undefined) return writeAnswer(question, RCODES.NXDOMAIN, []);
+    const { id, questions } = decode(message);
+    const [question] = questions ?? [];
+    if (question === undefined || questions?.length !== 1)
+      throw new Error(`Expected a message with one question, received ${message.length} bytes`);
+    const { name, type } = question;
+    this.#witness.questions.push({ name, type, over });
+    const reply = (flags: number, answers: Answer[]): Buffer =>
+      encode({
+        type: "response",
+        ...(id === undefined ? {} : { id }),
+        flags: FLAGS | flags,
+        questions: [question],
+        answers,
+      });
+    const entry = this.#find(name);
+    if (entry === undefined) return reply(RCODES.NXDOMAIN, []);
     if ("silent" in entry) return null;
-    if ("rcode" in entry) return writeAnswer(question, RCODES[entry.rcode], []);
-    if ("cut" in entry && over === "udp") return writeCutAnswer(question);
-    return writeAnswer(question, RCODES.NOERROR, this.#records(question.type, question.name, entry));
+    if ("rcode" in entry) return reply(RCODES[entry.rcode], []);
+    if ("cut" in entry && over === "udp") return reply(TRUNCATED_RESPONSE, []);
+    return reply(RCODES.NOERROR, this.#records(type, name, entry));
   }
 
   /** UDP on one port of every address. */
@@ -80,19 +105,18 @@ export class DnsServer {
     return found === undefined ? undefined : this.#zone[found];
   }
 
-  #records(type: string, owner: string, entry: ZoneEntry): DnsRecord[] {
+  #records(type: string, name: string, entry: ZoneEntry): Answer[] {
     if ("silent" in entry || "rcode" in entry) return [];
     const ttl = entry.ttl ?? TTL_SECONDS;
     if ("alias" in entry) {
       const target = this.#find(entry.alias);
       const behind = target === undefined ? [] : this.#records(type, entry.alias, target);
-      return [{ owner, ttl, alias: entry.alias }, ...behind];
+      return [{ type: "CNAME", name, ttl, data: entry.alias }, ...behind];
     }
-    const addresses =
-      "turns" in entry ? this.#turn(`${owner.toLowerCase()} ${type}`, entry) : entry.addresses;
+    const addresses = "turns" in entry ? this.#turn(`${name.toLowerCase()} ${type}`, entry) : entry.addresses;
     return addresses
-      .filter((address) => type === (isIPv4(address) ? "A" : "AAAA"))
-      .map((address) => ({ owner, ttl, address }));
+      .map((data): Answer => ({ type: isIPv4(data) ? "A" : "AAAA", name, ttl, data }))
+      .filter((answer) => answer.type === type);
   }
 
   #turn(key: string, { turns, then }: Extract<ZoneEntry, { turns: unknown }>): readonly string[] {

@@ -172,6 +172,10 @@ function startIn(folder: string): ChildProcess {
     platform: "node",
     format: "esm",
     target: "node20",
+    // dns-packet is CommonJS, which a bundled module cannot ask for Node's own modules by itself.
+    banner: {
+      js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);",
+    },
   });
   // Worlds and ordinary users have no business in here; the repositories are served, not read.
   chmodSync(folder, 0o700);
