@@ -1,13 +1,7 @@
 import type { Isolation } from "../schemas/generated/types.ts";
-import type {
-  BackendChoice,
-  PreparedWorld,
-  RefusedBackend,
-  World,
-  HeldStore,
-  WorldBackend,
-  WorldSpec,
-} from "./backend.ts";
+import type { BackendChoice, RefusedBackend, World, WorldBackend, WorldSpec } from "./model/world.ts";
+import type { PreparedWorld } from "./model/prepared.ts";
+import type { HeldStore } from "./model/held.ts";
 import { WorldUnavailable } from "./model/unavailable.ts";
 
 /** A backend that may be the one, in the order of preference. */

@@ -1,5 +1,5 @@
 /** From a spec's limits to what each mechanism is told. Pure. */
-import type { WorldLimits } from "../backend.ts";
+import type { WorldLimits } from "../model/world.ts";
 import type { Controller } from "./files.ts";
 
 /** Without a word from the policy: a build with a thousand processes runs, a fork bomb does not take the host. */

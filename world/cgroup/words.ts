@@ -1,5 +1,5 @@
 /** What holds, and what a limit did, in words. Pure. */
-import type { WorldLimits, WorldViolation } from "../backend.ts";
+import type { WorldLimits, WorldViolation } from "../model/world.ts";
 import type { CgroupBase } from "./base.ts";
 import { CONTROLLERS, type Controller } from "./files.ts";
 import { pidMaxOf, pidsOf, pidsOfCommand } from "./plan.ts";

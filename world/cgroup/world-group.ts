@@ -1,7 +1,7 @@
 /** The cgroup of one world. */
 import { closeSync, constants, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
-import type { WorldLimits } from "../backend.ts";
+import type { WorldLimits } from "../model/world.ts";
 import { WorldUnavailable } from "../model/unavailable.ts";
 import { type CgroupBase, dropBase, findBase, thisHost } from "./base.ts";
 import { type Controller, enable, errnoOf, has, put } from "./files.ts";

@@ -1,5 +1,5 @@
 import type { FsDiff } from "../../schemas/generated/types.ts";
-import type { WorldSpec } from "../backend.ts";
+import type { WorldSpec } from "../model/world.ts";
 import { directDiff, unknownDiff } from "./direct-diff.ts";
 
 /** What init says of its telling when a command ends. */

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Isolation } from "../../schemas/generated/types.ts";
-import type { World, WorldBackend, WorldSpec } from "../backend.ts";
+import type { World, WorldBackend, WorldSpec } from "../model/world.ts";
 import { LinuxBackend, type LinuxOptions } from "../linux/backend.ts";
 import { ContainerLauncher, OWN_FOLDERS } from "./launch.ts";
 import { ContainerUnavailable, containersLabelled, removeContainer } from "./program.ts";

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { HostCheck, HostFinding } from "../backend.ts";
+import type { HostCheck, HostFinding } from "./face.ts";
 import { missing, ok, weaker } from "./trials.ts";
 
 const WANTED = ["cpu", "memory", "pids"];

@@ -1,4 +1,5 @@
-import type { DoctorOrder, HostCheck, WorldBackend } from "../backend.ts";
+import type { DoctorOrder, HostCheck } from "./face.ts";
+import type { WorldBackend } from "../model/world.ts";
 import { cgroupCheck } from "./cgroups.ts";
 import { basicChecks, limitChecks } from "./host.ts";
 import { leftOverChecks } from "./left-overs.ts";

@@ -1,6 +1,6 @@
 /** Kernel, init, and the limits of the host that a busy broker meets. */
 import { release } from "node:os";
-import type { HostCheck, HostFinding } from "../backend.ts";
+import type { HostCheck, HostFinding } from "./face.ts";
 import { setKernel } from "./kernel-settings.ts";
 import { missing, ok, runProgram, type Trials, weaker } from "./trials.ts";
 

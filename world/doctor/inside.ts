@@ -1,6 +1,7 @@
 /** Runs a command in a world that is made for it alone. */
 import type { FsDiff, Isolation } from "../../schemas/generated/types.ts";
-import type { NetworkRules, ProjectAccess, World, WorldBackend, WorldSpec } from "../backend.ts";
+import type { NetworkRules } from "../model/network.ts";
+import type { ProjectAccess, World, WorldBackend, WorldSpec } from "../model/world.ts";
 
 export type Inside = {
   readonly code: number | undefined;

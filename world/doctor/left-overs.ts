@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, rmdirSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { DoctorOrder, HostCheck, HostFinding } from "../backend.ts";
+import type { DoctorOrder, HostCheck, HostFinding } from "./face.ts";
 import { isOrphan, type Maker, makerOf, thisMaker } from "../cgroup/names.ts";
 import { removeLayers } from "../overlay/layers.ts";
 import { cgroupMount } from "./cgroups.ts";

@@ -1,4 +1,4 @@
-import type { HostCheck, HostFinding } from "../backend.ts";
+import type { HostCheck, HostFinding } from "./face.ts";
 import { LaunchFailed } from "../linux/launch.ts";
 import { ALWAYS, type NamespaceName } from "../linux/namespaces.ts";
 import { missing, ok, type Trials, wordsOf } from "./trials.ts";

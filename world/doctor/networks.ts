@@ -1,6 +1,8 @@
 /** What a world's network takes: a namespace that is held from outside, rules in it, and connections that are brought here. */
 import { dirname } from "node:path";
-import type { Captured, HostCheck, HostFinding, NetworkRules, World, WorldBackend } from "../backend.ts";
+import type { Captured, NetworkRules } from "../model/network.ts";
+import type { HostCheck, HostFinding } from "./face.ts";
+import type { World, WorldBackend } from "../model/world.ts";
 import { NetworkHelper } from "../network/helper.ts";
 import { findNft } from "../network/nft.ts";
 import { doctorSpec, runIn } from "./inside.ts";

@@ -2,7 +2,8 @@
 import { existsSync, mkdtempSync, realpathSync, statfsSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { HostCheck, HostFinding, WorldBackend } from "../backend.ts";
+import type { HostCheck, HostFinding } from "./face.ts";
+import type { WorldBackend } from "../model/world.ts";
 import { LaunchFailed } from "../linux/launch.ts";
 import { removeLayers } from "../overlay/layers.ts";
 import { runInside } from "./inside.ts";

@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { HostCheck, HostFinding, WorldBackend } from "../backend.ts";
+import type { HostCheck, HostFinding } from "./face.ts";
+import type { WorldBackend } from "../model/world.ts";
 import { LaunchFailed } from "../linux/launch.ts";
 import { assembleFilter } from "../seccomp/assemble.ts";
 import { architectureOf } from "../seccomp/numbers.ts";

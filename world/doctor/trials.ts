@@ -1,6 +1,6 @@
 /** How things are tried: `substrate-init` with tiny plans, its probes, and other programs. */
 import { execFile } from "node:child_process";
-import type { HostFinding } from "../backend.ts";
+import type { HostFinding } from "./face.ts";
 import { errnoName } from "../model/errno.ts";
 import { launchInit, LaunchFailed } from "../linux/launch.ts";
 import type { NamespaceName } from "../linux/namespaces.ts";

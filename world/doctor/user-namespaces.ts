@@ -1,5 +1,5 @@
 /** User namespaces: tried, and when the kernel says no, which of the many reasons it has. */
-import type { HostCheck, HostFinding } from "../backend.ts";
+import type { HostCheck, HostFinding } from "./face.ts";
 import { LaunchFailed } from "../linux/launch.ts";
 import { OUTER_SANDBOX } from "../linux/outer-sandbox.ts";
 import { type KernelSettings, kernelSettings, setKernel } from "./kernel-settings.ts";

@@ -2,7 +2,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Isolation } from "../../schemas/generated/types.ts";
-import type { HostCheck, HostFinding, WorldBackend } from "../backend.ts";
+import type { HostCheck, HostFinding } from "./face.ts";
+import type { WorldBackend } from "../model/world.ts";
 import { runInside } from "./inside.ts";
 import { MEND_ABOVE, missing, ok, weaker, wordsOf } from "./trials.ts";
 

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Isolation } from "../../schemas/generated/types.ts";
-import type { PreparedWorld, World, WorldBackend, WorldSpec } from "../backend.ts";
+import type { PreparedWorld } from "../model/prepared.ts";
+import type { World, WorldBackend, WorldSpec } from "../model/world.ts";
 import { WorldUnavailable } from "../model/unavailable.ts";
 import { dropLeftLayers, expireLayers, removeLayers } from "../overlay/layers.ts";
 import { LayerStore } from "../overlay/held-store.ts";

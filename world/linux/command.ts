@@ -1,7 +1,8 @@
 import { constants } from "node:os";
 import { FRAME, FRAME_MAX_MEMORY_FILE, FRAME_MEMORY_FILE_FD, TAG } from "../../schemas/generated/frames.ts";
 import type { FsDiff } from "../../schemas/generated/types.ts";
-import type { CommandRun, Ending, ExecRequest, ReplacementJudge, WorldViolation } from "../backend.ts";
+import type { CommandRun, ExecRequest, ReplacementJudge, WorldViolation } from "../model/world.ts";
+import type { Ending } from "../model/endings.ts";
 import type { Counted } from "../cgroup/words.ts";
 import { type Hit, hitViolation } from "../seccomp/hit.ts";
 import type { CommandRecord } from "../changes/command-record.ts";

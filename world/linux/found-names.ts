@@ -1,7 +1,7 @@
 /** What denied patterns that hold in every tree stand for on the host: found by `substrate-init find`, and kept for a while. */
 import { spawn } from "node:child_process";
 import { FRAME_HEADER_SIZE, TAG } from "../../schemas/generated/frames.ts";
-import type { WorldSpec } from "../backend.ts";
+import type { WorldSpec } from "../model/world.ts";
 import { WorldUnavailable, abortError } from "../model/unavailable.ts";
 import { denialWords, floating, unfound } from "../plan/denials.ts";
 import { encodeFields, type Field } from "./frame-codec.ts";

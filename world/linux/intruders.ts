@@ -1,4 +1,4 @@
-import type { ExecRequest, WorldViolation } from "../backend.ts";
+import type { ExecRequest, WorldViolation } from "../model/world.ts";
 import { takeOut } from "./quarantine.ts";
 
 /** Bits of a DENY rule, as init sends them (world/init/rules.h). */

@@ -1,5 +1,5 @@
 import type { Isolation } from "../../schemas/generated/types.ts";
-import type { WorldSpec } from "../backend.ts";
+import type { WorldSpec } from "../model/world.ts";
 import { MAX_PARTS } from "../plan/host-trees.ts";
 import { hasNamespace, type NamespaceName } from "./namespaces.ts";
 

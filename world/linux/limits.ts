@@ -1,7 +1,7 @@
 /** A launch with its limits: the group is made before it, and what really holds is known after it. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { release } from "node:os";
-import type { WorldLimits } from "../backend.ts";
+import type { WorldLimits } from "../model/world.ts";
 import { WorldUnavailable } from "../model/unavailable.ts";
 import type { CgroupBase } from "../cgroup/base.ts";
 import { initLimits, type LimitFacts, pidMaxOf } from "../cgroup/plan.ts";

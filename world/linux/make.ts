@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { WorldSpec } from "../backend.ts";
+import type { WorldSpec } from "../model/world.ts";
 import type { Isolation } from "../../schemas/generated/types.ts";
 import { cgroupWord } from "../cgroup/words.ts";
 import { WorldGroups } from "../cgroup/world-group.ts";

@@ -1,4 +1,5 @@
-import type { PreparedWorld, World } from "../backend.ts";
+import type { PreparedWorld } from "../model/prepared.ts";
+import type { World } from "../model/world.ts";
 import { WorldUnavailable, abortError } from "../model/unavailable.ts";
 import { type Layers, prepareLayers, removeLayers } from "../overlay/layers.ts";
 import type { Hold } from "./hold.ts";

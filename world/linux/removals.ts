@@ -16,7 +16,7 @@ import {
 import { constants as system } from "node:os";
 import { basename, dirname } from "node:path";
 import { FRAME_REPLACE_PATIENCE_MS, TAG } from "../../schemas/generated/frames.ts";
-import type { ExecRequest, RemovalJudge } from "../backend.ts";
+import type { ExecRequest, RemovalJudge } from "../model/world.ts";
 import { decodeFields, decodeNumber, type Field } from "./frame-codec.ts";
 
 /** From `include/uapi/asm-generic/fcntl.h`: Node has no name for it. */

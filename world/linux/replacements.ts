@@ -20,7 +20,7 @@ import { constants as system } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { uuidv7 } from "uuidv7";
 import { FRAME, FRAME_MAX_REPLACEMENT, TAG } from "../../schemas/generated/frames.ts";
-import type { ExecRequest, ReplacementJudge } from "../backend.ts";
+import type { ExecRequest, ReplacementJudge } from "../model/world.ts";
 import { errnoName } from "../model/errno.ts";
 import { decodeFields, decodeNumber, encodeFields, type Field } from "./frame-codec.ts";
 

@@ -1,6 +1,6 @@
 /** One world's questions to init about git folders that commands made (world/init/brought.h). */
 import { FRAME, TAG } from "../../schemas/generated/frames.ts";
-import type { Settled } from "../backend.ts";
+import type { Settled } from "../model/world.ts";
 import { errnoName } from "../model/errno.ts";
 import { decodeFields, decodeNumber, encodeFields, type Field } from "./frame-codec.ts";
 

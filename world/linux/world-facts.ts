@@ -1,5 +1,6 @@
 import type { Isolation } from "../../schemas/generated/types.ts";
-import type { WorldSpec, WorldTelemetry } from "../backend.ts";
+import type { WorldSpec } from "../model/world.ts";
+import type { WorldTelemetry } from "../model/telemetry.ts";
 import type { Holding } from "../cgroup/words.ts";
 import type { NetworkHelper } from "../network/helper.ts";
 import type { ChangeReader } from "../overlay/change-reader.ts";

@@ -9,15 +9,16 @@ import type {
   ExecRequest,
   Settled,
   SocketOwner,
+  Strayed,
   World,
   WorldProcess,
   WorldSpec,
-} from "../backend.ts";
+} from "../model/world.ts";
 import { heldLimits, limitViolations } from "../cgroup/words.ts";
 import { CommandRecord } from "../changes/command-record.ts";
 import type { NetworkHelper } from "../network/helper.ts";
 import { overlayDiff } from "../overlay/diff.ts";
-import { type Strayed, Strays } from "../overlay/strays.ts";
+import { Strays } from "../overlay/strays.ts";
 import { isWithin, isWritable } from "../plan/scopes.ts";
 import { encodeExec, LinuxCommand } from "./command.ts";
 import { decodeFields, decodeNumber, encodeEmpty } from "./frame-codec.ts";

@@ -1,4 +1,4 @@
-import type { World } from "../backend.ts";
+import type { World } from "./world.ts";
 
 /**
  * An overlay world of which everything is made but its project: nothing has run in it, nobody else gets it, and it ends

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { Socket } from "node:net";
-import type { Captured, NetworkRules, WorldNetwork } from "../backend.ts";
+import type { Captured, NetworkRules, WorldNetwork } from "../model/network.ts";
 import { WorldUnavailable } from "../model/unavailable.ts";
-import type { DnsSockets } from "./face.ts";
+import type { DnsSockets } from "../model/network.ts";
 import { errnoName } from "../model/errno.ts";
 import { birth, type Born, type Said } from "./birth.ts";
 import { findNft } from "./nft.ts";

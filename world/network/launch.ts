@@ -1,5 +1,5 @@
 /** A launch into a network that is made for it. */
-import type { NetworkRules } from "../backend.ts";
+import type { NetworkRules } from "../model/network.ts";
 import { WorldUnavailable } from "../model/unavailable.ts";
 import type { NetworkHelper } from "./helper.ts";
 

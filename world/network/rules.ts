@@ -1,5 +1,5 @@
 /** The rules of a world's network as nft reads them: one transaction, so that there is no moment without rules. Pure. */
-import type { NetworkRules } from "../backend.ts";
+import type { NetworkRules } from "../model/network.ts";
 
 /** Stands for names (RFC 2544's range for benchmarks, which nobody routes). */
 export const SYNTHETIC = "198.18.0.0/15";

@@ -1,7 +1,7 @@
 /** Carrying out an order, and finishing or taking back those that somebody was killed in. */
 import { mkdir, readdir } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import type { ApplyEnding, Settled } from "./held.ts";
+import type { ApplyEnding, Settled } from "../model/held.ts";
 import {
   dropOrder,
   fieldsIn,

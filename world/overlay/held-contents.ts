@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
 import { join } from "node:path";
 import { Beneath } from "./beneath.ts";
-import type { Held } from "./held.ts";
+import type { Held } from "../model/held.ts";
 import { fieldsIn, writeFields } from "./held-journal.ts";
 import type { Entry, Sight } from "./held-rows.ts";
 

@@ -1,5 +1,5 @@
 /** What `substrate-init held` says of a layer and of the project below it (world/init/held_scan.h). */
-import type { HeldKind } from "./held.ts";
+import type { HeldKind } from "../model/held.ts";
 
 /** How one name was found. Times are nanoseconds since the epoch. */
 export type Sight = {

@@ -1,5 +1,5 @@
 /** What is held of one span, what of it is chosen, and what stands in its way. Pure. */
-import type { Held, HeldChange, PathReason } from "./held.ts";
+import type { Held, HeldChange, PathReason } from "../model/held.ts";
 import { isAutorun } from "./autorun.ts";
 import type { Journal } from "./held-journal.ts";
 import { ancestorsOf, type Entry, parentOf, replacesFolder, type Sight } from "./held-rows.ts";

@@ -8,7 +8,7 @@ import {
   type HeldChange,
   type HeldStore,
   type Settled,
-} from "./held.ts";
+} from "../model/held.ts";
 import {
   fieldsIn,
   type Journal,

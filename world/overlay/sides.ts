@@ -1,7 +1,7 @@
 /** What stands on both sides of a held change, and what it holds. */
 import { join } from "node:path";
 import { Beneath } from "./beneath.ts";
-import type { Held, HeldChange } from "./held.ts";
+import type { Held, HeldChange } from "../model/held.ts";
 
 /** `mode` has the permission bits alone, setuid and its like among them. */
 export type HeldSide =

@@ -3,15 +3,13 @@ import { mkdirSync, statSync } from "node:fs";
 import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import { MAX_FILES } from "../model/fs-diff.ts";
+import type { Strayed } from "../model/world.ts";
 import type { KeptWrites } from "../plan/scratch.ts";
 import { unmakable } from "./layers.ts";
 import { bytesOf, namesBelow, rawPath, shownPath } from "./names.ts";
 
 /** `layers` holds what was written below `target`. */
 export type StrayLayer = KeptWrites;
-
-/** Absolute paths, at most {@link MAX_FILES} of the `count` that there are. */
-export type Strayed = { readonly paths: readonly string[]; readonly count: number };
 
 /** Makes the layers, empty: some thirty folders, in less time than it takes to ask for one. Throws `WorldUnavailable`. */
 export function prepareStrays(veils: readonly StrayLayer[]): void {

@@ -1,6 +1,6 @@
 /** Where a spec's denied names lie: outside of what may be written they are hidden, inside they are guarded. Pure. */
 import { dirname, basename, join } from "node:path";
-import type { WorldSpec } from "../backend.ts";
+import type { WorldSpec } from "../model/world.ts";
 import {
   isLiteral,
   literalPattern,

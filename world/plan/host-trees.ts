@@ -3,7 +3,7 @@
  * makes one, since only there denied names are gone for good and sockets do not connect. Pure.
  */
 import { basename, dirname, join } from "node:path";
-import type { SettingsFile, WorldSpec } from "../backend.ts";
+import type { SettingsFile, WorldSpec } from "../model/world.ts";
 import { patternCovers } from "./cover.ts";
 import type { Denials } from "./denials.ts";
 import type { HostFacts } from "./host-facts.ts";

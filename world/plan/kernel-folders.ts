@@ -1,6 +1,6 @@
 /** What a world has of its own whatever its policy says: devices, processes, private folders. Pure. */
 import { join } from "node:path";
-import type { WorldSpec } from "../backend.ts";
+import type { WorldSpec } from "../model/world.ts";
 import type { HostFacts } from "./host-facts.ts";
 import type { MountOperation } from "./operations.ts";
 import { roomOf } from "./room.ts";

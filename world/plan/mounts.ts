@@ -3,7 +3,7 @@
  * plan can be tested as data, without root and without a mount.
  */
 import { join } from "node:path";
-import type { WorldSpec } from "../backend.ts";
+import type { WorldSpec } from "../model/world.ts";
 import { type DeniedName, denials, unsearched, type Zone } from "./denials.ts";
 import type { HostFacts } from "./host-facts.ts";
 import { hostTrees } from "./host-trees.ts";

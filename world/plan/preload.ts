@@ -1,7 +1,7 @@
 /** The library that is loaded into programs which report of themselves, at its fixed place. Pure. */
 import { dirname } from "node:path";
 import { PRELOAD_LIBRARY, type WorldTelemetry } from "../model/telemetry.ts";
-import type { WorldSpec } from "../backend.ts";
+import type { WorldSpec } from "../model/world.ts";
 import type { HostFacts } from "./host-facts.ts";
 import type { MountOperation } from "./operations.ts";
 

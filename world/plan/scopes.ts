@@ -1,5 +1,5 @@
 /** Questions about paths and scopes that every part of a plan asks. Pure; paths are absolute and normal. */
-import type { WorldSpec } from "../backend.ts";
+import type { WorldSpec } from "../model/world.ts";
 
 /** Folders that are always the world's own. */
 export const PRIVATE = ["/tmp", "/var/tmp", "/run"] as const;

@@ -3,7 +3,7 @@
  * folder or makes no overlay over it, an empty folder of the broker's. Pure.
  */
 import { join } from "node:path";
-import type { WorldSpec } from "../backend.ts";
+import type { WorldSpec } from "../model/world.ts";
 import type { Denials } from "./denials.ts";
 import type { HostFacts } from "./host-facts.ts";
 import type { MountOperation } from "./operations.ts";

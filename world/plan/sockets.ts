@@ -1,6 +1,6 @@
 /** Unix sockets of the host: those that the world shares, and those that are masked. Pure. */
 import { dirname, normalize } from "node:path";
-import type { SharedSocket, WorldSpec } from "../backend.ts";
+import type { SharedSocket, WorldSpec } from "../model/world.ts";
 import type { HostFacts } from "./host-facts.ts";
 import type { MaskOperation, MountOperation } from "./operations.ts";
 import { isOfKernel, isPrivate, isReadable, isWithin } from "./scopes.ts";

@@ -1,6 +1,6 @@
 /** What a notified call was, in words for people. */
 import { getSystemErrorName } from "node:util";
-import type { WorldViolation } from "../backend.ts";
+import type { WorldViolation } from "../model/world.ts";
 import { identifyCall } from "./numbers.ts";
 import { type ArgumentTest, DENIED, type SeccompRule } from "./table.ts";
 

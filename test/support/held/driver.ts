@@ -1,6 +1,6 @@
 /** A process of some user's that holds a `LayerStore`: a call is a line of JSON, and so is what comes of it. */
 import { createInterface } from "node:readline";
-import type { Held } from "../../../world/overlay/held.ts";
+import type { Held } from "../../../world/model/held.ts";
 import { LinuxBackend } from "../../../world/linux/backend.ts";
 
 type Call = {

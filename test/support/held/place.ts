@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import type { ApplyEnding, HeldChange, Settled } from "../../../world/overlay/held.ts";
+import type { ApplyEnding, HeldChange, Settled } from "../../../world/model/held.ts";
 import type { Actor } from "../../actors.ts";
 import { installationFor } from "../../installation.ts";
 import { removeTrees } from "../../remove.ts";
