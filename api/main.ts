@@ -9,7 +9,7 @@ import type { LinuxOptions } from "../world/linux/backend.ts";
 import { type BackendName, backendNames } from "./cli/backend-names.ts";
 import { runCli } from "./cli/program.ts";
 import { EXIT_SUBSTRATE, type Terminal } from "./cli/terminal/terminal.ts";
-import { installationAt } from "./installation.ts";
+import { installationAt } from "./serve/installation.ts";
 
 /** Where a privileged broker keeps upper and work folders (CONTRACT §2): homes are often on file systems without room. */
 const ROOT_OVERLAY = "/var/lib/substrate/overlay";

@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { installationAt } from "../api/installation.ts";
+import { installationAt } from "../api/serve/installation.ts";
 import { assembleBroker } from "../api/serve/assemble.ts";
 import type { Broker } from "../broker/broker.ts";
 import { execute } from "../broker/journey/execute.ts";

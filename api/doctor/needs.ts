@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Home } from "../../broker/settings/home.ts";
 import { loadPolicy } from "../../broker/policy/index.ts";
-import type { Installation } from "../installation.ts";
+import type { Installation } from "../serve/installation.ts";
 
 /**
  * The parts of the isolation vector that the default policy wants beyond what every world has: those it requires, and

@@ -51,7 +51,7 @@ import { WarmSpecs } from "../../broker/worlds/world-spec.ts";
 import { Worlds } from "../../broker/worlds/worlds.ts";
 import type { WorldImage } from "../../schemas/generated/types.ts";
 import type { Log } from "../http/context.ts";
-import type { Installation } from "../installation.ts";
+import type { Installation } from "./installation.ts";
 import { openTrace } from "./open-trace.ts";
 import { projectRulesOf } from "./project-rules.ts";
 

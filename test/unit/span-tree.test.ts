@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { cutToWidth } from "../../api/cli/words/line-width.ts";
 import type { Terminal } from "../../api/cli/terminal/terminal.ts";
-import type { Tree } from "../../api/cli/commands/trace-tree.ts";
+import type { Tree } from "../../api/cli/words/tree-folds.ts";
 import { printTree } from "../../api/cli/words/tree-lines.ts";
 import { DEEPEST, treePage } from "../../broker/spans/span-tree.ts";
 import type { SpanRecord, Trace } from "../../broker/spans/trace.ts";

@@ -17,7 +17,14 @@ import { type Listed, ListedFolders } from "../../../broker/policies/listed.ts";
 import { type CompiledPolicy, loadPolicy, parsePolicy } from "../../../broker/policy/index.ts";
 import { Profiles } from "../../../broker/project/profiles.ts";
 import { locateProject, type Place, type ProjectRules } from "../../../broker/project/projects.ts";
-import { allowedDocument, narrowingNotes, printAllowed, refusedWords } from "../words/allow-words.ts";
+import {
+  type Allowed,
+  allowedDocument,
+  narrowingNotes,
+  type PolicyToEdit,
+  printAllowed,
+  refusedWords,
+} from "../words/allow-words.ts";
 import { isSomebodyHere, typedLine } from "../questions/prompt.ts";
 import { policyFile } from "../terminal/policy-files.ts";
 import { expandedPresets } from "../words/preset-words.ts";
@@ -37,26 +44,6 @@ export type AllowOptions = {
   readonly yes?: boolean;
   readonly dryRun?: boolean;
   readonly json?: boolean;
-};
-
-/** A policy that would answer the wish. */
-export type PolicyToEdit = {
-  readonly name: string;
-  readonly policy: CompiledPolicy;
-  readonly text: string;
-  /** Where it is read from, and where it is written: of a shipped policy, the operator's own that starts from it. */
-  readonly from: string;
-  readonly to: string;
-};
-
-export type Allowed = {
-  readonly kind: AllowKind;
-  readonly wanted: string;
-  readonly target: PolicyToEdit;
-  readonly wish: Wish;
-  /** Absent where nothing is to be changed. */
-  readonly edit: Edit | undefined;
-  readonly notes: readonly string[];
 };
 
 const KINDS: readonly AllowKind[] = ["write", "read", "net", "command"];

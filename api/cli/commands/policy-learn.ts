@@ -4,12 +4,12 @@ import { basename } from "node:path";
 import { type Observed, Observations, type Wanted } from "../../../broker/learn/observations.ts";
 import { type Proposal, propose } from "../../../broker/learn/propose.ts";
 import type { PathKind } from "../../../broker/learn/write-fates.ts";
-import { type CompiledPolicy, loadPolicy, type Where } from "../../../broker/policy/index.ts";
+import { loadPolicy, type Where } from "../../../broker/policy/index.ts";
 import { type FoundCases, readCases } from "../../../broker/policy-cases/read-cases.ts";
 import { locateProject } from "../../../broker/project/projects.ts";
 import { readTrace } from "../../../broker/spans/trace-parts.ts";
 import type { Span } from "../../../schemas/generated/types.ts";
-import { learnedDocument, printLearned } from "../words/learned-words.ts";
+import { type LearnedPolicy, learnedDocument, printLearned } from "../words/learned-words.ts";
 import { caseFolders, policyFile } from "../terminal/policy-files.ts";
 import { Complaint, printJson, type Terminal } from "../terminal/terminal.ts";
 import { timeBefore } from "../words/times.ts";
@@ -20,18 +20,6 @@ export type LearnOptions = {
   readonly since?: string;
   readonly generalise?: boolean;
   readonly json?: boolean;
-};
-
-/** What there is to print: a proposal that was tried, and what it rests on. */
-export type LearnedPolicy = {
-  readonly policy: CompiledPolicy;
-  readonly file: string;
-  /** The file is the installation's: a person changes a copy of their own. */
-  readonly ownFile: string | undefined;
-  readonly observed: Observed;
-  /** Lines of the trace that are no spans. */
-  readonly unreadable: number;
-  readonly proposal: Proposal;
 };
 
 /** Reads the trace and prints the smallest rules that would have allowed what it holds. Changes nothing, needs no broker. */

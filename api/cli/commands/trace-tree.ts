@@ -3,20 +3,13 @@ import { DEEPEST } from "../../../broker/spans/span-tree.ts";
 import type { Span, TraceTreeReply } from "../../../schemas/generated/types.ts";
 import { ask } from "../terminal/replies.ts";
 import { printJson, type Terminal } from "../terminal/terminal.ts";
+import type { Tree } from "../words/tree-folds.ts";
 import { printTree } from "../words/tree-lines.ts";
 
 /** A command leaves a hundred thousand programs at most, and nobody reads so many; more would fill the memory. */
 const MOST_SPANS = 200_000;
 
 const A_PAGE = 500;
-
-/** A span and its children. */
-export type Tree = {
-  readonly span: Span;
-  readonly children: Tree[];
-  /** Says that what is below was not asked for: there was too much of it, or it is too deep. */
-  cut?: true;
-};
 
 type Found = { readonly tree: Tree; readonly depth: number };
 

@@ -1,6 +1,6 @@
 import type { BackendChoice, DoctorOrder, HostCheck, WorldBackend } from "../../../broker/broker.ts";
 import type { Home } from "../../../broker/settings/home.ts";
-import type { Installation } from "../../installation.ts";
+import type { Installation } from "../../serve/installation.ts";
 
 /** What came of names that were to be linked, or unlinked. */
 export type ShimChange = {

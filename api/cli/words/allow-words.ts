@@ -1,7 +1,28 @@
 /** What `policy allow` is about to change, for a person and for a program. */
-import type { Standing, Wish } from "../../../broker/allow/wish.ts";
-import type { Allowed } from "../commands/policy-allow.ts";
+import type { Edit } from "../../../broker/allow/allow.ts";
+import type { AllowKind, Standing, Wish } from "../../../broker/allow/wish.ts";
+import type { CompiledPolicy } from "../../../broker/policy/index.ts";
 import { harmless, harmlessLine, printLine, type Terminal } from "../terminal/terminal.ts";
+
+/** A policy that would answer the wish. */
+export type PolicyToEdit = {
+  readonly name: string;
+  readonly policy: CompiledPolicy;
+  readonly text: string;
+  /** Where it is read from, and where it is written: of a shipped policy, the operator's own that starts from it. */
+  readonly from: string;
+  readonly to: string;
+};
+
+export type Allowed = {
+  readonly kind: AllowKind;
+  readonly wanted: string;
+  readonly target: PolicyToEdit;
+  readonly wish: Wish;
+  /** Absent where nothing is to be changed. */
+  readonly edit: Edit | undefined;
+  readonly notes: readonly string[];
+};
 
 export function printAllowed(terminal: Terminal, { target, wish, edit, notes }: Allowed): void {
   if (edit === undefined) printLine(terminal, harmlessLine(alreadyWords(wish)));

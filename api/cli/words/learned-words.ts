@@ -1,9 +1,23 @@
 /** What `policy learn` found, for a person: a patch, and everything else as comments that `patch` passes over. */
 import { seenWords } from "../../../broker/learn/seen.ts";
 import type { JudgedCommand } from "../../../broker/learn/command-fates.ts";
-import type { LearnedPolicy } from "../commands/policy-learn.ts";
+import type { Observed } from "../../../broker/learn/observations.ts";
+import type { Proposal } from "../../../broker/learn/propose.ts";
+import type { CompiledPolicy } from "../../../broker/policy/index.ts";
 import type { DecisionRule } from "../../../schemas/generated/types.ts";
 import { harmlessLine, printLine, type Terminal } from "../terminal/terminal.ts";
+
+/** What there is to print: a proposal that was tried, and what it rests on. */
+export type LearnedPolicy = {
+  readonly policy: CompiledPolicy;
+  readonly file: string;
+  /** The file is the installation's: a person changes a copy of their own. */
+  readonly ownFile: string | undefined;
+  readonly observed: Observed;
+  /** Lines of the trace that are no spans. */
+  readonly unreadable: number;
+  readonly proposal: Proposal;
+};
 
 /** The same for a program. */
 export function learnedDocument(learned: LearnedPolicy): object {

@@ -1,6 +1,5 @@
 /** Which children of a span are shown each, and which as one line that says how many and how they ended. */
 import type { Span } from "../../../schemas/generated/types.ts";
-import type { Tree } from "../commands/trace-tree.ts";
 import { durationWords, programEnd, programName } from "./program-words.ts";
 import { harmlessLine } from "../terminal/terminal.ts";
 
@@ -13,6 +12,14 @@ const FAILED_ALIKE = 5;
 
 /** Whatever they are. */
 const MOST_CHILDREN = 60;
+
+/** A span and its children. */
+export type Tree = {
+  readonly span: Span;
+  readonly children: Tree[];
+  /** Says that what is below was not asked for: there was too much of it, or it is too deep. */
+  cut?: true;
+};
 
 export type Shown = { readonly tree: Tree } | { readonly folded: string };
 

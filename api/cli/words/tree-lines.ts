@@ -1,12 +1,11 @@
 /** Draws the tree of a span. */
 import type { Span } from "../../../schemas/generated/types.ts";
 import { coloursFor } from "./colours.ts";
-import type { Tree } from "../commands/trace-tree.ts";
 import { cutToWidth } from "./line-width.ts";
 import { durationWords, programEnd, programWords } from "./program-words.ts";
 import { spanLine, spanWords } from "./span-lines.ts";
 import { printLine, type Terminal } from "../terminal/terminal.ts";
-import { folded, hasFailed, type Shown } from "./tree-folds.ts";
+import { folded, hasFailed, type Shown, type Tree } from "./tree-folds.ts";
 
 /** On a terminal each line is cut to its width, and only the first one has time and id; `all` folds nothing. */
 export function printTree(terminal: Terminal, root: Tree, all: boolean): void {

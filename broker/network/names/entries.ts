@@ -1,6 +1,5 @@
 /** What the entries of `net.allowed` say (CONTRACT §7), one by one. Pure. */
 import type { PolicyDocument } from "../../../schemas/generated/types.ts";
-import type { CompileProblem, Places } from "../../policy/compile.ts";
 import { HOST_INTERNAL, hostName, isLocalhost } from "./names.ts";
 import { type AddressRange, readRange } from "./ranges.ts";
 
@@ -32,17 +31,23 @@ export type PolicyNet = {
   readonly source: string;
 };
 
+/** Why a list of a valid document cannot be used. */
+export type EntryProblem = { readonly path: readonly (string | number)[]; readonly message: string };
+
+/** Where a key of the document stands in its file. */
+type At = (path: readonly (string | number)[]) => { readonly file: string; readonly line: number };
+
 export type NetReading = {
   readonly net: PolicyNet;
   /** Sentences about entries that open nothing. */
   readonly notes: readonly string[];
-  readonly problems: readonly CompileProblem[];
+  readonly problems: readonly EntryProblem[];
 };
 
 /** The list of a policy, and what is wrong with entries that say nothing that could be kept to. */
-export function readNet(document: PolicyDocument, { at }: Pick<Places, "at">): NetReading {
+export function readNet(document: PolicyDocument, { at }: { readonly at: At }): NetReading {
   const entries: NetEntry[] = [];
-  const problems: CompileProblem[] = [];
+  const problems: EntryProblem[] = [];
   const source = (...path: (string | number)[]): string => {
     const { file, line } = at(path);
     return `${file}:${line}`;
