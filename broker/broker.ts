@@ -26,7 +26,7 @@ import type { HeldTurns } from "./held/turns.ts";
 import type { Idempotency } from "./idempotency/idempotency.ts";
 import type { Home } from "./settings/home.ts";
 import type { Gateway } from "./network/gateway.ts";
-import type { NpmRetries } from "./network/presets/npm-retries.ts";
+import type { NpmRetries } from "./network/npm-retries.ts";
 import type { Policies } from "./policies/policies.ts";
 import type { Profiles } from "./project/profiles.ts";
 import type { HomeLinks } from "./project/home-links.ts";

@@ -1,6 +1,6 @@
 import type { Request, Response } from "express";
 import { quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
-import { replay } from "../../broker/replay/replay.ts";
+import { replay } from "../../broker/journey/replay.ts";
 import type { ReplayRequest } from "../../schemas/generated/types.ts";
 import { validateReplayRequest } from "../../schemas/generated/validators.js";
 import { sendJson, sendRefusal } from "./answer.ts";

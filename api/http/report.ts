@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { report } from "../../broker/shims/report.ts";
-import { closeUnanswered } from "../../broker/shims/unanswered.ts";
+import { report } from "../../broker/journey/report.ts";
+import { closeUnanswered } from "../../broker/journey/unanswered.ts";
 import type { ReportRequest } from "../../schemas/generated/types.ts";
 import { validateReportRequest } from "../../schemas/generated/validators.js";
 import { sendJson, sendRefusal } from "./answer.ts";

@@ -43,7 +43,7 @@ import { reloadSpan } from "../../broker/spans/policy-spans.ts";
 import type { OnFault } from "../../broker/spans/span-index.ts";
 import { Gateway } from "../../broker/network/gateway.ts";
 import { presetsFor } from "../../broker/network/presets/for-broker.ts";
-import { NpmRetries } from "../../broker/network/presets/npm-retries.ts";
+import { NpmRetries } from "../../broker/network/npm-retries.ts";
 import { Reaches } from "../../broker/network/reach.ts";
 import { DirtyFiles } from "../../broker/project-files/dirty-files.ts";
 import type { SpanRecord, Trace } from "../../broker/spans/trace.ts";

@@ -1,5 +1,5 @@
 import type { Broker } from "../../broker/broker.ts";
-import { mayHold } from "../../broker/spans/changes.ts";
+import { mayHold } from "../../broker/held/past.ts";
 import { eventSpan } from "../../broker/spans/event-span.ts";
 import type { Log } from "../http/context.ts";
 

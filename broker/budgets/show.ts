@@ -10,7 +10,7 @@ import type {
 import { assignedPolicy } from "../policies/assignment.ts";
 import type { Broker } from "../broker.ts";
 import { groundOf } from "../policies/judge.ts";
-import type { Effective } from "../policies/policies.ts";
+import type { Effective } from "../model/effective.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { placeOf } from "../project/request.ts";
 import { eventSpan } from "../spans/event-span.ts";

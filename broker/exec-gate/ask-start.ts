@@ -5,7 +5,7 @@ import { commandQuestion } from "../approvals/command-question.ts";
 import type { Granted, Question } from "../approvals/question.ts";
 import type { Broker } from "../broker.ts";
 import { isIsolated, type Job } from "../model/job.ts";
-import type { Effective } from "../policies/policies.ts";
+import type { Effective } from "../model/effective.ts";
 import type { StartFinding, Where } from "../policy/index.ts";
 import type { Refusal } from "../model/refusal.ts";
 import { nobodyIsAsked } from "./start-refusals.ts";

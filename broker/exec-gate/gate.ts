@@ -1,7 +1,7 @@
 /** Decides about each program that one command starts, by the policies as they are then. */
 import type { ProgramStart } from "../../world/backend.ts";
 import type { Granted } from "../approvals/question.ts";
-import type { Effective } from "../policies/policies.ts";
+import type { Effective } from "../model/effective.ts";
 import type { StartDecision, StartFinding, Where } from "../policy/index.ts";
 import type { Refusal } from "../model/refusal.ts";
 import { Interpreters } from "./interpreters.ts";

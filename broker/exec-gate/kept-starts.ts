@@ -1,5 +1,5 @@
 import type { ProgramStart } from "../../world/backend.ts";
-import type { Effective } from "../policies/policies.ts";
+import type { Effective } from "../model/effective.ts";
 import { decideStart, type StartDecision, type Where } from "../policy/index.ts";
 import { BELIEVED_MS } from "../policy/program-paths.ts";
 

@@ -2,7 +2,7 @@
 import { posix } from "node:path";
 import type { DecisionRule } from "../../schemas/generated/types.ts";
 import type { ProgramStart } from "../../world/backend.ts";
-import type { Effective } from "../policies/policies.ts";
+import type { Effective } from "../model/effective.ts";
 import {
   type CommandWord,
   HOME_MARK,

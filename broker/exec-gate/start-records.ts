@@ -1,7 +1,7 @@
 import type { Decision, DecisionRule } from "../../schemas/generated/types.ts";
 import type { ProgramStart } from "../../world/backend.ts";
 import { newId } from "../model/ids.ts";
-import type { Effective } from "../policies/policies.ts";
+import type { Effective } from "../model/effective.ts";
 import { redact, redactRule, redactWords, type KnownSecrets } from "../secrets/redact.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import type { RefusedStart } from "./start-refusals.ts";

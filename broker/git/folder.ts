@@ -2,29 +2,12 @@
  * The git folder of a project whose `.git` is a file: a worktree's lies in the main repository, a submodule's in the project
  * above it. Whoever works in a project can write such a file, so it counts only when the folder it names points back.
  */
+import type { GitLink } from "../model/site.ts";
 import { type BigIntStats, lstatSync, readdirSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { treeSettings } from "./config.ts";
 import { isWithin, neverBecause, type ProjectRules } from "../project/projects.ts";
 import { readSmallFile } from "../model/small-file.ts";
-
-export type GitFolder = {
-  /** Real path of the folder with the objects and refs. */
-  readonly path: string;
-  /** Device and inode. */
-  readonly identity: string;
-  /** A worktree's: the repository has a working tree of its own elsewhere. */
-  readonly shared: boolean;
-  /** Folders of worktrees that stand outside of the project: other people's, or other commands'. */
-  readonly others: readonly string[];
-};
-
-/** A `.git` that is a file. */
-export type GitLink = {
-  readonly file: string;
-  /** What it leads to, when that points back. */
-  readonly folder: GitFolder | undefined;
-};
 
 /** A folder that points back: `own` is what `.git` names, the folder itself or a worktree's below it. */
 type Found = {

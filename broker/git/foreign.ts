@@ -5,7 +5,8 @@
 import { existsSync, lstatSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { aboveGit, type GitFolders } from "./folder.ts";
-import { isWithin, type Place, type ProjectRules } from "../project/projects.ts";
+import type { Place } from "../model/place.ts";
+import { isWithin, type ProjectRules } from "../project/projects.ts";
 
 /** Asked only where a rule would allow a git command: a look at some folders, from the one in question to the home folder. */
 export function isForeignGit(

@@ -1,7 +1,15 @@
 /** What a reply says about changes that are held. Pure. */
 import type { FsDiff } from "../../schemas/generated/types.ts";
-import type { Effective } from "../policies/policies.ts";
-import type { AutoApplied } from "../journey/auto-apply.ts";
+import type { Effective } from "../model/effective.ts";
+
+/** What became of the changes of a command whose policy lets some apply by themselves. */
+export type AutoApplied = {
+  readonly applied: number;
+  /** Something is held still. */
+  readonly held: boolean;
+  /** A sentence for the reply: what was applied, or why nothing was. */
+  readonly words: string;
+};
 
 /**
  * Undefined: nothing is held and nothing was applied. `canChange`: the backend can show and apply

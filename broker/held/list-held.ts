@@ -3,8 +3,8 @@ import { readdir } from "node:fs/promises";
 import { isWithin } from "../model/folders.ts";
 import type { HeldReply, HeldSpan, Span } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
-import { mayHold } from "../spans/changes.ts";
-import type { Visible } from "../journey/health.ts";
+import { mayHold } from "./past.ts";
+import type { Visible } from "../model/place.ts";
 import { changePath } from "./change-path.ts";
 import { findHeld } from "./find-held.ts";
 

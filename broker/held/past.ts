@@ -54,3 +54,16 @@ function eventWords({ held_changes: event, outcome, ts, span_id: id }: Span): re
     return [`${CUT_OFF[event.action]} was cut off before ${ts} and settled since (${id})`];
   return [`${event.done ?? 0} ${DONE[event.action]} at ${ts} (${id})`];
 }
+
+/**
+ * Whether a span that an earlier broker wrote may hold changes, or what is needed to take back those that were applied;
+ * `children` are the spans below it. A command that was lost with its broker is dropped: how far it came nobody knows. One
+ * whose listing failed may hold some, and so may one that this trace does not know, because somebody began a new trace.
+ * A replay never holds any.
+ */
+export function mayHold(span: Span | undefined, children: () => readonly Span[]): boolean {
+  if (span === undefined || span.fs_diff?.held === true) return true;
+  if (span.given?.replays !== undefined) return false;
+  if (span.event_type === "command_complete" && span.outcome === "failed") return true;
+  return span.overlay !== undefined && children().some((child) => child.held_changes !== undefined);
+}

@@ -1,4 +1,5 @@
 /** What `changes.auto_apply` does when an isolated command has ended. */
+import type { AutoApplied } from "../held/hint.ts";
 import { join, posix } from "node:path";
 import { type Cover, coverOf, type HeldChange, type World } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
@@ -8,15 +9,6 @@ import type { Ran } from "../worlds/run.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import { changeFound } from "../held/change.ts";
 import { changePath } from "../held/change-path.ts";
-
-/** What became of the changes of a command whose policy lets some apply by themselves. */
-export type AutoApplied = {
-  readonly applied: number;
-  /** Something is held still. */
-  readonly held: boolean;
-  /** A sentence for the reply: what was applied, or why nothing was. */
-  readonly words: string;
-};
 
 /** For listing; applying has its own. */
 const PATIENCE_MS = 30_000;

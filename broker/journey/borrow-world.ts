@@ -3,10 +3,11 @@ import { WorldUnavailable } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
 import { heldByPolicies, isIsolated, type Job, scopesOfJob } from "../model/job.ts";
 import { followPolicies } from "../policies/judge.ts";
-import type { Effective } from "../policies/policies.ts";
+import type { Effective } from "../model/effective.ts";
 import { leaseWorld } from "./lease-world.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
-import { lacksNetwork, spendScopes, type UsedScopes } from "../scopes/use-scopes.ts";
+import type { UsedScopes } from "../model/scope.ts";
+import { lacksNetwork, spendScopes } from "../scopes/use-scopes.ts";
 import { type SpecOfFiles, worldSpec } from "../worlds/world-spec.ts";
 import type { Lease } from "../worlds/worlds.ts";
 

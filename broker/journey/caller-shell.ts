@@ -1,10 +1,12 @@
 /** The shell that `substrate exec` and `check` were called from: what of its variables a command gets, and what they are worth. */
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
-import type { BaseEnvironment, CallerShell, Passing } from "../settings/environment.ts";
-import type { Effective } from "../policies/policies.ts";
+import type { BaseEnvironment } from "../model/environment.ts";
+import type { CallerShell, Passing } from "../settings/environment.ts";
+import type { Effective } from "../model/effective.ts";
 import { isHarmless, isSystemFolder, namesPlace, PASSED_BY_DEFAULT, passes } from "../policy/index.ts";
-import type { Asker, Place } from "../project/projects.ts";
+import type { Place } from "../model/place.ts";
+import type { Asker } from "../project/projects.ts";
 import { socketVariables } from "../project/shared-sockets.ts";
 
 /** What a command starts with: of the caller's shell where the call brings one, else of the broker's. */

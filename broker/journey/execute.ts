@@ -11,7 +11,7 @@ import type { Broker } from "../broker.ts";
 import { type Admission, admit } from "./admit.ts";
 import { recordShortage } from "./record-shortage.ts";
 import { cannotRecord } from "../model/cannot-record.ts";
-import { changesOf } from "../spans/changes.ts";
+import { changesOf } from "./changes.ts";
 import type { BroughtBy } from "../git/brought.ts";
 import { whenBrought, whenSealed, withoutBroughtCodeBesideOthers } from "../git/kept.ts";
 import { commandEnvironment } from "../settings/environment.ts";
@@ -30,17 +30,11 @@ import { ProgramRecorder } from "../programs/program-recorder.ts";
 import { WorldLacks } from "../programs/world-lacks.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
 import { refuseByDecision } from "./refuse-by-decision.ts";
-import { replyOf } from "../spans/reply-of.ts";
+import { replyOf } from "./reply-of.ts";
 import { type RunRequest, runInWorld } from "../worlds/run.ts";
 import type { SpanRecord } from "../spans/trace.ts";
-import {
-  builtinSpans,
-  completedSpan,
-  refusedSpan,
-  startedSpan,
-  violationSpan,
-  warningSpans,
-} from "../spans/span-records.ts";
+import { builtinSpans, completedSpan } from "./completed-span.ts";
+import { refusedSpan, startedSpan, violationSpan, warningSpans } from "../spans/span-records.ts";
 import { recordUnjudged } from "./unjudged.ts";
 import { TelemetryRecorder } from "../telemetry/telemetry-recorder.ts";
 import { explainWrite, writeRules } from "./refused-writes.ts";

@@ -1,11 +1,8 @@
+import type { Visible, Session } from "../model/place.ts";
 import type { HealthReply, PublishedPort } from "../../schemas/generated/types.ts";
 import { WorldUnavailable } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
-import type { Session } from "../project/sessions.ts";
-
-/** Whether the caller may see what belongs to an agent; to null belongs what is the operator's alone. */
-export type Visible = (agent: string | null) => boolean;
 
 /**
  * What worlds on this host achieve, found out by making one, and the warm worlds of the agents that `visible`

@@ -12,10 +12,10 @@ import type { Broker } from "../broker.ts";
 import type { EndedWarm } from "../worlds/end-listed.ts";
 import { followPolicies, type Ground, groundOf } from "../policies/judge.ts";
 import { leaseWorld } from "./lease-world.ts";
-import type { Effective } from "../policies/policies.ts";
+import type { Effective } from "../model/effective.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
 import { placeOfWorld } from "../project/request.ts";
-import type { Session } from "../project/sessions.ts";
+import type { Session } from "../model/place.ts";
 import type { Lease } from "../worlds/worlds.ts";
 
 /** Who a call of the operator is for when it does not say. */

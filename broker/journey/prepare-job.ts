@@ -6,11 +6,10 @@ import { callIdentity } from "../idempotency/call-identity.ts";
 import { newId } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
 import { groundOf, judge } from "../policies/judge.ts";
-import type { Place } from "../project/projects.ts";
+import type { Place, Session } from "../model/place.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { type How, IN_WORLD } from "../project/request.ts";
 import { usableScopes } from "../scopes/use-scopes.ts";
-import type { Session } from "../project/sessions.ts";
 import { seccompMode } from "../worlds/world-spec.ts";
 
 /** From a valid request to a job, or the first reason why it cannot be one. It runs in a world, or where it says. */

@@ -1,5 +1,5 @@
 import type { Broker } from "../broker.ts";
-import type { Effective } from "../policies/policies.ts";
+import type { Effective } from "../model/effective.ts";
 
 const NONE: readonly string[] = [];
 

@@ -1,13 +1,12 @@
 import type { ExecuteRequest, SpanIdempotency, WorldImage } from "../../schemas/generated/types.ts";
-import type { BaseEnvironment } from "../settings/environment.ts";
-import type { Effective } from "../policies/policies.ts";
+import type { BaseEnvironment } from "./environment.ts";
+import type { Effective } from "./effective.ts";
 import type { Decision } from "../policy/index.ts";
-import type { Place } from "../project/projects.ts";
+import type { Place, Session } from "./place.ts";
 import type { Refusal } from "./refusal.ts";
-import type { UsedScopes } from "../scopes/use-scopes.ts";
-import type { Session } from "../project/sessions.ts";
+import type { UsedScopes } from "./scope.ts";
 import { type KnownSecrets, secretsIn } from "../secrets/redact.ts";
-import type { Site } from "../worlds/world-spec.ts";
+import type { Site } from "./site.ts";
 
 /** A call that makes sense: where, under which rules, and what was decided. Nothing has run. */
 export type Job = {

@@ -1,7 +1,7 @@
 /** The networks of all worlds of a broker: which rules hold in each, what they may send, what is recorded of them. */
 import type { World, WorldViolation } from "../../world/backend.ts";
 import { type Budgets, termsOf } from "../budgets/budgets.ts";
-import type { Effective } from "../policies/policies.ts";
+import type { Effective } from "../model/effective.ts";
 import { eventSpan } from "../spans/event-span.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import { Violations } from "../spans/violations.ts";

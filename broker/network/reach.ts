@@ -1,14 +1,15 @@
 /** What commands under a policy may reach, as it is now. */
 import type { NetworkRules } from "../../world/backend.ts";
 import { type Allowance, allowanceOf } from "../budgets/limits.ts";
-import type { Effective } from "../policies/policies.ts";
+import type { Effective } from "../model/effective.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
 import { type PresetName, presetsIn } from "./names/entries.ts";
 import { withGrants } from "./granted-rules.ts";
 import type { Expansion } from "./presets/preset.ts";
 import type { Presets } from "./presets/presets.ts";
 import { HostResolver } from "./resolver.ts";
-import { type HostPort, type NetRules, netRules, type NetVerdict } from "./rules.ts";
+import type { HostPort } from "./names/names.ts";
+import { type NetRules, netRules, type NetVerdict } from "./rules.ts";
 
 export type Reach = {
   readonly effective: Effective;

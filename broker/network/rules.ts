@@ -1,7 +1,7 @@
 /** Which names, addresses and ports `net.allowed` allows. Pure: presets come expanded. */
+import { type HostPort, HOST_INTERNAL, hostName } from "./names/names.ts";
 import type { NetEntry, PolicyNet, PresetName } from "./names/entries.ts";
 import { allOf } from "./joint-rules.ts";
-import { HOST_INTERNAL, hostName } from "./names/names.ts";
 import { type AddressRange, contains, isWithin, rangeText, readAddress, readRange } from "./names/ranges.ts";
 
 /** Ports of an entry that names none (CONTRACT §7). */
@@ -14,9 +14,6 @@ export type NetVerdict = {
   /** `default.yaml:12`, of the entry; of `net.allowed`, or what is nearest to it, when refused. */
   readonly source: string;
 };
-
-/** A host name or an IPv4 address, with a port. */
-export type HostPort = { readonly host: string; readonly port: number };
 
 /** What each preset of a policy stands for now. One that is missing stands for nothing. */
 export type ExpandedPresets = ReadonlyMap<PresetName, { readonly entries: readonly HostPort[] }>;

@@ -5,7 +5,7 @@ import { assignedPolicy, touchedPolicies } from "./assignment.ts";
 import type { Broker } from "../broker.ts";
 import type { Judged } from "./decisions.ts";
 import { fileScope } from "../policy/file-scope.ts";
-import type { BaseEnvironment } from "../settings/environment.ts";
+import type { BaseEnvironment } from "../model/environment.ts";
 import { isForeignGit } from "../git/foreign.ts";
 import { gitFolderInside } from "../git/folder.ts";
 import type { Job } from "../model/job.ts";
@@ -20,11 +20,12 @@ import {
   type Where,
   withVariables,
 } from "../policy/index.ts";
-import type { Effective } from "./policies.ts";
-import { folderOf, isWithin, NO_PROJECT, type Place } from "../project/projects.ts";
+import type { Effective } from "../model/effective.ts";
+import type { Place } from "../model/place.ts";
+import { folderOf, isWithin, NO_PROJECT } from "../project/projects.ts";
 import type { Refusal } from "../model/refusal.ts";
 import { leadsElsewhere } from "../project/stray-paths.ts";
-import type { Site } from "../worlds/world-spec.ts";
+import type { Site } from "../model/site.ts";
 
 /** What holds for a call, and where its world is for. */
 export type Ground = { readonly effective: Effective; readonly site: Site };

@@ -1,9 +1,9 @@
 /** Which policy holds, and that it is the one on the disk now. */
+import type { Effective } from "../model/effective.ts";
 import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createHash } from "node:crypto";
 import type { PolicyDocument } from "../../schemas/generated/types.ts";
-import type { NetEntry } from "../network/names/entries.ts";
 import {
   type BaseFile,
   type CompiledPolicy,
@@ -14,27 +14,6 @@ import {
 } from "../policy/index.ts";
 import type { PolicyCommits } from "./policy-commits.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
-
-/** Policies in force for one command: the assigned policy, and the policies that narrow it. */
-export type Effective = {
-  readonly policies: readonly [CompiledPolicy, ...CompiledPolicy[]];
-  readonly id: string;
-  readonly hash: string;
-  /** That has the assigned policy as it holds; null outside git, and while nobody has committed it. */
-  readonly commit: string | null;
-  /** What is wrong with files that do not load and whose last good content holds; undefined when every file loads. */
-  readonly stale?: readonly string[];
-  /** What a token adds; `hash` is then another one than the policies have. */
-  readonly beyond?: Beyond;
-};
-
-/** What a token gives one command beyond its policies. */
-export type Beyond = {
-  /** The policies' own, for records. */
-  readonly policyHash: string;
-  /** Names and addresses that may be reached as well. */
-  readonly net: readonly NetEntry[];
-};
 
 type Loaded = {
   readonly file: string;

@@ -1,7 +1,8 @@
 /** `.substrate-profile` files: the nearest at or above a working directory names a policy that narrows. */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { isWithin, type Place } from "./projects.ts";
+import type { Place } from "../model/place.ts";
+import { isWithin } from "./projects.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 
 export const PROFILE_FILE = ".substrate-profile";

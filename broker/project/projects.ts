@@ -2,6 +2,7 @@
  * Which folder a command works in, and which folders can never be a project (CONTRACT §2).
  * Everything is compared by real path: a link to `/etc` is `/etc`.
  */
+import type { Place } from "../model/place.ts";
 import { existsSync, realpathSync, type Stats, statSync } from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { isWithin } from "../model/folders.ts";
@@ -39,13 +40,6 @@ export type ProjectRules = {
   readonly roots: readonly string[];
   /** Absent where nothing is to be enforced: a command that shows what a policy stands for. */
   readonly known?: KnownFolders;
-};
-
-export type Place = {
-  readonly project: string;
-  readonly cwd: string;
-  /** Device and inode of the project folder. */
-  readonly identity: string;
 };
 
 /** The project of a place that can have none: nothing lies there, and nobody can make anything there (no process has the number 0). */

@@ -2,7 +2,8 @@
 import { realpathSync } from "node:fs";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
-import { type Asker, locateProject, NO_PROJECT, type Place } from "./projects.ts";
+import type { Place } from "../model/place.ts";
+import { type Asker, locateProject, NO_PROJECT } from "./projects.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
 
 /** Linux ends one argument of execve at 128 KiB with its NUL (`MAX_ARG_STRLEN`, include/uapi/linux/binfmts.h). */

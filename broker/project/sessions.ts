@@ -1,9 +1,8 @@
+import type { Session } from "../model/place.ts";
 import { createHash } from "node:crypto";
 import type { Database, RootDatabase } from "lmdb";
 import { newId } from "../model/ids.ts";
 import type { OnFault } from "../spans/span-index.ts";
-
-export type Session = { readonly id: string; readonly agent: string; readonly project: string };
 
 /** No id is longer; LMDB throws at keys of more than 1,978 bytes. */
 const MAX_ID = 128;

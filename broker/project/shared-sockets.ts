@@ -2,7 +2,8 @@
 import { lstatSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import type { SharedSocket } from "../../world/backend.ts";
-import type { HostEnvironment, Variables } from "../settings/environment.ts";
+import type { Variables } from "../model/environment.ts";
+import type { HostEnvironment } from "../settings/environment.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
 import { isWithin } from "./projects.ts";
 

@@ -1,7 +1,7 @@
 import type { World } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
-import type { Effective } from "../policies/policies.ts";
-import type { Session } from "../project/sessions.ts";
+import type { Effective } from "../model/effective.ts";
+import type { Session } from "../model/place.ts";
 
 /** Brings the ports of a session to what its policies publish; `world` is its warm one. Never rejects. */
 export function followPolicy(

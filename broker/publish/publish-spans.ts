@@ -1,5 +1,5 @@
 /** The lines that published ports leave in the trace. They belong to no agent: they name other agents and host programs. */
-import type { Session } from "../project/sessions.ts";
+import type { Session } from "../model/place.ts";
 import { eventSpan } from "../spans/event-span.ts";
 import { redact } from "../secrets/redact.ts";
 import type { SpanRecord } from "../spans/trace.ts";

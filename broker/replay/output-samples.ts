@@ -4,7 +4,7 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Database, RootDatabase } from "lmdb";
-import type { Variables } from "../settings/environment.ts";
+import type { Variables } from "../model/environment.ts";
 import type { BoundedOutput } from "../worlds/output.ts";
 import type { Changes, Follower } from "../spans/follower.ts";
 import type { KnownSecrets } from "../secrets/redact.ts";

@@ -1,4 +1,4 @@
-import type { Variables } from "../settings/environment.ts";
+import type { Variables } from "../model/environment.ts";
 import type { BoundedOutput } from "../worlds/output.ts";
 import { type KnownSecrets, redact } from "../secrets/redact.ts";
 

@@ -1,6 +1,6 @@
 import { patternCovers } from "../../world/backend.ts";
 import { fileScope } from "../policy/file-scope.ts";
-import type { Effective } from "../policies/policies.ts";
+import type { Effective } from "../model/effective.ts";
 import { covers } from "../worlds/world-spec.ts";
 
 /** Whether a name in the project may be told: what a policy lets nobody read has no name inside a world, and none here. */

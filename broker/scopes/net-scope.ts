@@ -1,18 +1,9 @@
 /** Scopes of the network: one name, address or range, with one port. Pure. */
-import { type Allowed, type NetEntry, readEntry } from "../network/names/entries.ts";
+import type { NetScope } from "../model/scope.ts";
+import { type NetEntry, readEntry } from "../network/names/entries.ts";
 import { rangeText } from "../network/names/ranges.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { malformed } from "./malformed-scope.ts";
-
-/** What one scope opens: as an entry of `net.allowed` does, and never by a pattern. */
-export type Opened = Extract<Allowed, { kind: "name" | "range" }>;
-
-export type NetScope = {
-  readonly kind: "net";
-  readonly asked: string;
-  readonly opens: Opened;
-  readonly port: number;
-};
 
 /** What `net:host:port` names, read as `host:port` is in `net.allowed`; or why it is none that could be granted. */
 export function readNetScope(asked: string): NetScope | Refusal {

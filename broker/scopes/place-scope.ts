@@ -1,24 +1,8 @@
 /** From the path of a scope to the place that it is now. Looks at the host. */
+import type { NamedScope, PlacedScope, Scope } from "../model/scope.ts";
 import { type BigIntStats, lstatSync, realpathSync } from "node:fs";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
-import { type NetScope, netText } from "./net-scope.ts";
-import type { FileScopeKind, NamedScope } from "./read-scope.ts";
-
-/** What can be granted. */
-export type Scope = PlacedScope | NetScope;
-
-/** A scope of files and the place that it stands for. */
-export type PlacedScope = {
-  /** As it was asked for: where to look again. */
-  readonly named: NamedScope;
-  readonly kind: FileScopeKind;
-  /** The real path. */
-  readonly path: string;
-  readonly type: "folder" | "file";
-  /** Device and inode: another one under the same name was not granted. */
-  readonly identity: string;
-  readonly owner: number;
-};
+import { netText } from "./net-scope.ts";
 
 /** The place of a scope, or why there is none. */
 export function placeScope(named: NamedScope): PlacedScope | Refusal {

@@ -1,17 +1,8 @@
 /** From the text of a scope to what it names. Pure. */
+import type { NamedScope, NetScope } from "../model/scope.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { malformed } from "./malformed-scope.ts";
-import { type NetScope, readNetScope } from "./net-scope.ts";
-
-export type FileScopeKind = "fs.read" | "fs.write";
-
-/** `path` is absolute and normal; `below` says that the text ended in `/**`. */
-export type NamedScope = {
-  readonly asked: string;
-  readonly kind: FileScopeKind;
-  readonly path: string;
-  readonly below: boolean;
-};
+import { readNetScope } from "./net-scope.ts";
 
 /** What `$PROJECT`, `$HOME` and `~` stand for. */
 export type Folders = { readonly project: string; readonly home: string };

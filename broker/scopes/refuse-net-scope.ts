@@ -4,7 +4,8 @@ import { internalPart } from "../network/names/internal-addresses.ts";
 import { isWithin, rangeText, readRange } from "../network/names/ranges.ts";
 import type { NetRules } from "../network/rules.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
-import { hostText, type NetScope } from "./net-scope.ts";
+import type { NetScope } from "../model/scope.ts";
+import { hostText } from "./net-scope.ts";
 
 /** Why a scope can never be granted; undefined when a person may be asked. `rules`: of the policies, no token among them. */
 export function netNeverGranted(scope: NetScope, rules: NetRules): Refusal | undefined {

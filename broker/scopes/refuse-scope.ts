@@ -4,7 +4,7 @@ import type { SpecOfFiles } from "../worlds/world-spec.ts";
 import { isWithin, type ProjectRules, protectedBecause } from "../project/projects.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { DeniedPlaces } from "./denied-places.ts";
-import type { PlacedScope } from "./place-scope.ts";
+import type { PlacedScope } from "../model/scope.ts";
 
 /** The kernel's own: what a world shows there is its own, whatever is granted. */
 const KERNEL = ["/proc", "/sys", "/dev"] as const;

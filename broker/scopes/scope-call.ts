@@ -1,11 +1,9 @@
 import type { RequestScopesRequest } from "../../schemas/generated/types.ts";
 import type { Ground } from "../policies/judge.ts";
-import type { Place } from "../project/projects.ts";
+import type { Place, Session } from "../model/place.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
-import type { Session } from "../project/sessions.ts";
-import type { NetScope } from "./net-scope.ts";
-import { filesOf, placeScope, type Scope, scopeText } from "./place-scope.ts";
-import type { NamedScope } from "./read-scope.ts";
+import type { NetScope, NamedScope, Scope } from "../model/scope.ts";
+import { filesOf, placeScope, scopeText } from "./place-scope.ts";
 
 /** A call for scopes that makes sense: where, and under which rules. Nobody was asked. */
 export type ScopeCall = {

@@ -10,7 +10,8 @@ import type { Refusal } from "../model/refusal.ts";
 import { placeOf } from "../project/request.ts";
 import { redact } from "../secrets/redact.ts";
 import { netNotes } from "./net-scope.ts";
-import { type Scope, scopeText } from "./place-scope.ts";
+import type { Scope } from "../model/scope.ts";
+import { scopeText } from "./place-scope.ts";
 import { movedSince, type ScopeCall } from "./scope-call.ts";
 
 const DEFAULT_TIMEOUT_SECS = 300;

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { BoundPolicy } from "../approvals/question.ts";
-import type { Scope } from "./place-scope.ts";
+import type { Scope } from "../model/scope.ts";
 
 /** What a token stands for, and all that it is bound to. */
 export type ScopeGrant = {

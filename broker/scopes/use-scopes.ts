@@ -1,23 +1,15 @@
 /** What a command's token stands for, and its being used up. */
+import type { Scope, UsedScopes } from "../model/scope.ts";
 import type { World } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
-import type { Effective } from "../policies/policies.ts";
-import { isWithin, type Place } from "../project/projects.ts";
+import type { Effective } from "../model/effective.ts";
+import type { Place } from "../model/place.ts";
+import { isWithin } from "../project/projects.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
 import { movedSince } from "./scope-call.ts";
-import { filesOf, type Scope, scopeText } from "./place-scope.ts";
+import { filesOf, scopeText } from "./place-scope.ts";
 import type { ScopeGrant } from "./tokens.ts";
 import { widened } from "./widen.ts";
-
-/** Scopes that hold for one command. */
-export type UsedScopes = {
-  readonly token: string;
-  readonly scopes: readonly Scope[];
-  readonly texts: readonly string[];
-  /** What holds with them. */
-  readonly effective: Effective;
-  readonly approval: string | null;
-};
 
 /** What a token gives this agent, here and now; nothing is used up. */
 export function usableScopes(

@@ -1,8 +1,9 @@
-import type { Effective } from "../policies/policies.ts";
+import type { Effective } from "../model/effective.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
 import { fileLists } from "../policy/file-lists.ts";
 import { netEntry } from "./net-scope.ts";
-import { filesOf, type PlacedScope, type Scope, scopeEntry, scopeText } from "./place-scope.ts";
+import type { PlacedScope, Scope } from "../model/scope.ts";
+import { filesOf, scopeEntry, scopeText } from "./place-scope.ts";
 
 /**
  * What holds with these scopes: the same policies with more in `fs.read` and `fs.write`, the deny lists as they are, and

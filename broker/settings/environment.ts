@@ -1,8 +1,9 @@
+import type { BaseEnvironment, Variables } from "../model/environment.ts";
 import { createHash } from "node:crypto";
 import { homedir, userInfo } from "node:os";
 import { withoutPreload } from "../../world/backend.ts";
 import { ownPath } from "./caller-path.ts";
-import { type KnownSecrets, redact, secretsIn } from "../secrets/redact.ts";
+import { redact, secretsIn } from "../secrets/redact.ts";
 
 const ALWAYS = ["HOME", "USER", "LOGNAME", "SHELL"];
 
@@ -10,29 +11,6 @@ const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/b
 
 /** What of the host's environment may become a command's: read once, at start, by the entry point. */
 export type HostEnvironment = Readonly<Record<string, string | undefined>>;
-
-export type Variables = Readonly<Record<string, string>>;
-
-/** Variables, their hash, which every span of a command with just these names, and those of them that are secret. */
-export type BaseEnvironment = {
-  readonly variables: Variables;
-  readonly hash: string;
-  readonly secrets: KnownSecrets;
-  /** Those that a caller's own shell has and the broker's has not, or not so. They are judged as the request's `env` is. */
-  readonly brought: Variables;
-  /** What a rule that allows takes as it is: a variable that is set to the same is not changed. */
-  readonly trusted: Variables;
-  /** What an approval is bound to. A person's yes or no holds in each of their terminals, whatever their PATH says. */
-  readonly bound: Variables;
-  /** Of the caller's shell, all that was passed, PATH apart; undefined when the call says nothing of a shell. */
-  readonly callers: CallersVariables | undefined;
-};
-
-export type CallersVariables = {
-  readonly variables: Variables;
-  /** Whether a span may hold them: none looks like a secret. */
-  readonly areKept: boolean;
-};
 
 /** What a policy's commands get beyond PATH and the user's own variables. */
 export type Passing = {

@@ -1,5 +1,6 @@
 import type { ReplayContext } from "../../schemas/generated/types.ts";
-import { environmentHash, type Variables } from "../settings/environment.ts";
+import type { Variables } from "../model/environment.ts";
+import { environmentHash } from "../settings/environment.ts";
 import { type Job, secretsOfJob } from "../model/job.ts";
 import { type KnownSecrets, type Redaction, redact, secretsIn } from "../secrets/redact.ts";
 

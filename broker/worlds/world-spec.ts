@@ -1,4 +1,5 @@
 /** From policies to what a world is told: paths with their variables replaced, and of two policies what both allow. */
+import type { Site, GitFolder } from "../model/site.ts";
 import { isDeepStrictEqual } from "node:util";
 import { type FileScope, patternCovers, type ProjectAccess, type WorldSpec } from "../../world/backend.ts";
 import {
@@ -10,7 +11,6 @@ import {
   settingsIn,
 } from "../policy/default-denials.ts";
 import { fileScope, literalPattern } from "../policy/file-scope.ts";
-import type { GitFolder, GitLink } from "../git/folder.ts";
 import { isHeldRow } from "../policy/held-names.ts";
 import { PROFILE_FILE } from "../project/profiles.ts";
 import type { CompiledPolicy } from "../policy/index.ts";
@@ -18,21 +18,6 @@ import { isWithin } from "../project/projects.ts";
 import { type AgentSockets, sharedSockets } from "../project/shared-sockets.ts";
 import { lowerLimits, worldLimits } from "./world-limits.ts";
 import { openPlace, placesToOpen } from "./write-places.ts";
-
-/** Where a world is for. */
-export type Site = {
-  readonly project: string;
-  /** Device and inode: a folder that was made anew under the same name is another project. */
-  readonly identity: string;
-  /** Files that name a policy: whoever could write them inside would choose their own rules outside. */
-  readonly profiles: readonly string[];
-  /** Where `.git` is a file. */
-  readonly git: GitLink | undefined;
-  /** The project's git folder where it lies in the project and is not called `.git`. */
-  readonly gitInside?: string | undefined;
-  /** What git's settings name in the project: hooks, more settings, programs. */
-  readonly gitNamed?: readonly string[];
-};
 
 export type Surroundings = {
   readonly home: string;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Outcome } from "../../broker/model/outcome.ts";
-import { replay } from "../../broker/replay/replay.ts";
+import { replay } from "../../broker/journey/replay.ts";
 import type { ProgramGate, ProgramStart } from "../../world/backend.ts";
 import { GatedBroker, startOf } from "../gated.ts";
 

@@ -10,7 +10,8 @@ import {
 } from "../../broker/policy/default-denials.ts";
 import { fileLists } from "../../broker/policy/file-lists.ts";
 import { loadPolicy, parsePolicy } from "../../broker/policy/index.ts";
-import { type Site, WarmSpecs, worldSpec } from "../../broker/worlds/world-spec.ts";
+import type { Site } from "../../broker/model/site.ts";
+import { WarmSpecs, worldSpec } from "../../broker/worlds/world-spec.ts";
 
 const SHIPPED = join(import.meta.dirname, "../../policies");
 

@@ -2,7 +2,7 @@
 import { ExecGate, type GateParts } from "../../broker/exec-gate/gate.ts";
 import { OwnCommands, type OwnParts } from "../../broker/exec-gate/own-commands.ts";
 import { StartRecords } from "../../broker/exec-gate/start-records.ts";
-import type { Effective } from "../../broker/policies/policies.ts";
+import type { Effective } from "../../broker/model/effective.ts";
 import { type CompiledPolicy, readShell } from "../../broker/policy/index.ts";
 import { refusal } from "../../broker/model/refusal.ts";
 import { eventSpan } from "../../broker/spans/event-span.ts";

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { mayHold } from "../../broker/spans/changes.ts";
+import { mayHold } from "../../broker/held/past.ts";
 import type { Span } from "../../schemas/generated/types.ts";
 import { dropLeftLayers } from "../../world/overlay/layers.ts";
 

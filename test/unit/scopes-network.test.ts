@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import { withGrants } from "../../broker/network/granted-rules.ts";
 import { type NetRules, netRules } from "../../broker/network/rules.ts";
 import { parsePolicy } from "../../broker/policy/index.ts";
-import { netEntry, netNotes, type NetScope, netText, readNetScope } from "../../broker/scopes/net-scope.ts";
+import type { NetScope } from "../../broker/model/scope.ts";
+import { netEntry, netNotes, netText, readNetScope } from "../../broker/scopes/net-scope.ts";
 import { lacksNetwork } from "../../broker/scopes/use-scopes.ts";
 import { isNetGiven, netNeverGranted } from "../../broker/scopes/refuse-net-scope.ts";
 

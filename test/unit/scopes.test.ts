@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { NetScope } from "../../broker/scopes/net-scope.ts";
+import type { NetScope, PlacedScope } from "../../broker/model/scope.ts";
 import { readScope } from "../../broker/scopes/read-scope.ts";
-import type { PlacedScope } from "../../broker/scopes/place-scope.ts";
 import { neverGranted } from "../../broker/scopes/refuse-scope.ts";
 import { type ScopeGrant, ScopeTokens } from "../../broker/scopes/tokens.ts";
 import { widened } from "../../broker/scopes/widen.ts";

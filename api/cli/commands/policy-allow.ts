@@ -16,7 +16,8 @@ import { prepareHome } from "../../../broker/settings/home.ts";
 import { type Listed, ListedFolders } from "../../../broker/policies/listed.ts";
 import { type CompiledPolicy, loadPolicy, parsePolicy } from "../../../broker/policy/index.ts";
 import { Profiles } from "../../../broker/project/profiles.ts";
-import { locateProject, type Place, type ProjectRules } from "../../../broker/project/projects.ts";
+import type { Place } from "../../../broker/model/place.ts";
+import { locateProject, type ProjectRules } from "../../../broker/project/projects.ts";
 import {
   type Allowed,
   allowedDocument,

@@ -55,3 +55,6 @@ function inAscii(text: string): string {
   const lower = text.toLowerCase();
   return /[\u0080-\uffff]|(?:^|\.)xn--/.test(lower) ? domainToASCII(text) : lower;
 }
+
+/** A host name or an IPv4 address, with a port. */
+export type HostPort = { readonly host: string; readonly port: number };

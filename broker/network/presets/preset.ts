@@ -1,7 +1,6 @@
 /** What every preset has in common. */
-import { hostName } from "../names/names.ts";
+import { hostName, type HostPort } from "../names/names.ts";
 import { contains, readAddress, readRange } from "../names/ranges.ts";
-import type { HostPort } from "../rules.ts";
 import type { HostTools } from "./host-tools.ts";
 
 /** What a preset stands for on this host now. */

@@ -1,9 +1,10 @@
 import { chmodSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { type HostPort, netRules, type NetRules } from "../../../broker/network/rules.ts";
+import type { HostPort } from "../../../broker/network/names/names.ts";
+import { netRules, type NetRules } from "../../../broker/network/rules.ts";
 import { readNet } from "../../../broker/network/names/entries.ts";
-import { NpmRetries } from "../../../broker/network/presets/npm-retries.ts";
+import { NpmRetries } from "../../../broker/network/npm-retries.ts";
 import type { PresetHost } from "../../../broker/network/presets/preset.ts";
 import type { PolicyDocument } from "../../../schemas/generated/types.ts";
 import { FakeHost } from "./fake-host.ts";

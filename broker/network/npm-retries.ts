@@ -1,13 +1,14 @@
 /** What npm is told in worlds: its registries, where the user's file is not seen; and not to try again where all are refused. */
 import { readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { SettingsFile } from "../../../world/backend.ts";
-import { readAddress } from "../names/ranges.ts";
-import type { HostPort, NetRules } from "../rules.ts";
-import { HostTools } from "./host-tools.ts";
-import type { Expansion } from "./preset.ts";
-import type { Presets } from "./presets.ts";
-import { setsRegistry } from "./tool-presets.ts";
+import type { SettingsFile } from "../../world/backend.ts";
+import { readAddress } from "./names/ranges.ts";
+import type { HostPort } from "./names/names.ts";
+import type { NetRules } from "./rules.ts";
+import { HostTools } from "./presets/host-tools.ts";
+import type { Expansion } from "./presets/preset.ts";
+import type { Presets } from "./presets/presets.ts";
+import { setsRegistry } from "./presets/tool-presets.ts";
 
 /**
  * npm takes a name that is refused for a passing fault: it tries three times, after 10 and 60 s, and only settings change

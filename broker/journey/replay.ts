@@ -4,20 +4,20 @@
  */
 import type { ReplayReply, ReplayRequest, Span } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
-import { proceed } from "../journey/execute.ts";
-import type { Variables } from "../settings/environment.ts";
+import { proceed } from "./execute.ts";
+import type { Variables } from "../model/environment.ts";
 import type { Job } from "../model/job.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
 import { redact, secretsIn } from "../secrets/redact.ts";
 import { localeOf } from "../spans/replay-context.ts";
-import { type ChangedFiles, changedFiles, Patience } from "./changed-files.ts";
-import { compareChanges } from "./compare-changes.ts";
-import { driftOf, type Found } from "./drift.ts";
-import { filesDrift, sinceWhen, unseenFiles } from "./files-drift.ts";
-import { compareOutputs } from "./compare-outputs.ts";
-import { recordedOf } from "./recorded.ts";
+import { type ChangedFiles, changedFiles, Patience } from "../replay/changed-files.ts";
+import { compareChanges } from "../replay/compare-changes.ts";
+import { driftOf, type Found } from "../replay/drift.ts";
+import { filesDrift, sinceWhen, unseenFiles } from "../replay/files-drift.ts";
+import { compareOutputs } from "../replay/compare-outputs.ts";
+import { recordedOf } from "../replay/recorded.ts";
 import { replayJob, type Under } from "./replay-job.ts";
-import { tellable } from "./tellable.ts";
+import { tellable } from "../replay/tellable.ts";
 
 /**
  * How long files are looked at when the command has ended, in milliseconds: next to nothing where all is the same, and longer

@@ -1,15 +1,16 @@
 /** From a recorded command to a job: today's rules, the recorded surroundings. Nothing runs, nothing is charged. */
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
-import { environmentFor } from "../journey/caller-shell.ts";
-import { environmentHash, type Variables } from "../settings/environment.ts";
+import { environmentFor } from "./caller-shell.ts";
+import type { Variables } from "../model/environment.ts";
+import { environmentHash } from "../settings/environment.ts";
 import type { Job, Replayed } from "../model/job.ts";
 import { judge } from "../policies/judge.ts";
-import type { Effective } from "../policies/policies.ts";
-import { prepareJob } from "../journey/prepare-job.ts";
+import type { Effective } from "../model/effective.ts";
+import { prepareJob } from "./prepare-job.ts";
 import { secretsIn } from "../secrets/redact.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
-import { notReplayable, type Recorded } from "./recorded.ts";
+import { notReplayable, type Recorded } from "../replay/recorded.ts";
 
 /** Under which policy: today's, or one that is named: instead of it, or narrowing it. */
 export type Under =

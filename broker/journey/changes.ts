@@ -1,4 +1,4 @@
-import type { FsDiff, Span } from "../../schemas/generated/types.ts";
+import type { FsDiff } from "../../schemas/generated/types.ts";
 import { NO_CHANGES, type Strayed, type World } from "../../world/backend.ts";
 import { holdsChanges, isIsolated, type Job } from "../model/job.ts";
 import type { Ran } from "../worlds/run.ts";
@@ -42,17 +42,4 @@ function withStrays(changes: FsDiff, { paths, count }: Strayed): FsDiff {
   const words = `${count} writes stayed in the world; the first ${paths.length} are listed`;
   const summary = changes.summary === null ? words : `${changes.summary}; ${words}`;
   return { ...all, truncated: true, summary };
-}
-
-/**
- * Whether a span that an earlier broker wrote may hold changes, or what is needed to take back those that were applied;
- * `children` are the spans below it. A command that was lost with its broker is dropped: how far it came nobody knows. One
- * whose listing failed may hold some, and so may one that this trace does not know, because somebody began a new trace.
- * A replay never holds any.
- */
-export function mayHold(span: Span | undefined, children: () => readonly Span[]): boolean {
-  if (span === undefined || span.fs_diff?.held === true) return true;
-  if (span.given?.replays !== undefined) return false;
-  if (span.event_type === "command_complete" && span.outcome === "failed") return true;
-  return span.overlay !== undefined && children().some((child) => child.held_changes !== undefined);
 }

@@ -4,18 +4,18 @@
  */
 import { constants } from "node:os";
 import type { ExecuteRequest, ReportReply, ReportRequest } from "../../schemas/generated/types.ts";
-import { approved, mustAsk } from "../journey/approve.ts";
+import { approved, mustAsk } from "./approve.ts";
 import type { Broker } from "../broker.ts";
 import { cannotRecord } from "../model/cannot-record.ts";
 import type { Job } from "../model/job.ts";
 import { isReadable } from "../policy/index.ts";
-import { prepareJob } from "../journey/prepare-job.ts";
+import { prepareJob } from "./prepare-job.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
-import { refuseByDecision } from "../journey/refuse-by-decision.ts";
+import { refuseByDecision } from "./refuse-by-decision.ts";
 import { ON_HOST } from "../project/request.ts";
 import { refusedSpan } from "../spans/span-records.ts";
-import { recordUnjudged } from "../journey/unjudged.ts";
-import { shimSpan } from "./shim-span.ts";
+import { recordUnjudged } from "./unjudged.ts";
+import { shimSpan } from "../shims/shim-span.ts";
 
 /** The shim, while it has no answer. */
 export type Asking = {

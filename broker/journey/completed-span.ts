@@ -1,0 +1,117 @@
+/** The lines that a command leaves in the trace once it has ended. */
+import { statSync } from "node:fs";
+import { resolve } from "node:path";
+import type { FsDiff, ProgramCounts } from "../../schemas/generated/types.ts";
+import type { WorldViolation } from "../../world/backend.ts";
+import { newId } from "../model/ids.ts";
+import { type Certainty, toldBuiltins } from "../policy/index.ts";
+import { type Job, secretsOfJob } from "../model/job.ts";
+import type { Outcome } from "../model/outcome.ts";
+import { scopesOf, usageOf } from "./reply-of.ts";
+import type { Ran } from "../worlds/run.ts";
+import type { CommandNetwork } from "../network/command-network.ts";
+import type { TelemetryRecorder } from "../telemetry/telemetry-recorder.ts";
+import { isRepeatable } from "../spans/given.ts";
+import { refusalFields } from "../spans/span-records.ts";
+import { redact } from "../secrets/redact.ts";
+import type { SpanRecord } from "../spans/trace.ts";
+
+/** All that is known of a command once it is over. */
+export type Completion = {
+  readonly ran: Ran;
+  readonly outcome: Outcome;
+  readonly changes: FsDiff;
+  readonly violations: readonly WorldViolation[];
+  /** Undefined: its world has none. */
+  readonly network: CommandNetwork | undefined;
+  /** Undefined counts: its world told of none. */
+  readonly programs: { readonly counts: ProgramCounts | undefined };
+  readonly telemetry: Pick<TelemetryRecorder, "fields">;
+};
+
+/** The line that closes a command: ended, ended by us, lost with its world, or never started. */
+export function completedSpan(started: SpanRecord, job: Job, completion: Completion): SpanRecord {
+  const { ran, outcome, changes, network } = completion;
+  const { counts: programs } = completion.programs;
+  const reply = outcome.kind === "ran" ? outcome.reply : undefined;
+  return {
+    ...started,
+    ts: new Date().toISOString(),
+    event_type: "command_complete",
+    outcome: outcomeWord(ran, outcome),
+    replayable: started.replayable && isRepeatable(outcomeWord(ran, outcome)),
+    exit: reply?.exit ?? null,
+    signal: reply?.signal ?? null,
+    timed_out: ran.timedOut,
+    duration_ms: Math.round(ran.durationMs * 1000) / 1000,
+    scopes_used: scopesOf(job, changes, network),
+    fs_diff: changes,
+    usage: usageOf(ran.ending, network),
+    stdout_sha256: ran.stdout.sha256(),
+    stderr_sha256: ran.stderr.sha256(),
+    ...(programs === undefined ? {} : { programs }),
+    ...completion.telemetry.fields(started.redacted),
+    ...limitFields(completion.violations),
+    ...(outcome.kind === "refused" ? refusalFields(job, outcome.error) : {}),
+  };
+}
+
+/**
+ * One line for each builtin of the command's shell that changes its state and certainly ran; the last one counts those that have
+ * none. What stands behind `&&`, `||` or `if` and may have been passed over has no line.
+ */
+export function builtinSpans(job: Job, started: SpanRecord, ran: Ran): readonly SpanRecord[] {
+  const { verdict, mode, builtins } = job.decision;
+  const { fragments, more } = toldBuiltins(builtins, certaintiesOf(ran), (folders) =>
+    leadsToFolder(job, folders),
+  );
+  return fragments.map((fragment, index) => {
+    const { text, redacted } = redact(fragment, "cmd", secretsOfJob(job));
+    const rest = more > 0 && index === fragments.length - 1;
+    return {
+      ...started,
+      span_id: newId("spn"),
+      parent_span: job.span,
+      event_type: "builtin_command" as const,
+      component: "shell" as const,
+      cmd: text,
+      redacted: [...redacted],
+      decision: { verdict, mode, rule: null },
+      replayable: false,
+      ...(rest ? { message: `${more} more builtins of this command have no span of their own` } : {}),
+    };
+  });
+}
+
+/** Whether `cd` comes there. What the home is inside only the command knows. */
+function leadsToFolder({ place: { cwd } }: Job, folders: readonly string[]): boolean {
+  if (folders.some((folder) => folder.includes("\0"))) return false;
+  try {
+    return folders.every((_, at) => statSync(resolve(cwd, ...folders.slice(0, at + 1))).isDirectory());
+  } catch {
+    // Not there, or not ours to look into, ignoring: then nobody knows that the builtin ran.
+    return false;
+  }
+}
+
+function certaintiesOf({ ending, timedOut, cancelled }: Ran): ReadonlySet<Certainty> {
+  if (ending.kind === "not_started") return new Set();
+  // A shell that was ended in the middle came to its first command, and nobody knows how much further.
+  if (ending.kind !== "exited" || timedOut || cancelled) return new Set(["started"]);
+  return new Set(ending.code === 0 ? ["started", "ended", "succeeded"] : ["started", "ended"]);
+}
+
+/** The limit that a command met stands in its own line too: it says why it ended so. Each has a line of its own beside. */
+function limitFields(violations: readonly WorldViolation[]): Pick<SpanRecord, "violation" | "message"> {
+  const met = violations.find(({ kind }) => kind === "limit");
+  return met === undefined
+    ? {}
+    : { violation: { kind: met.kind, subject: met.subject }, message: met.message };
+}
+
+function outcomeWord(ran: Ran, outcome: Outcome): SpanRecord["outcome"] {
+  if (ran.ending.kind === "world_lost") return "lost";
+  if (outcome.kind === "refused") return "failed";
+  if (ran.timedOut) return "timed_out";
+  return ran.cancelled ? "cancelled" : "ended";
+}
