@@ -1,5 +1,5 @@
 /** Asking a person, from a question to their answer or to the reason why there is none. */
-import type { Broker } from "../broker.ts";
+import type { Approvals } from "./approvals.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { Pending, WaitEnd } from "./pending.ts";
 import type { Granted, Question } from "./question.ts";
@@ -12,7 +12,7 @@ import type { Granted, Question } from "./question.ts";
  * for the question that it was given to. A `once` is used up by the call that gets it.
  */
 export async function askPerson(
-  broker: Broker,
+  approvals: Approvals,
   ask: () => Question | Refusal,
   waitMs: number,
   signal: AbortSignal,
@@ -21,20 +21,20 @@ export async function askPerson(
   for (;;) {
     const question = ask();
     if ("code" in question) return question;
-    const answered = await answerTo(broker, question);
+    const answered = await answerTo(approvals, question);
     if (answered !== undefined) return answered;
-    const pending = opened(broker, question);
+    const pending = opened(approvals, question);
     if ("code" in pending) return pending;
-    await previewFirst(broker, pending, question.call, signal);
+    await previewFirst(approvals, pending, question.call, signal);
     const end = await pending.wait(until - performance.now(), signal, question.call);
     if (!isYes(end)) return refusalBecause(end, pending);
   }
 }
 
 /** What cannot be put on record is not asked either. */
-function opened(broker: Broker, question: Question): Pending | Refusal {
+function opened(approvals: Approvals, question: Question): Pending | Refusal {
   try {
-    return broker.approvals.open(question);
+    return approvals.open(question);
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     return refusal(
@@ -45,10 +45,10 @@ function opened(broker: Broker, question: Question): Pending | Refusal {
   }
 }
 
-async function answerTo(broker: Broker, question: Question): Promise<Granted | Refusal | undefined> {
-  const denial = broker.approvals.denial(question);
+async function answerTo(approvals: Approvals, question: Question): Promise<Granted | Refusal | undefined> {
+  const denial = approvals.denial(question);
   if (denial !== undefined) return deniedLately(question, denial);
-  const given = broker.approvals.take(question);
+  const given = approvals.take(question);
   if (given === undefined) return undefined;
   const { approval, how, spent } = given;
   try {
@@ -61,7 +61,7 @@ async function answerTo(broker: Broker, question: Question): Promise<Granted | R
 
 /** The person is asked with its outcome; an answer that comes before, or a caller that leaves, does not wait for it. */
 async function previewFirst(
-  broker: Broker,
+  approvals: Approvals,
   pending: Pending,
   call: string | undefined,
   signal: AbortSignal,
@@ -69,7 +69,7 @@ async function previewFirst(
   if (!pending.question.previewFirst || pending.hasPreview) return;
   const over = new AbortController();
   const ended = pending.wait(pending.question.timeoutMs, AbortSignal.any([signal, over.signal]), call);
-  await Promise.race([broker.approvals.previewOf(pending), ended]);
+  await Promise.race([approvals.previewOf(pending), ended]);
   over.abort();
 }
 

@@ -3,18 +3,23 @@ import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
 import type { AlwaysApproval, ApprovalPreview } from "../../schemas/generated/types.ts";
 import { isLabel } from "../policies/assignment.ts";
-import type { Broker } from "../broker.ts";
+import type { AlwaysFile } from "./always-file.ts";
 import { commandEnvironment } from "../settings/environment.ts";
 import { type Job, scopesOfJob, secretsOfJob } from "../model/job.ts";
-import { groundOf, readCommand } from "../policies/judge.ts";
+import { type GroundNeeds, groundOf, readCommand } from "../policies/judge.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
 import { folderOf, NO_PROJECT } from "../project/projects.ts";
-import { placeOf, placeOnHost } from "../project/request.ts";
+import { type PlaceNeeds, placeOf, placeOnHost } from "../project/request.ts";
 import { redact, redactRule, redactWords } from "../secrets/redact.ts";
 import { folderChanged, policyChanged } from "./ask-person.ts";
 import { noPreview } from "./preview-words.ts";
 import { type NamedPrograms, namedPrograms } from "./programs.ts";
 import type { Grant, Question } from "./question.ts";
+import type { WarmSpecs } from "../worlds/world-spec.ts";
+
+/** What asking about a command needs of the broker. */
+export type QuestionNeeds = PlaceNeeds &
+  GroundNeeds & { readonly always: AlwaysFile; readonly warmSpecs: WarmSpecs };
 
 const DEFAULT_TIMEOUT_SECS = 300;
 
@@ -31,7 +36,7 @@ const MAX_INPUT = 256 * 1024;
 export type TryOut = (job: Job, layers: string) => Promise<ApprovalPreview>;
 
 /** The question as it is now, or why nothing is asked any more. Without `tryOut` there is no preview of it. */
-export function commandQuestion(broker: Broker, job: Job, tryOut?: TryOut): Question | Refusal {
+export function commandQuestion(broker: QuestionNeeds, job: Job, tryOut?: TryOut): Question | Refusal {
   const refused = outdatedBecause(broker, job) ?? tooLong(job);
   if (refused !== undefined) return refused;
   const kept = withoutLongInput(job);
@@ -87,7 +92,7 @@ function asksByRule({ decision }: Job): boolean {
 }
 
 /** Why no answer counts any more: another policy holds, or another folder is there. */
-function outdatedBecause(broker: Broker, job: Job): Refusal | undefined {
+function outdatedBecause(broker: QuestionNeeds, job: Job): Refusal | undefined {
   const { agent, place, request, effective } = job;
   const now = (place.project === NO_PROJECT ? placeOnHost : placeOf)(broker, place.cwd);
   if ("code" in now) return now;
@@ -116,7 +121,7 @@ function withoutLongInput(job: Job): Job {
   return { ...job, request };
 }
 
-function surroundings(broker: Broker, job: Job): Parameters<typeof namedPrograms>[1] {
+function surroundings(broker: QuestionNeeds, job: Job): Parameters<typeof namedPrograms>[1] {
   const env = environmentOf(job);
   const { policies, hash } = job.effective;
   return {
@@ -184,7 +189,7 @@ function keyOf(job: Job, entry: Omit<AlwaysApproval, "id">, { programs }: NamedP
 }
 
 function always(
-  broker: Broker,
+  broker: QuestionNeeds,
   entry: Omit<AlwaysApproval, "id">,
 ): Pick<Question, "standing" | "writeAlways"> {
   return {

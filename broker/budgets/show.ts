@@ -8,16 +8,20 @@ import type {
   BudgetState,
 } from "../../schemas/generated/types.ts";
 import { assignedPolicy } from "../policies/assignment.ts";
-import type { Broker } from "../broker.ts";
-import { groundOf } from "../policies/judge.ts";
+import { type GroundNeeds, groundOf } from "../policies/judge.ts";
 import type { Effective } from "../model/effective.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
-import { placeOf } from "../project/request.ts";
+import { type PlaceNeeds, placeOf } from "../project/request.ts";
 import { eventSpan } from "../spans/event-span.ts";
+import type { Trace } from "../spans/trace.ts";
 import { Account, type Gate } from "./account.ts";
-import { givenBy } from "./budgets.ts";
+import { type Budgets, givenBy } from "./budgets.ts";
 import { SHARED } from "./ledger.ts";
 import { allowanceOf, BUDGET_NAMES } from "./limits.ts";
+
+/** What showing budgets needs of the broker. */
+export type BudgetNeeds = PlaceNeeds &
+  GroundNeeds & { readonly budgets: Budgets; readonly trace: Pick<Trace, "event"> };
 
 /** As agents' names are anywhere else (`schemas/shared`), and the one that all labels have together. */
 const NAME = /^[A-Za-z0-9._:@-]{1,128}$/;
@@ -26,7 +30,7 @@ const NAME = /^[A-Za-z0-9._:@-]{1,128}$/;
  * An agent's counts, and the limits of the policy that it is given; with `cwd`, of the policies that hold there.
  * `+shared` is what all labels have together.
  */
-export function showBudget(broker: Broker, name: string, cwd?: string): BudgetReply | Refusal {
+export function showBudget(broker: BudgetNeeds, name: string, cwd?: string): BudgetReply | Refusal {
   if (name !== SHARED && !NAME.test(name)) return noName(name);
   const effective = effectiveFor(broker, name, cwd);
   if ("code" in effective) return effective;
@@ -38,7 +42,7 @@ export function showBudget(broker: Broker, name: string, cwd?: string): BudgetRe
 }
 
 /** Everybody of whom something counts, by name, and all labels together last. */
-export function showBudgets(broker: Broker): BudgetsReply | Refusal {
+export function showBudgets(broker: BudgetNeeds): BudgetsReply | Refusal {
   const agents = broker.budgets.ledger.inUse().filter((name) => name !== SHARED);
   const budgets: BudgetAccount[] = [];
   for (const name of [...agents.sort(), SHARED]) {
@@ -50,7 +54,7 @@ export function showBudgets(broker: Broker): BudgetsReply | Refusal {
 }
 
 /** Sets an agent's counts to nothing, and lifts what its calls lowered. What running commands hold stays held. */
-export function resetBudget(broker: Broker, name: string): BudgetReply | Refusal {
+export function resetBudget(broker: BudgetNeeds, name: string): BudgetReply | Refusal {
   if (name !== SHARED && !NAME.test(name)) return noName(name);
   const message = `An operator reset the budgets of ${name === SHARED ? "all labels together" : `agent '${name}'`}`;
   const agent = name === SHARED ? null : name;
@@ -58,7 +62,7 @@ export function resetBudget(broker: Broker, name: string): BudgetReply | Refusal
   return showBudget(broker, name);
 }
 
-function effectiveFor(broker: Broker, name: string, cwd: string | undefined): Effective | Refusal {
+function effectiveFor(broker: BudgetNeeds, name: string, cwd: string | undefined): Effective | Refusal {
   const agent = name === SHARED ? "" : name;
   if (cwd === undefined) {
     const config = broker.config();
@@ -71,7 +75,7 @@ function effectiveFor(broker: Broker, name: string, cwd: string | undefined): Ef
   return "code" in ground ? ground : ground.effective;
 }
 
-function accountOf(broker: Broker, name: string, effective: Effective): BudgetAccount {
+function accountOf(broker: BudgetNeeds, name: string, effective: Effective): BudgetAccount {
   const { ledger } = broker.budgets;
   const account = ledger.find(name) ?? new Account();
   const allowances = effective.policies.map(({ document }) => allowanceOf(document));

@@ -1,21 +1,24 @@
 /** A person is asked about a program that a running command starts, which waits meanwhile. */
 import type { ProgramStart } from "../../world/backend.ts";
+import type { Approvals } from "../approvals/approvals.ts";
 import { askPerson } from "../approvals/ask-person.ts";
-import { commandQuestion } from "../approvals/command-question.ts";
+import { commandQuestion, type QuestionNeeds } from "../approvals/command-question.ts";
 import type { Granted, Question } from "../approvals/question.ts";
-import type { Broker } from "../broker.ts";
 import { isIsolated, type Job } from "../model/job.ts";
 import type { Effective } from "../model/effective.ts";
 import type { StartFinding, Where } from "../policy/index.ts";
 import type { Refusal } from "../model/refusal.ts";
 import { nobodyIsAsked } from "./start-refusals.ts";
 
+/** What asking about a start needs of the broker. */
+export type AskNeeds = QuestionNeeds & { readonly approvals: Approvals };
+
 /** Beyond the time that a question waits: the answer must come first. */
 const MARGIN_MS = 2000;
 
 /** `wait` is told how long it may take, before anything else happens. */
 export async function askAboutStart(
-  broker: Broker,
+  broker: AskNeeds,
   { job, where, signal }: { readonly job: Job; readonly where: Where; readonly signal: AbortSignal },
   asked: { readonly start: ProgramStart; readonly finding: StartFinding; readonly effective: Effective },
   wait: (milliseconds: number) => void,
@@ -31,7 +34,7 @@ export async function askAboutStart(
   if ("code" in first) return first;
   const waitMs = Math.min(first.timeoutMs, patience);
   wait(waitMs + MARGIN_MS);
-  return await askPerson(broker, question, waitMs, signal);
+  return await askPerson(broker.approvals, question, waitMs, signal);
 }
 
 /** By the bare name where that stands for this file: so an answer for the same words as a command of their own counts. */
@@ -74,7 +77,7 @@ function jobOf(
 }
 
 /** What it would do alone says little of what it does in the middle of another's work: it is not tried out. */
-function startQuestion(broker: Broker, job: Job, waits: boolean): Question | Refusal {
+function startQuestion(broker: QuestionNeeds, job: Job, waits: boolean): Question | Refusal {
   const question = commandQuestion(broker, job);
   if ("code" in question) return question;
   const note = `A command that runs already starts it${waits ? ", and waits for the answer" : "; run again, it uses the answer"}`;

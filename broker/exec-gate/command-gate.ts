@@ -1,10 +1,19 @@
 import type { ProgramGate } from "../../world/backend.ts";
-import type { Broker } from "../broker.ts";
 import type { Job } from "../model/job.ts";
-import { followPolicies, readCommand, startPlaces } from "../policies/judge.ts";
+import {
+  followPolicies,
+  type GroundNeeds,
+  readCommand,
+  type StartNeeds,
+  startPlaces,
+} from "../policies/judge.ts";
+import type { OnFault } from "../spans/span-index.ts";
 import { concernedStarts } from "../policy/index.ts";
 import { ExecGate, type GateParts } from "./gate.ts";
 import { OwnCommands } from "./own-commands.ts";
+
+/** What a gate needs of the broker. */
+export type GateNeeds = GroundNeeds & StartNeeds & { readonly onFault: OnFault };
 
 type OwnGateParts = Pick<GateParts, "isIsolated" | "ask" | "records" | "close"> & {
   readonly isApproved: boolean;
@@ -17,12 +26,12 @@ type OwnGateParts = Pick<GateParts, "isIsolated" | "ask" | "records" | "close"> 
 export class CommandGate {
   /** What the world asks. */
   readonly programs: ProgramGate;
-  readonly #broker: Broker;
+  readonly #broker: GateNeeds;
   readonly #make: () => ExecGate;
   #made: ExecGate | undefined;
   #finished = false;
 
-  constructor(broker: Broker, job: Job, parts: () => OwnGateParts) {
+  constructor(broker: GateNeeds, job: Job, parts: () => OwnGateParts) {
     const { request, effective, environment } = job;
     // A request that says another PATH does not hide where programs are: its command may copy one from there.
     const paths = [request.env?.["PATH"], environment.variables["PATH"], broker.environments.path];
@@ -57,7 +66,7 @@ export class CommandGate {
 }
 
 function execGate(
-  broker: Broker,
+  broker: GateNeeds,
   job: Job,
   refuses: boolean,
   { isApproved, ...parts }: OwnGateParts,

@@ -1,9 +1,8 @@
-import type { Broker } from "../broker.ts";
 import { isIsolated, type Job, secretsOfJob } from "../model/job.ts";
 import { startPlaces } from "../policies/judge.ts";
 import type { SpanRecord } from "../spans/trace.ts";
-import { askAboutStart } from "./ask-start.ts";
-import { CommandGate } from "./command-gate.ts";
+import { type AskNeeds, askAboutStart } from "./ask-start.ts";
+import { CommandGate, type GateNeeds } from "./command-gate.ts";
 import { StartRecords } from "./start-records.ts";
 
 export type JobGateParts = {
@@ -16,7 +15,11 @@ export type JobGateParts = {
 };
 
 /** Of a command that runs. */
-export function jobGate(broker: Broker, job: Job, { started, write, signal }: JobGateParts): CommandGate {
+export function jobGate(
+  broker: GateNeeds & AskNeeds,
+  job: Job,
+  { started, write, signal }: JobGateParts,
+): CommandGate {
   return new CommandGate(broker, job, () => {
     const over = new AbortController();
     const [where] = startPlaces(broker, job);

@@ -1,10 +1,9 @@
-import type { Broker } from "../broker.ts";
 import type { Job } from "../model/job.ts";
-import { CommandGate } from "./command-gate.ts";
+import { CommandGate, type GateNeeds } from "./command-gate.ts";
 import { nobodyIsAsked } from "./start-refusals.ts";
 
 /** Of a command that is tried out before it is approved, as if it were: on an overlay, and nobody is asked or told. */
-export function previewGate(broker: Broker, job: Job): CommandGate {
+export function previewGate(broker: GateNeeds, job: Job): CommandGate {
   return new CommandGate(broker, job, () => ({
     isIsolated: true,
     isApproved: true,

@@ -2,10 +2,12 @@
 import { setImmediate as turn } from "node:timers/promises";
 import type { ChangesReply } from "../../schemas/generated/types.ts";
 import type { ApplyEnding, HeldChange } from "../../world/backend.ts";
-import type { Broker } from "../broker.ts";
-import type { Ground } from "../policies/judge.ts";
+import type { Ground, GroundNeeds } from "../policies/judge.ts";
+import type { DirtyFiles } from "../project-files/dirty-files.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
-import type { SpanRecord } from "../spans/trace.ts";
+import type { SpanRecord, Trace } from "../spans/trace.ts";
+import type { Surroundings } from "../worlds/world-spec.ts";
+import type { HeldTurns } from "./turns.ts";
 import { changePath } from "./change-path.ts";
 import {
   type Action,
@@ -17,12 +19,21 @@ import {
 } from "./change-spans.ts";
 import { chosenOf } from "./choose.ts";
 import { type Denials, denialsFor } from "./denied-paths.ts";
-import { findHeld, type FoundChanges } from "./find-held.ts";
+import { findHeld, type FoundChanges, type HeldNeeds } from "./find-held.ts";
 import { listingOf } from "./listing.ts";
 import { groundOfChanges, notByAgents, notUndoneByAgents, specOfChanges } from "./may-change.ts";
 import { doneWords, pastWords } from "./past.ts";
 import { cannotRecord, nothingDone, refusalOf } from "./change-refusals.ts";
 import { listed, type Reason, reasonWords } from "./reasons.ts";
+
+/** What changing held changes needs of the broker. */
+export type ChangeNeeds = HeldNeeds &
+  GroundNeeds & {
+    readonly around: Surroundings;
+    readonly dirtyFiles: Pick<DirtyFiles, "began" | "ended">;
+    readonly heldTurns: HeldTurns;
+    readonly trace: Trace;
+  };
 
 /** `paths`: byte paths, null for all. */
 export type ChangeOrder = {
@@ -39,7 +50,7 @@ const PATIENCE_MS = 600_000;
 const PATHS_A_TURN = 1000;
 
 /** What a call on the API does: found, allowed, and then in its turn. */
-export async function changeHeld(broker: Broker, order: ChangeOrder): Promise<ChangesReply | Refusal> {
+export async function changeHeld(broker: ChangeNeeds, order: ChangeOrder): Promise<ChangesReply | Refusal> {
   const found = await findFor(broker, order);
   if ("code" in found) return found;
   const denied = order.by === "agent" ? deniedToAgents(broker, order, found) : undefined;
@@ -47,12 +58,12 @@ export async function changeHeld(broker: Broker, order: ChangeOrder): Promise<Ch
   return await changeFound(broker, order, found);
 }
 
-function findFor(broker: Broker, { span, action }: ChangeOrder): Promise<FoundChanges | Refusal> {
+function findFor(broker: ChangeNeeds, { span, action }: ChangeOrder): Promise<FoundChanges | Refusal> {
   return findHeld(broker, span, action === "discard" ? "layers" : "project");
 }
 
 function deniedToAgents(
-  broker: Broker,
+  broker: ChangeNeeds,
   { span: { span_id: id }, action }: ChangeOrder,
   found: FoundChanges,
 ): Refusal | undefined {
@@ -63,7 +74,7 @@ function deniedToAgents(
 
 /** The same when all that is settled: one at a time in each project. */
 export async function changeFound(
-  broker: Broker,
+  broker: ChangeNeeds,
   order: ChangeOrder,
   found: FoundChanges,
 ): Promise<ChangesReply | Refusal> {
@@ -79,7 +90,7 @@ export async function changeFound(
 }
 
 async function inTurn(
-  broker: Broker,
+  broker: ChangeNeeds,
   order: ChangeOrder,
   found: FoundChanges,
 ): Promise<ChangesReply | Refusal> {
@@ -109,7 +120,7 @@ async function inTurn(
 
 /** Whoever waited for its turn may find another project there, or none: then it is told what it would be told now. */
 async function listInTurn(
-  broker: Broker,
+  broker: ChangeNeeds,
   order: ChangeOrder,
   { store, held }: FoundChanges,
   signal: AbortSignal,
@@ -124,7 +135,7 @@ async function listInTurn(
 }
 
 function nothingToDo(
-  broker: Broker,
+  broker: ChangeNeeds,
   { span, paths }: ChangeOrder,
   all: readonly HeldChange[],
 ): Refusal | undefined {
@@ -140,7 +151,7 @@ function nothingToDo(
 
 /** What the policy denies is found before anything begins, so that its rule can be named. */
 async function denialsOf(
-  broker: Broker,
+  broker: ChangeNeeds,
   { by, paths, span }: ChangeOrder,
   found: FoundChanges,
   all: readonly HeldChange[],
@@ -171,7 +182,7 @@ async function denialsOf(
 
 /** Whether nothing but the asker speaks against applying them. */
 async function isForOperator(
-  broker: Broker,
+  broker: ChangeNeeds,
   ground: Ground,
   changes: readonly HeldChange[],
   denied: readonly Reason[],
@@ -217,7 +228,7 @@ type Carried = {
 };
 
 async function close(
-  broker: Broker,
+  broker: ChangeNeeds,
   order: ChangeOrder,
   { store, held }: FoundChanges,
   { ending, before, started, began }: Carried,
@@ -245,7 +256,11 @@ async function close(
   return { done: done.map(changePath), left: left.map(changePath), change_span_id: started.span_id };
 }
 
-function recordDenial(broker: Broker, { span, action, by, paths }: ChangeOrder, error: Refusal): Refusal {
+function recordDenial(
+  broker: ChangeNeeds,
+  { span, action, by, paths }: ChangeOrder,
+  error: Refusal,
+): Refusal {
   const line = changeDenied(span, action, by, paths, error);
   try {
     broker.trace.event(line);

@@ -1,13 +1,22 @@
 /** From a span to the changes that it holds, also after the broker that ran it is gone: the span itself says where. */
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { ANY_FOLDER, type Held, type HeldStore } from "../../world/backend.ts";
-import type { Broker } from "../broker.ts";
+import { ANY_FOLDER, type Held, type HeldStore, type WorldBackend } from "../../world/backend.ts";
 import type { Place } from "../model/place.ts";
-import { neverBecause } from "../project/projects.ts";
+import { neverBecause, type ProjectRules } from "../project/projects.ts";
 import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { SpanRecord } from "../spans/trace.ts";
-import { pastWords } from "./past.ts";
+import { type PastNeeds, pastWords } from "./past.ts";
+import type { Home } from "../settings/home.ts";
+import type { Worlds } from "../worlds/worlds.ts";
+
+/** What finding held changes needs of the broker. */
+export type HeldNeeds = PastNeeds & {
+  readonly home: Pick<Home, "overlay">;
+  readonly worlds: Pick<Worlds, "ending">;
+  readonly backend: Pick<WorldBackend, "name" | "held">;
+  readonly projectRules: () => ProjectRules;
+};
 
 export type FoundChanges = {
   readonly span: SpanRecord;
@@ -23,7 +32,7 @@ export type FoundChanges = {
  * matter what became of their project.
  */
 export async function findHeld(
-  broker: Broker,
+  broker: HeldNeeds,
   span: SpanRecord,
   use: "project" | "layers",
 ): Promise<FoundChanges | Refusal> {
@@ -47,7 +56,7 @@ export async function findHeld(
 }
 
 /** A folder that was made anew under the same name, or may be no project any more, gets nothing and shows nothing. */
-function notThatProject(broker: Broker, overlay: NonNullable<SpanRecord["overlay"]>): Refusal | undefined {
+function notThatProject(broker: HeldNeeds, overlay: NonNullable<SpanRecord["overlay"]>): Refusal | undefined {
   const { project, identity } = overlay;
   const { dev, ino } = statSync(project);
   if (`${dev}:${ino}` !== identity || realpathSync(project) !== project) return anotherProject(project);
@@ -94,7 +103,7 @@ function stillRuns(span: SpanRecord): Refusal {
   );
 }
 
-function heldNoMore(broker: Broker, span: SpanRecord): Refusal {
+function heldNoMore(broker: PastNeeds, span: SpanRecord): Refusal {
   return refusal(
     "not_found",
     `Span ${quoted(span.span_id)} holds no changes: ${pastWords(broker, span)}`,
@@ -102,7 +111,7 @@ function heldNoMore(broker: Broker, span: SpanRecord): Refusal {
   );
 }
 
-function noStore(broker: Broker): Refusal {
+function noStore(broker: Pick<HeldNeeds, "backend">): Refusal {
   return refusal(
     "isolation_unavailable",
     `Worlds of backend '${broker.backend.name}' are no place from which changes can be shown or applied`,

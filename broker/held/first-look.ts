@@ -1,8 +1,8 @@
 /** What stood in the project when a command had ended: whoever applies its changes later is told what went since. */
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { World } from "../../world/backend.ts";
-import type { Broker } from "../broker.ts";
+import type { World, WorldBackend } from "../../world/backend.ts";
+import type { HeldTurns } from "./turns.ts";
 import type { Job } from "../model/job.ts";
 
 /** After the reply, and after what is made ready for the next command: starting a process holds the broker up. */
@@ -11,7 +11,11 @@ const LATER_MS = 40;
 const PATIENCE_MS = 60_000;
 
 /** Begins it, and returns at once. Without it a later look is the first, which misses what went before that. */
-export function lookFirst(broker: Broker, { place: { project, identity } }: Job, world: World): void {
+export function lookFirst(
+  broker: { readonly backend: Pick<WorldBackend, "held">; readonly heldTurns: HeldTurns },
+  { place: { project, identity } }: Job,
+  world: World,
+): void {
   const { mountedAt } = world;
   const { access } = world.spec;
   const store = broker.backend.held;

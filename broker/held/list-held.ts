@@ -2,11 +2,14 @@
 import { readdir } from "node:fs/promises";
 import { isWithin } from "../model/folders.ts";
 import type { HeldReply, HeldSpan, Span } from "../../schemas/generated/types.ts";
-import type { Broker } from "../broker.ts";
 import { mayHold } from "./past.ts";
 import type { Visible } from "../model/place.ts";
 import { changePath } from "./change-path.ts";
-import { findHeld } from "./find-held.ts";
+import { findHeld, type HeldNeeds } from "./find-held.ts";
+import type { Trace } from "../spans/trace.ts";
+
+/** What listing needs of the broker. */
+export type ListNeeds = HeldNeeds & { readonly trace: Pick<Trace, "find"> };
 
 /** Each is read by a process of its own; older ones are counted. */
 const MAX_LISTED = 200;
@@ -16,7 +19,7 @@ const MAX_AUTORUN = 20;
 
 /** Changes of the agents that `visible` lets through, in projects around `cwd`, or everywhere without one. */
 export async function listHeld(
-  broker: Broker,
+  broker: ListNeeds,
   visible: Visible,
   cwd: string | undefined,
   signal: AbortSignal,
@@ -38,7 +41,7 @@ export async function listHeld(
 }
 
 /** Newest first: the name of a span begins with its time. */
-async function layerNames({ home }: Broker): Promise<readonly string[]> {
+async function layerNames({ home }: Pick<HeldNeeds, "home">): Promise<readonly string[]> {
   const names = await readdir(home.overlay).catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
     throw error;
@@ -50,14 +53,14 @@ async function layerNames({ home }: Broker): Promise<readonly string[]> {
 }
 
 /** A command that still runs has layers too, and so has one whose layers are about to go. */
-function isHolder(broker: Broker, span: Span): boolean {
+function isHolder(broker: HeldNeeds, span: Span): boolean {
   if (span.overlay === undefined || span.agent_id === null || span.event_type === "command_start")
     return false;
   return mayHold(span, () => broker.trace.childrenOf(span.span_id));
 }
 
 /** Undefined: all of it was applied or discarded, or is gone meanwhile. */
-async function entryOf(broker: Broker, span: Span, signal: AbortSignal): Promise<HeldSpan | undefined> {
+async function entryOf(broker: HeldNeeds, span: Span, signal: AbortSignal): Promise<HeldSpan | undefined> {
   const { overlay, agent_id: agent } = span;
   if (overlay === undefined || agent === null) return undefined;
   const fixed = {

@@ -1,14 +1,13 @@
 /** Who may apply, discard and take back, and what the policy lets nobody write: as the policies are now. */
-import type { Broker } from "../broker.ts";
-import { groundOf, type Ground } from "../policies/judge.ts";
+import { type Ground, type GroundNeeds, groundOf } from "../policies/judge.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
-import { type SpecOfFiles, worldSpec } from "../worlds/world-spec.ts";
+import { type SpecOfFiles, type Surroundings, worldSpec } from "../worlds/world-spec.ts";
 import type { Asker } from "./change-spans.ts";
 import type { FoundChanges } from "./find-held.ts";
-import { wasAppliedByOperator } from "./past.ts";
+import { type PastNeeds, wasAppliedByOperator } from "./past.ts";
 
 /** Under which policies a call about held changes is judged: those of the agent whose command it was. */
-export function groundOfChanges(broker: Broker, { agent, place }: FoundChanges): Ground | Refusal {
+export function groundOfChanges(broker: GroundNeeds, { agent, place }: FoundChanges): Ground | Refusal {
   return groundOf(broker, agent, place, undefined);
 }
 
@@ -25,7 +24,7 @@ export function notByAgents({ effective }: Ground, span: string): Refusal | unde
 }
 
 /** Why an agent may not take it back; what a person put into the project may be what keeps the agent in its bounds. */
-export function notUndoneByAgents(broker: Broker, span: string): Refusal | undefined {
+export function notUndoneByAgents(broker: PastNeeds, span: string): Refusal | undefined {
   if (!wasAppliedByOperator(broker, span)) return undefined;
   return refusal(
     "policy_denied",
@@ -39,8 +38,12 @@ export function notUndoneByAgents(broker: Broker, span: string): Refusal | undef
  * The lists that an apply is held to. As an isolated command's, not as a plain one's: there git's own files in the project are denied
  * whether they stand or not. Names that tools run later the operator alone applies.
  */
-export function specOfChanges(broker: Broker, { effective, site }: Ground, by: Asker): SpecOfFiles {
+export function specOfChanges(
+  { around }: { readonly around: Surroundings },
+  { effective, site }: Ground,
+  by: Asker,
+): SpecOfFiles {
   const { policies } = effective;
   const heldBy = by === "operator" ? policies.map(({ id }) => id) : [];
-  return worldSpec(policies, site, { kind: "overlay", layers: "" }, broker.around, heldBy);
+  return worldSpec(policies, site, { kind: "overlay", layers: "" }, around, heldBy);
 }

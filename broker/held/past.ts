@@ -1,13 +1,15 @@
 /** What was done with a span's held changes so far, as its spans say. */
 import type { Span } from "../../schemas/generated/types.ts";
-import type { Broker } from "../broker.ts";
-import type { SpanRecord } from "../spans/trace.ts";
+import type { SpanRecord, Trace } from "../spans/trace.ts";
+
+/** What telling of the past needs of the broker. */
+export type PastNeeds = { readonly trace: Pick<Trace, "childrenOf"> };
 
 const DONE = { apply: "applied", discard: "discarded", undo: "taken back" } as const;
 const CUT_OFF = { apply: "an apply", discard: "a discard", undo: "an undo" } as const;
 
 /** For a person who asks for what is no longer there. */
-export function pastWords(broker: Broker, span: SpanRecord): string {
+export function pastWords(broker: PastNeeds, span: SpanRecord): string {
   return wordsOfPast(span, broker.trace.childrenOf(span.span_id));
 }
 
@@ -21,7 +23,7 @@ export function wordsOfPast(span: Pick<SpanRecord, "fs_diff">, below: readonly S
 }
 
 /** Null: nothing was done with them. */
-export function doneWords(broker: Broker, { span_id: id }: SpanRecord): string | null {
+export function doneWords(broker: PastNeeds, { span_id: id }: SpanRecord): string | null {
   return wordsOfDone(broker.trace.childrenOf(id));
 }
 
@@ -38,7 +40,7 @@ function isDone(outcome: Span["outcome"]): boolean {
 }
 
 /** Whether a person applied any of them; one that was cut off may have been finished since. */
-export function wasAppliedByOperator(broker: Broker, span: string): boolean {
+export function wasAppliedByOperator(broker: PastNeeds, span: string): boolean {
   const untouched: readonly unknown[] = ["refused", "failed"];
   return broker.trace
     .childrenOf(span)

@@ -1,22 +1,26 @@
 /** `GET /v1/diff/:span_id`: what is held, and a patch of it, with its bounds said. */
 import type { DiffChange, DiffReply } from "../../schemas/generated/types.ts";
 import { type HeldChange, HeldSides } from "../../world/backend.ts";
-import type { Broker } from "../broker.ts";
 import type { Refusal } from "../model/refusal.ts";
+import type { GroundNeeds } from "../policies/judge.ts";
+import type { Surroundings } from "../worlds/world-spec.ts";
 import { changePath } from "./change-path.ts";
 import { chosenOf } from "./choose.ts";
 import { unreadable } from "./denied-paths.ts";
 import { anotherProject, type FoundChanges } from "./find-held.ts";
 import { groundOfChanges, specOfChanges } from "./may-change.ts";
-import { pastWords } from "./past.ts";
+import { type PastNeeds, pastWords } from "./past.ts";
 import { type Counts, PatchWriter } from "./patch-writer.ts";
+
+/** What showing needs of the broker. */
+export type ShowNeeds = PastNeeds & GroundNeeds & { readonly around: Surroundings };
 
 /** What is beyond is counted, and `paths` lead to it. */
 const MAX_LISTED = 10_000;
 
 /** All that is held, or what `paths` name of it. */
 export async function showHeld(
-  broker: Broker,
+  broker: ShowNeeds,
   found: FoundChanges,
   paths: readonly string[] | null,
   signal: AbortSignal,

@@ -14,7 +14,12 @@ export function mustAsk({ decision, request }: Job): boolean {
 export async function approved(broker: Broker, job: Job, signal: AbortSignal): Promise<Job | Refusal> {
   const waitMs = job.request.approval_wait_ms ?? 0;
   const tryOut: TryOut = (tried, layers) => previewCommand(broker, tried, layers);
-  const granted = await askPerson(broker, () => commandQuestion(broker, job, tryOut), waitMs, signal);
+  const granted = await askPerson(
+    broker.approvals,
+    () => commandQuestion(broker, job, tryOut),
+    waitMs,
+    signal,
+  );
   if ("code" in granted) return granted;
   const { decision } = job;
   const verdict = decision.verdict === "ask" ? decision.approved : decision.verdict;

@@ -21,7 +21,7 @@ export async function borrowWorld(broker: Broker, job: Job): Promise<Lease | Ref
 
 /** Scopes hold for this command alone: its token is used up before its world is made, and only a refusal gives it back. */
 async function borrowWith(broker: Broker, job: Job, scopes: UsedScopes): Promise<Lease | Refusal> {
-  const spent = spendScopes(broker, job.place, scopes, isIsolated(job));
+  const spent = spendScopes(broker.scopeTokens, job.place, scopes, isIsolated(job));
   if ("code" in spent) return spent;
   const lease = networkedFor(scopes, await borrow(broker, job, true));
   if ("code" in lease) spent.giveBack();

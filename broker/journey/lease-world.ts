@@ -28,7 +28,7 @@ export async function leaseWorld(broker: Broker, order: WorldOrder): Promise<Lea
     : await broker.worlds.lease(session.id, wanted);
   try {
     await broker.gateway.serve(lease.world, { agent, session: session.id, project, effective: now }, reach);
-    if (!fresh) await followPolicy(broker, session, lease.world, effective);
+    if (!fresh) await followPolicy(broker.publisher, session, lease.world, effective);
     return lease;
   } catch (error) {
     lease.release(false);

@@ -34,7 +34,8 @@ export function prepareJob(
     return policyChanged(request.expect_policy, effective.hash, effective.id);
   }
   const token = request.scope_token;
-  const scopes = token === undefined ? null : usableScopes(broker, agent, place, effective, token);
+  const scopes =
+    token === undefined ? null : usableScopes(broker.scopeTokens, agent, place, effective, token);
   const holds = scopes === null || "code" in scopes ? effective : scopes.effective;
   const environment = environmentFor(broker, effective, request, place, asker);
   return {

@@ -1,15 +1,16 @@
 /** Reads the command and decides, with every policy that holds. Nothing is run, charged or recorded here. */
 import { join } from "node:path";
-import type { ExecuteRequest } from "../../schemas/generated/types.ts";
+import type { ConfigDocument, ExecuteRequest } from "../../schemas/generated/types.ts";
 import { assignedPolicy, touchedPolicies } from "./assignment.ts";
-import type { Broker } from "../broker.ts";
-import type { Judged } from "./decisions.ts";
+import type { Decisions, Judged } from "./decisions.ts";
 import { fileScope } from "../policy/file-scope.ts";
 import type { BaseEnvironment } from "../model/environment.ts";
+import type { BaseEnvironments } from "../settings/environment.ts";
 import { isForeignGit } from "../git/foreign.ts";
-import { gitFolderInside } from "../git/folder.ts";
+import { type GitFolders, gitFolderInside } from "../git/folder.ts";
+import type { GitNamed } from "../git/named.ts";
 import type { Job } from "../model/job.ts";
-import type { Listed } from "./listed.ts";
+import type { Listed, ListedFolders } from "./listed.ts";
 import {
   type Decision,
   decideAll,
@@ -22,16 +23,42 @@ import {
 } from "../policy/index.ts";
 import type { Effective } from "../model/effective.ts";
 import type { Place } from "../model/place.ts";
-import { folderOf, isWithin, NO_PROJECT } from "../project/projects.ts";
+import type { Policies } from "./policies.ts";
+import type { ProgramPaths } from "../policy/program-paths.ts";
+import type { Marks } from "../project/marks.ts";
+import type { Profiles } from "../project/profiles.ts";
+import { folderOf, isWithin, NO_PROJECT, type ProjectRules } from "../project/projects.ts";
 import type { Refusal } from "../model/refusal.ts";
 import { leadsElsewhere } from "../project/stray-paths.ts";
 import type { Site } from "../model/site.ts";
+
+/** What finding the policies in force needs of the broker. */
+export type GroundNeeds = {
+  readonly config: () => ConfigDocument;
+  readonly listed: ListedFolders;
+  readonly policies: Policies;
+  readonly profiles: Profiles;
+  readonly marks: Pick<Marks, "below">;
+  readonly gitFolders: GitFolders;
+  readonly gitNamed: GitNamed;
+  readonly projectRules: () => ProjectRules;
+  readonly around: { readonly home: string };
+};
+
+/** What judging the programs of a command needs of the broker. */
+export type StartNeeds = Pick<GroundNeeds, "gitFolders" | "projectRules" | "around"> & {
+  readonly environments: Pick<BaseEnvironments, "path">;
+  readonly programs: Pick<ProgramPaths, "find">;
+};
+
+/** What judging a command needs of the broker. */
+export type JudgeNeeds = StartNeeds & { readonly decisions: Decisions };
 
 /** What holds for a call, and where its world is for. */
 export type Ground = { readonly effective: Effective; readonly site: Site };
 
 export function groundOf(
-  broker: Broker,
+  broker: GroundNeeds,
   agent: string,
   place: Place,
   profile: string | undefined,
@@ -59,7 +86,7 @@ export function groundOf(
 
 /** What a program writes that starts on the host no policy bounds: only the place where it stands has one. */
 function narrowedByFolders(
-  { policies, around }: Broker,
+  { policies, around }: GroundNeeds,
   listed: Listed,
   { project }: Place,
   chosen: Effective,
@@ -75,7 +102,7 @@ function narrowedByFolders(
  * not keep by it what an edited policy takes away.
  */
 export function followPolicies(
-  broker: Broker,
+  broker: GroundNeeds,
   agent: string,
   place: Place,
   profile: string | undefined,
@@ -91,7 +118,7 @@ export function followPolicies(
 }
 
 function narrowedAsBefore(
-  broker: Broker,
+  broker: GroundNeeds,
   agent: string,
   { project }: Place,
   before: Effective,
@@ -106,7 +133,7 @@ function narrowedAsBefore(
  * the home folder.
  */
 export function judge(
-  broker: Broker,
+  broker: JudgeNeeds,
   request: ExecuteRequest,
   place: Place,
   effective: Effective,
@@ -164,13 +191,17 @@ export function readCommand({ argv, cmd = "", shell = "sh" }: ExecuteRequest): R
  * The git folder of a worktree is opened beside the policy, and where links lead only the world can say. Outside of the project a world
  * refuses to make a folder and says which entry of the policy would let it.
  */
-function isForTheWorld(broker: Broker, { project }: Place, path: string): boolean {
+function isForTheWorld(
+  broker: Pick<GroundNeeds, "gitFolders" | "projectRules">,
+  { project }: Place,
+  path: string,
+): boolean {
   const git = broker.gitFolders.of(project, broker.projectRules)?.folder;
   return (git !== undefined && isWithin(path, git.path)) || leadsElsewhere(path, isWithin(path, project));
 }
 
 /** Where a running command's programs are started: as its own words were judged, with the PATH that it began with. */
-export function startPlaces(broker: Broker, job: Job): readonly [Where, ...Where[]] {
+export function startPlaces(broker: StartNeeds, job: Job): readonly [Where, ...Where[]] {
   const { place, request, environment } = job;
   const { env = {} } = request;
   const path = env["PATH"] ?? environment.variables["PATH"] ?? broker.environments.path;

@@ -1,10 +1,18 @@
 /** What a call asks for once its place is known: every rule of the request that a schema cannot say. */
 import { realpathSync } from "node:fs";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
-import type { Broker } from "../broker.ts";
+import type { Marks } from "./marks.ts";
 import type { Place } from "../model/place.ts";
-import { type Asker, locateProject, NO_PROJECT } from "./projects.ts";
+import { type Asker, locateProject, NO_PROJECT, type ProjectRules } from "./projects.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
+
+/** What finding the place of a call needs of the broker. */
+export type PlaceNeeds = {
+  /** Where calls without a `cwd` work. */
+  readonly startedIn: string;
+  readonly projectRules: () => ProjectRules;
+  readonly marks: Pick<Marks, "use">;
+};
 
 /** Linux ends one argument of execve at 128 KiB with its NUL (`MAX_ARG_STRLEN`, include/uapi/linux/binfmts.h). */
 const MAX_ARGUMENT = 131_071;
@@ -25,7 +33,11 @@ export function argvOf(request: ExecuteRequest): readonly string[] | Refusal {
 }
 
 /** Project and working directory of a call; without `cwd`, the broker's own. */
-export function placeOf(broker: Broker, cwd: string | undefined, asker: Asker = "agent"): Place | Refusal {
+export function placeOf(
+  broker: PlaceNeeds,
+  cwd: string | undefined,
+  asker: Asker = "agent",
+): Place | Refusal {
   if (cwd !== undefined) return locateProject(cwd, broker.projectRules(), asker);
   const own = locateProject(broker.startedIn, broker.projectRules(), asker);
   if (!("code" in own)) return own;
@@ -51,14 +63,14 @@ function inWorld(asker: Asker): How {
 
 export type How = {
   readonly argvOf: (request: ExecuteRequest) => readonly string[] | Refusal;
-  readonly placeOf: (broker: Broker, cwd: string | undefined) => Place | Refusal;
+  readonly placeOf: (broker: PlaceNeeds, cwd: string | undefined) => Place | Refusal;
   readonly asker: Asker;
   /** The `x-request-id` of the call; absent where no execute call waits for the command. */
   readonly call?: string;
 };
 
 /** Where a command will work, and that it will. */
-export function placeOfWorld(broker: Broker, cwd: string | undefined, asker: Asker): Place | Refusal {
+export function placeOfWorld(broker: PlaceNeeds, cwd: string | undefined, asker: Asker): Place | Refusal {
   const place = placeOf(broker, cwd, asker);
   if (!("code" in place)) broker.marks.use(place.project, place.identity, asker === "person");
   return place;
@@ -75,7 +87,7 @@ export const ON_HOST: How = {
  * Project and working directory of a program that starts on the host, which works wherever it is started: the home folder, `/`, another user's folder,
  * one that is deleted already. Where no project can be there is none, so that nothing of a policy's `$PROJECT` is met.
  */
-export function placeOnHost(broker: Broker, cwd: string | undefined): Place | Refusal {
+export function placeOnHost(broker: PlaceNeeds, cwd: string | undefined): Place | Refusal {
   const place = placeOf(broker, cwd);
   if (!("code" in place) || cwd === undefined) return place;
   return { project: NO_PROJECT, cwd: realOr(cwd), identity: "none" };

@@ -1,11 +1,11 @@
 import type { World } from "../../world/backend.ts";
-import type { Broker } from "../broker.ts";
+import type { Publisher } from "./publisher.ts";
 import type { Effective } from "../model/effective.ts";
 import type { Session } from "../model/place.ts";
 
 /** Brings the ports of a session to what its policies publish; `world` is its warm one. Never rejects. */
 export function followPolicy(
-  { publisher }: Broker,
+  publisher: Publisher,
   { id }: Session,
   world: World,
   { hash, policies }: Effective,

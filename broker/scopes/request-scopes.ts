@@ -1,15 +1,15 @@
 /** The journey of a call for scopes: what is asked for, what no grant gives, what a person says, and the token. */
 import type { RequestScopesReply, RequestScopesRequest } from "../../schemas/generated/types.ts";
 import type { Granted } from "../approvals/question.ts";
+import type { Approvals } from "../approvals/approvals.ts";
 import { askPerson } from "../approvals/ask-person.ts";
-import type { Broker } from "../broker.ts";
 import { cannotRecord } from "../model/cannot-record.ts";
 import { type NetRules, netRules } from "../network/rules.ts";
 import { newId } from "../model/ids.ts";
 import { groundOf } from "../policies/judge.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
 import { placeOf } from "../project/request.ts";
-import { covers, type SpecOfFiles, worldSpec } from "../worlds/world-spec.ts";
+import { covers, type SpecOfFiles, type Surroundings, worldSpec } from "../worlds/world-spec.ts";
 import type { NetScope, NamedScope, Scope } from "../model/scope.ts";
 import { deniedPlaces } from "./denied-places.ts";
 import { scopeEntry, scopeText } from "./place-scope.ts";
@@ -17,9 +17,22 @@ import { readScope } from "./read-scope.ts";
 import { isNetGiven, netNeverGranted } from "./refuse-net-scope.ts";
 import { neverGranted } from "./refuse-scope.ts";
 import { placeAll, type ScopeCall } from "./scope-call.ts";
-import { scopeQuestion, timeoutMs } from "./scope-question.ts";
+import { type QuestionNeeds, scopeQuestion, timeoutMs } from "./scope-question.ts";
 import { issuedSpan, refusedScopesSpan } from "./scope-spans.ts";
-import type { ScopeGrant } from "./tokens.ts";
+import type { Gateway } from "../network/gateway.ts";
+import type { Sessions } from "../project/sessions.ts";
+import type { Trace } from "../spans/trace.ts";
+import type { ScopeGrant, ScopeTokens } from "./tokens.ts";
+
+/** What a call for scopes needs of the broker. */
+export type ScopeNeeds = QuestionNeeds & {
+  readonly approvals: Approvals;
+  readonly around: Surroundings;
+  readonly gateway: Pick<Gateway, "reach">;
+  readonly scopeTokens: ScopeTokens;
+  readonly sessions: Sessions;
+  readonly trace: Pick<Trace, "event">;
+};
 
 /** However long a policy lets people take, a token is worth nothing after an hour. */
 const MAX_TOKEN_MS = 3_600_000;
@@ -28,7 +41,7 @@ type Named = NamedScope | NetScope;
 
 /** A token for scopes, or why there is none. `signal` aborts when nobody waits for the answer any more. */
 export async function requestScopes(
-  broker: Broker,
+  broker: ScopeNeeds,
   agent: string,
   request: RequestScopesRequest,
   signal: AbortSignal,
@@ -49,12 +62,12 @@ export async function requestScopes(
   if (silent !== undefined) return recordRefusal(broker, call, nobodyMayBeAsked(silent, missing));
 
   const ask = () => scopeQuestion(broker, call, missing);
-  const granted = await askPerson(broker, ask, request.wait_ms ?? 0, signal);
+  const granted = await askPerson(broker.approvals, ask, request.wait_ms ?? 0, signal);
   if ("code" in granted) return recordRefusal(broker, call, granted);
   return issue(broker, call, scopes, granted);
 }
 
-function prepareCall(broker: Broker, agent: string, request: RequestScopesRequest): ScopeCall | Refusal {
+function prepareCall(broker: ScopeNeeds, agent: string, request: RequestScopesRequest): ScopeCall | Refusal {
   const place = placeOf(broker, request.cwd);
   if ("code" in place) return place;
   const ground = groundOf(broker, agent, place, request.profile);
@@ -65,7 +78,7 @@ function prepareCall(broker: Broker, agent: string, request: RequestScopesReques
 
 /** What the policies allow of the network; asked for only when it matters, because presets ask tools of the host. */
 async function netRulesOf(
-  broker: Broker,
+  broker: ScopeNeeds,
   { place, ground: { effective } }: ScopeCall,
   named: readonly Named[],
 ): Promise<NetRules> {
@@ -74,7 +87,7 @@ async function netRulesOf(
 }
 
 function placedScopes(
-  broker: Broker,
+  broker: ScopeNeeds,
   call: ScopeCall,
   named: readonly Named[],
   rules: NetRules,
@@ -93,7 +106,7 @@ function placedScopes(
   return placed;
 }
 
-function namedScopes(broker: Broker, { request, place }: ScopeCall): readonly Named[] | Refusal {
+function namedScopes(broker: ScopeNeeds, { request, place }: ScopeCall): readonly Named[] | Refusal {
   const named: Named[] = [];
   for (const text of new Set(request.scopes)) {
     const scope = readScope(text, { project: place.project, home: broker.around.home });
@@ -103,7 +116,7 @@ function namedScopes(broker: Broker, { request, place }: ScopeCall): readonly Na
   return named;
 }
 
-function specOf(broker: Broker, { ground: { effective, site } }: ScopeCall): SpecOfFiles {
+function specOf(broker: ScopeNeeds, { ground: { effective, site } }: ScopeCall): SpecOfFiles {
   return worldSpec(effective.policies, site, { kind: "direct" }, broker.around);
 }
 
@@ -115,7 +128,7 @@ function isGiven(scope: Scope, { files }: SpecOfFiles, rules: NetRules): boolean
 }
 
 function issue(
-  broker: Broker,
+  broker: ScopeNeeds,
   call: ScopeCall,
   scopes: readonly Scope[],
   granted: Granted | undefined,
@@ -166,7 +179,7 @@ function nobodyMayBeAsked(policy: string, missing: readonly Scope[]): Refusal {
 }
 
 /** A call that could have been granted and was refused leaves a span; one that cannot be read leaves none. */
-function recordRefusal(broker: Broker, call: ScopeCall, error: Refusal): Refusal {
+function recordRefusal(broker: ScopeNeeds, call: ScopeCall, error: Refusal): Refusal {
   if (error.code === "invalid_request") return error;
   try {
     broker.trace.event(refusedScopesSpan(call, error));

@@ -1,24 +1,26 @@
 /** What a person is asked about scopes, and all that their answer is bound to. */
 import { createHash } from "node:crypto";
 import { isLabel } from "../policies/assignment.ts";
-import type { Broker } from "../broker.ts";
 import { folderChanged, policyChanged } from "../approvals/ask-person.ts";
 import type { Question } from "../approvals/question.ts";
-import { groundOf } from "../policies/judge.ts";
+import { type GroundNeeds, groundOf } from "../policies/judge.ts";
 import { isBelowSettings } from "../project/projects.ts";
 import type { Refusal } from "../model/refusal.ts";
-import { placeOf } from "../project/request.ts";
+import { type PlaceNeeds, placeOf } from "../project/request.ts";
 import { redact } from "../secrets/redact.ts";
 import { netNotes } from "./net-scope.ts";
 import type { Scope } from "../model/scope.ts";
 import { scopeText } from "./place-scope.ts";
 import { movedSince, type ScopeCall } from "./scope-call.ts";
 
+/** What asking about scopes needs of the broker. */
+export type QuestionNeeds = PlaceNeeds & GroundNeeds;
+
 const DEFAULT_TIMEOUT_SECS = 300;
 
 /** The question as it is now, or why nothing is asked any more. `missing` are those that the policy does not give. */
 export function scopeQuestion(
-  broker: Broker,
+  broker: QuestionNeeds,
   call: ScopeCall,
   missing: readonly Scope[],
 ): Question | Refusal {
@@ -63,7 +65,11 @@ export function timeoutMs({ ground: { effective } }: Pick<ScopeCall, "ground">):
 }
 
 /** Why no answer counts any more: another policy holds, or another place is there. */
-function outdatedBecause(broker: Broker, call: ScopeCall, missing: readonly Scope[]): Refusal | undefined {
+function outdatedBecause(
+  broker: QuestionNeeds,
+  call: ScopeCall,
+  missing: readonly Scope[],
+): Refusal | undefined {
   const { agent, place, request, ground } = call;
   const now = placeOf(broker, place.cwd);
   if ("code" in now) return now;
@@ -87,7 +93,7 @@ function identityOf(scope: Scope): string {
   return scope.kind === "net" ? "" : scope.identity;
 }
 
-function notesOf(broker: Broker, scope: Scope): readonly string[] {
+function notesOf(broker: Pick<QuestionNeeds, "around">, scope: Scope): readonly string[] {
   if (scope.kind === "net") return netNotes(scope);
   const { kind, path, type, named } = scope;
   const where = named.path === path ? [] : [`'${named.path}' leads to '${path}'`];

@@ -1,25 +1,24 @@
 /** What a command's token stands for, and its being used up. */
 import type { Scope, UsedScopes } from "../model/scope.ts";
 import type { World } from "../../world/backend.ts";
-import type { Broker } from "../broker.ts";
 import type { Effective } from "../model/effective.ts";
 import type { Place } from "../model/place.ts";
 import { isWithin } from "../project/projects.ts";
 import { type Refusal, refusal } from "../model/refusal.ts";
 import { movedSince } from "./scope-call.ts";
 import { filesOf, scopeText } from "./place-scope.ts";
-import type { ScopeGrant } from "./tokens.ts";
+import type { ScopeGrant, ScopeTokens } from "./tokens.ts";
 import { widened } from "./widen.ts";
 
 /** What a token gives this agent, here and now; nothing is used up. */
 export function usableScopes(
-  broker: Broker,
+  tokens: ScopeTokens,
   agent: string,
   place: Place,
   effective: Effective,
   token: string,
 ): UsedScopes | Refusal {
-  const grant = broker.scopeTokens.find(token);
+  const grant = tokens.find(token);
   if (grant === undefined || !isFor(grant, agent, place)) return worthless();
   if (grant.policyHash !== effective.hash) return otherPolicy(effective);
   const { scopes, approval } = grant;
@@ -31,14 +30,14 @@ export function usableScopes(
  * command did not begin after all.
  */
 export function spendScopes(
-  broker: Broker,
+  tokens: ScopeTokens,
   place: Place,
   used: UsedScopes,
   isolated: boolean,
 ): { readonly giveBack: () => void } | Refusal {
   const wrong = (isolated ? cannotHold(place, used) : undefined) ?? movedSince(used.scopes);
   if (wrong !== undefined) return wrong;
-  return broker.scopeTokens.take(used.token) ?? worthless();
+  return tokens.take(used.token) ?? worthless();
 }
 
 /** Why a world cannot give what these scopes stand for: it has no network, and its command would fail without a reason. */
