@@ -47,14 +47,14 @@ export function checkLayering(root) {
 
 /**
  * Imports among folders that import each other in a circle: none of them can be read, tested or moved without the others. Imports
- * of types do not count.
+ * of types count: a type that two folders share belongs below both.
  * @param {readonly { path: string, source: import("./source.mjs").Source }[]} sources
  * @returns {string[]}
  */
 function cyclesIn(sources) {
   const imports = sources.flatMap(({ path, source }) =>
-    source.imports.flatMap(({ from, line, isType }) => {
-      const target = from?.startsWith(".") === true && !isType ? posix.join(posix.dirname(path), from) : path;
+    source.imports.flatMap(({ from, line }) => {
+      const target = from?.startsWith(".") === true ? posix.join(posix.dirname(path), from) : path;
       const edge = { folder: posix.dirname(path), to: posix.dirname(target), where: `${path}:${line}` };
       return edge.folder === edge.to ? [] : [edge];
     }),
