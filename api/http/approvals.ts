@@ -1,6 +1,6 @@
 import type { Request, Response } from "express";
 import { decideApproval, listApprovals, previewApproval } from "../../broker/journey/operate-approvals.ts";
-import { type Refusal, refusal } from "../../broker/model/refusal.ts";
+import { isRefusal, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { ApprovalDecisionRequest } from "../../schemas/generated/types.ts";
 import { validateApprovalDecisionRequest } from "../../schemas/generated/validators.js";
 import { sendJson, sendRefusal } from "./answer.ts";
@@ -20,9 +20,9 @@ export async function handleDecision(
 ): Promise<void> {
   const validate: Validator<ApprovalDecisionRequest> = validateApprovalDecisionRequest;
   const body = await validDocument(request, validate);
-  if ("code" in body) return sendRefusal(response, body);
+  if (isRefusal(body)) return sendRefusal(response, body);
   const reply = await decideApproval(broker, idOf(request), body.valid.decision);
-  if (!("code" in reply)) log.info(reply, "A question is answered");
+  if (!isRefusal(reply)) log.info(reply, "A question is answered");
   send(response, reply);
 }
 
@@ -45,10 +45,6 @@ function idOf(request: Request): string {
 function send(response: Response, reply: object | Refusal): void {
   if (isRefusal(reply)) sendRefusal(response, reply);
   else sendJson(response, 200, reply);
-}
-
-function isRefusal(reply: object): reply is Refusal {
-  return "code" in reply;
 }
 
 function stopping(): Refusal {

@@ -1,6 +1,6 @@
+import { isRefusal, quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { Request, Response } from "express";
 import { resetBudget, showBudget, showBudgets } from "../../broker/budgets/show.ts";
-import { quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import { sendJson, sendRefusal } from "./answer.ts";
 import type { Context } from "./context.ts";
 
@@ -20,12 +20,12 @@ export function handleBudget({ broker }: Context, request: Request, response: Re
 export function handleBudgetReset({ broker, log }: Context, request: Request, response: Response): void {
   const name = String(request.params["agent_id"]);
   const reply = resetBudget(broker, name);
-  if (!("code" in reply)) log.info({ agent: name }, "An operator reset a budget");
+  if (!isRefusal(reply)) log.info({ agent: name }, "An operator reset a budget");
   send(response, reply);
 }
 
 function send(response: Response, reply: object | Refusal): void {
-  if ("code" in reply) sendRefusal(response, reply);
+  if (isRefusal(reply)) sendRefusal(response, reply);
   else sendJson(response, 200, reply);
 }
 

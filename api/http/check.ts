@@ -1,3 +1,4 @@
+import { isRefusal } from "../../broker/model/refusal.ts";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { check } from "../../broker/journey/check.ts";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
@@ -13,9 +14,9 @@ export async function handleCheck(
   response: ServerResponse,
 ): Promise<void> {
   const body = await validRequest<ExecuteRequest>(request, context.caller, validateExecuteRequest);
-  if ("code" in body) return sendRefusal(response, body);
+  if (isRefusal(body)) return sendRefusal(response, body);
   const asker = context.caller.kind === "operator" ? "person" : "agent";
   const reply = check(context.broker, body.valid.agent_id, body.valid, asker);
-  if ("code" in reply) return sendRefusal(response, reply);
+  if (isRefusal(reply)) return sendRefusal(response, reply);
   sendJson(response, 200, reply);
 }

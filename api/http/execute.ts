@@ -1,7 +1,7 @@
+import { isRefusal, refusal } from "../../broker/model/refusal.ts";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { execute } from "../../broker/journey/execute.ts";
 import { BY_PERSON, IN_WORLD } from "../../broker/project/request.ts";
-import { refusal } from "../../broker/model/refusal.ts";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import { validateExecuteRequest } from "../../schemas/generated/validators.js";
 import { sendJson, sendRefusal } from "./answer.ts";
@@ -17,7 +17,7 @@ export async function handleExecute(
   response: ServerResponse,
 ): Promise<void> {
   const body = await validRequest<ExecuteRequest>(request, context.caller, validateExecuteRequest);
-  if ("code" in body) return sendRefusal(response, body);
+  if (isRefusal(body)) return sendRefusal(response, body);
   if (body.valid.pty === true) {
     return sendRefusal(
       response,

@@ -1,3 +1,4 @@
+import { isRefusal } from "../../broker/model/refusal.ts";
 import type { Request, Response } from "express";
 import { health } from "../../broker/journey/health.ts";
 import { sendJson, sendRefusal } from "./answer.ts";
@@ -13,6 +14,6 @@ export async function handleHealth(
   response: Response,
 ): Promise<void> {
   const reply = await health(broker, (agent) => maySee(caller, agent), AbortSignal.timeout(PATIENCE_MS));
-  if ("code" in reply) return sendRefusal(response, reply);
+  if (isRefusal(reply)) return sendRefusal(response, reply);
   sendJson(response, 200, reply);
 }

@@ -1,4 +1,5 @@
 /** Held changes: looked at by whoever may see the span, changed by the operator, or by an agent whose policy lets it. */
+import { isRefusal, quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import { realpathSync } from "node:fs";
 import type { Request, Response } from "express";
 import type { Broker } from "../../broker/broker.ts";
@@ -8,7 +9,6 @@ import { namedPaths } from "../../broker/held/choose.ts";
 import { findHeld } from "../../broker/held/find-held.ts";
 import { listHeld } from "../../broker/held/list-held.ts";
 import { showHeld } from "../../broker/held/show.ts";
-import { quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { ChangesReply, ChangesRequest, DiffReply, Span } from "../../schemas/generated/types.ts";
 import { validateChangesRequest } from "../../schemas/generated/validators.js";
 import { sendJson, sendRefusal } from "./answer.ts";
@@ -57,7 +57,7 @@ export async function handleDiff(
   const span = spanOf(broker, caller, request);
   if (span === undefined) return sendRefusal(response, unknownSpan(request));
   const paths = pathsOf(request.query);
-  if (paths !== null && "code" in paths) return sendRefusal(response, paths);
+  if (paths !== null && isRefusal(paths)) return sendRefusal(response, paths);
   const signal = whenClientLeaves(request, response);
   const reply = await broker.activity.during(() => diffOf(broker, span, paths, signal));
   send(response, reply ?? stopping());
@@ -72,12 +72,12 @@ export function handleChange(
     if (span === undefined) return sendRefusal(response, unknownSpan(request));
     const validate: Validator<ChangesRequest> = validateChangesRequest;
     const body = await validDocument(request, validate);
-    if ("code" in body) return sendRefusal(response, body);
+    if (isRefusal(body)) return sendRefusal(response, body);
     const paths = namedPaths(body.valid.paths);
-    if (paths !== null && "code" in paths) return sendRefusal(response, paths);
+    if (paths !== null && isRefusal(paths)) return sendRefusal(response, paths);
     const by = caller.kind === "operator" ? "operator" : "agent";
     const reply = await broker.activity.during(() => changeHeld(broker, { span, action, by, paths }));
-    if (reply !== undefined && "code" in reply && reply.code === "busy")
+    if (reply !== undefined && isRefusal(reply) && reply.code === "busy")
       log.warn({ span: span.span_id, action, refusal: reply }, "Held changes cannot be changed");
     send(response, reply ?? stopping());
   };
@@ -90,7 +90,7 @@ async function diffOf(
   signal: AbortSignal,
 ): Promise<DiffReply | Refusal> {
   const found = await findHeld(broker, span, "project");
-  return "code" in found ? found : await showHeld(broker, found, paths, signal);
+  return isRefusal(found) ? found : await showHeld(broker, found, paths, signal);
 }
 
 /** Somebody else's span is as unknown as one that never was. */
@@ -128,7 +128,7 @@ function pathsOf(query: Readonly<Record<string, unknown>>): readonly string[] | 
 }
 
 function send(response: Response, reply: DiffReply | ChangesReply | Refusal): void {
-  if ("code" in reply) sendRefusal(response, reply);
+  if (isRefusal(reply)) sendRefusal(response, reply);
   else sendJson(response, 200, reply);
 }
 

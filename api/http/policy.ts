@@ -1,3 +1,4 @@
+import { isRefusal } from "../../broker/model/refusal.ts";
 import type { Request, Response } from "express";
 import { reload, showPolicyInForce } from "../../broker/journey/reload.ts";
 import { sendJson, sendRefusal } from "./answer.ts";
@@ -20,6 +21,6 @@ export async function handleReload(
 /** `GET /v1/policy/:name`: what holds now, also when the file does not load. */
 export function handlePolicy({ broker }: Context, request: Request, response: Response): void {
   const reply = showPolicyInForce(broker, String(request.params["name"]));
-  if ("code" in reply) sendRefusal(response, { ...reply, code: "not_found" });
+  if (isRefusal(reply)) sendRefusal(response, { ...reply, code: "not_found" });
   else sendJson(response, 200, reply);
 }

@@ -1,5 +1,5 @@
+import { isRefusal, quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { Request, Response } from "express";
-import { quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import { replay } from "../../broker/journey/replay.ts";
 import type { ReplayRequest } from "../../schemas/generated/types.ts";
 import { validateReplayRequest } from "../../schemas/generated/validators.js";
@@ -18,14 +18,14 @@ export async function handleReplay(
   const validate: Validator<ReplayRequest> = validateReplayRequest;
   const signal = whenClientLeaves(request, response);
   const body = await validDocument(request, validate);
-  if ("code" in body) return sendRefusal(response, body);
+  if (isRefusal(body)) return sendRefusal(response, body);
   const id = String(request.params["span_id"]);
   const span = broker.trace.find(id);
   if (span === undefined || !maySee(caller, span.agent_id)) return sendRefusal(response, unknownSpan(id));
   const isOperator = caller.kind === "operator";
   const reply = await broker.activity.during(() => replay(broker, span, body.valid, isOperator, signal));
   if (reply === undefined) return sendRefusal(response, stopping());
-  if (!("code" in reply)) return sendJson(response, 200, reply);
+  if (!isRefusal(reply)) return sendJson(response, 200, reply);
   if (reply.code === "internal") log.error({ refusal: reply }, "A replay failed for a reason that is a bug");
   sendRefusal(response, reply);
 }

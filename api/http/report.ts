@@ -1,3 +1,4 @@
+import { isRefusal } from "../../broker/model/refusal.ts";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { report } from "../../broker/journey/report.ts";
 import { closeUnanswered } from "../../broker/journey/unanswered.ts";
@@ -16,12 +17,12 @@ export function reportHandler(): Handle {
   const unread = new UnreadAnswers();
   return async ({ broker, caller }, request, response) => {
     const body = await validRequest<ReportRequest>(request, caller, validateReportRequest);
-    if ("code" in body) return sendRefusal(response, body);
+    if (isRefusal(body)) return sendRefusal(response, body);
     const { agent_id: agent, argv } = body.valid;
     const gone = whenClientLeaves(request, response);
     const asking = { gone, waits: () => response.writeProcessing() };
     const reply = await report(broker, agent, body.valid, asking);
-    if ("code" in reply) return sendRefusal(response, reply);
+    if (isRefusal(reply)) return sendRefusal(response, reply);
     if (argv !== undefined)
       unread.watch(request.socket, gone, () => closeUnanswered(broker, agent, reply.span_id));
     sendJson(response, 200, reply);

@@ -1,6 +1,6 @@
+import { isRefusal, refusal } from "../../broker/model/refusal.ts";
 import type { Request, Response } from "express";
 import { requestScopes } from "../../broker/scopes/request-scopes.ts";
-import { refusal } from "../../broker/model/refusal.ts";
 import type { RequestScopesRequest } from "../../schemas/generated/types.ts";
 import { validateRequestScopesRequest } from "../../schemas/generated/validators.js";
 import { sendJson, sendRefusal } from "./answer.ts";
@@ -15,7 +15,7 @@ export async function handleRequestScopes(
   response: Response,
 ): Promise<void> {
   const body = await validRequest<RequestScopesRequest>(request, caller, validateRequestScopesRequest);
-  if ("code" in body) return sendRefusal(response, body);
+  if (isRefusal(body)) return sendRefusal(response, body);
   const { valid } = body;
   const signal = whenClientLeaves(request, response);
   const reply = await broker.activity.during(() => requestScopes(broker, valid.agent_id, valid, signal));
@@ -24,6 +24,6 @@ export async function handleRequestScopes(
       response,
       refusal("busy", "The broker is stopping", "Try again once it runs", { retry_after_ms: 1000 }),
     );
-  if ("code" in reply) return sendRefusal(response, reply);
+  if (isRefusal(reply)) return sendRefusal(response, reply);
   sendJson(response, 200, reply);
 }

@@ -1,5 +1,5 @@
+import { isRefusal, quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { Request, Response } from "express";
-import { quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { SpanQuery } from "../../broker/spans/span-lists.ts";
 import { sendJson, sendRefusal } from "./answer.ts";
 import { maySee } from "./caller.ts";
@@ -22,7 +22,7 @@ const PROGRAMS = ["true", "false"];
  */
 export function handleSpans({ broker, caller }: Context, request: Request, response: Response): void {
   const query = parseQuery(request.query);
-  if ("code" in query) return sendRefusal(response, query);
+  if (isRefusal(query)) return sendRefusal(response, query);
   const session = query.session === undefined ? undefined : broker.sessions.find(query.session);
   if (query.session !== undefined && (session === undefined || !maySee(caller, session.agent))) {
     return sendRefusal(

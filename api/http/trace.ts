@@ -1,5 +1,5 @@
+import { isRefusal, quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { Request, Response } from "express";
-import { quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import { treePage } from "../../broker/spans/span-tree.ts";
 import type { Span } from "../../schemas/generated/types.ts";
 import { sendJson, sendRefusal } from "./answer.ts";
@@ -17,7 +17,7 @@ const OF_CHILDREN = { usual: 2000, most: 5000 };
 export function handleTrace({ broker, caller }: Context, request: Request, response: Response): void {
   const { trace } = broker;
   const asked = askedFor(trace, caller, request, OF_CHILDREN);
-  if ("code" in asked) return sendRefusal(response, asked);
+  if (isRefusal(asked)) return sendRefusal(response, asked);
   const { span, limit, cursor } = asked;
   if (cursor !== undefined && trace.parentOf(cursor) !== span.span_id)
     return sendRefusal(response, wrongCursor(cursor));
@@ -34,7 +34,7 @@ export function handleTrace({ broker, caller }: Context, request: Request, respo
 /** `GET /v1/trace/:span_id/tree?limit=&cursor=`: all below it. */
 export function handleTraceTree({ broker, caller }: Context, request: Request, response: Response): void {
   const asked = askedFor(broker.trace, caller, request, OF_TREE);
-  if ("code" in asked) return sendRefusal(response, asked);
+  if (isRefusal(asked)) return sendRefusal(response, asked);
   const { span, limit, cursor: after } = asked;
   const sees = (agent: string | null): boolean => maySee(caller, agent);
   const page = treePage(broker.trace, { root: span.span_id, after, limit, sees });
@@ -57,7 +57,7 @@ function askedFor(
       "Take a span_id from a reply, or from GET /v1/spans ('substrate trace list')",
     );
   const paging = pagingOf(request.query, bounds);
-  return "code" in paging ? paging : { ...paging, span };
+  return isRefusal(paging) ? paging : { ...paging, span };
 }
 
 function wrongCursor(cursor: string | undefined): Refusal {

@@ -1,6 +1,6 @@
 /** From a request's body to a valid document of its schema, with the caller's identity in it. */
+import { isRefusal, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { IncomingMessage } from "node:http";
-import { type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type { EmptyRequest } from "../../schemas/generated/types.ts";
 import { validateEmptyRequest } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
@@ -18,7 +18,7 @@ export async function validRequest<T>(
   validate: Validator<T>,
 ): Promise<{ readonly valid: T } | Refusal> {
   const body = await readJson(request);
-  if ("code" in body) return body;
+  if (isRefusal(body)) return body;
   const document = withIdentity(body.document, caller);
   const strange = identityProblem(document, caller);
   if (strange !== undefined) return strange;
@@ -32,14 +32,14 @@ export async function validDocument<T>(
 ): Promise<{ readonly valid: T } | Refusal> {
   if (hasNoBody(request)) return checked({}, validate);
   const body = await readJson(request);
-  return "code" in body ? body : checked(body.document, validate);
+  return isRefusal(body) ? body : checked(body.document, validate);
 }
 
 /** Of a call that takes no field: what is wrong with its body, if anything is. */
 export async function noFields(request: IncomingMessage): Promise<Refusal | undefined> {
   const validate: Validator<EmptyRequest> = validateEmptyRequest;
   const body = await validDocument(request, validate);
-  return "code" in body ? body : undefined;
+  return isRefusal(body) ? body : undefined;
 }
 
 /** A message without either header has none (RFC 9112, 6.3). */

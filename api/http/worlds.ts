@@ -1,7 +1,7 @@
 import type { Request, Response } from "express";
 import { restartWorld, warmWorld } from "../../broker/journey/operate-worlds.ts";
 import { publishWorld } from "../../broker/journey/publish-world.ts";
-import { type Refusal, refusal } from "../../broker/model/refusal.ts";
+import { isRefusal, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import type {
   WorldPublishRequest,
   WorldRestartRequest,
@@ -42,16 +42,12 @@ async function operate<Body>(
   act: (body: Body) => Promise<object | Refusal>,
 ): Promise<void> {
   const body = await validDocument(request, validate);
-  if ("code" in body) return sendRefusal(response, body);
+  if (isRefusal(body)) return sendRefusal(response, body);
   const reply = await broker.activity.during(() => act(body.valid));
   if (reply === undefined) return sendRefusal(response, stopping());
   if (isRefusal(reply)) return sendRefusal(response, reply);
   log.info({ path: request.path, request: body.valid }, "An operator's call about worlds is done");
   sendJson(response, 200, reply);
-}
-
-function isRefusal(reply: object): reply is Refusal {
-  return "code" in reply;
 }
 
 function stopping(): Refusal {

@@ -1,8 +1,8 @@
 /** The questions that wait for a person, and the answers that were given. */
+import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { RootDatabase } from "lmdb";
 import type { Approval, ApprovalDecision, ApprovalPreview } from "../../schemas/generated/types.ts";
 import { newId } from "../model/ids.ts";
-import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { OnFault } from "../spans/span-index.ts";
 import { Ended } from "./ended.ts";
 import { Grants } from "./grants.ts";
@@ -74,7 +74,7 @@ export class Approvals {
   /** A person's answer. Returns how many calls waited for it, or why it does not count. */
   decide(id: string, decision: ApprovalDecision): { readonly released: number } | Refusal {
     const pending = this.#waiting(id);
-    if ("code" in pending) return pending;
+    if (isRefusal(pending)) return pending;
     if (decision === "deny") return { released: this.#end(pending, "deny") };
     if (!pending.question.offers.includes(decision)) return notOffered(pending, decision);
     return decision === "always" ? this.#keepAlways(pending) : { released: this.#grant(pending, decision) };
@@ -88,7 +88,7 @@ export class Approvals {
   /** Tries out what waits. Settles with what came of it, which a failed one says too. */
   async preview(id: string): Promise<ApprovalPreview | Refusal> {
     const pending = this.#waiting(id);
-    if ("code" in pending) return pending;
+    if (isRefusal(pending)) return pending;
     return (await this.previewOf(pending)) ?? noPreviewHere(pending);
   }
 
@@ -145,7 +145,7 @@ export class Approvals {
   #keepAlways(pending: Pending): { readonly released: number } | Refusal {
     const written = pending.question.writeAlways?.(pending.id);
     if (written === undefined) return notOffered(pending, "always");
-    if ("code" in written) return written;
+    if (isRefusal(written)) return written;
     try {
       this.#record(pending, "always");
     } catch (error) {

@@ -1,6 +1,6 @@
 /** Asking a person, from a question to their answer or to the reason why there is none. */
+import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { Approvals } from "./approvals.ts";
-import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { Pending, WaitEnd } from "./pending.ts";
 import type { Granted, Question } from "./question.ts";
 
@@ -20,11 +20,11 @@ export async function askPerson(
   const until = performance.now() + waitMs;
   for (;;) {
     const question = ask();
-    if ("code" in question) return question;
+    if (isRefusal(question)) return question;
     const answered = await answerTo(approvals, question);
     if (answered !== undefined) return answered;
     const pending = opened(approvals, question);
-    if ("code" in pending) return pending;
+    if (isRefusal(pending)) return pending;
     await previewFirst(approvals, pending, question.call, signal);
     const end = await pending.wait(until - performance.now(), signal, question.call);
     if (!isYes(end)) return refusalBecause(end, pending);

@@ -1,4 +1,5 @@
 /** What a person is asked about a command, and all that their answer is bound to. */
+import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import { createHash } from "node:crypto";
 import { statSync } from "node:fs";
 import type { AlwaysApproval, ApprovalPreview } from "../../schemas/generated/types.ts";
@@ -7,7 +8,6 @@ import type { AlwaysFile } from "./always-file.ts";
 import { commandEnvironment } from "../settings/environment.ts";
 import { type Job, scopesOfJob, secretsOfJob } from "../model/job.ts";
 import { type GroundNeeds, groundOf, readCommand } from "../policies/judge.ts";
-import { type Refusal, refusal } from "../model/refusal.ts";
 import { folderOf, NO_PROJECT } from "../project/projects.ts";
 import { type PlaceNeeds, placeOf, placeOnHost } from "../project/request.ts";
 import { redact, redactRule, redactWords } from "../secrets/redact.ts";
@@ -95,9 +95,9 @@ function asksByRule({ decision }: Job): boolean {
 function outdatedBecause(broker: QuestionNeeds, job: Job): Refusal | undefined {
   const { agent, place, request, effective } = job;
   const now = (place.project === NO_PROJECT ? placeOnHost : placeOf)(broker, place.cwd);
-  if ("code" in now) return now;
+  if (isRefusal(now)) return now;
   const ground = groundOf(broker, agent, now, request.profile);
-  if ("code" in ground) return ground;
+  if (isRefusal(ground)) return ground;
   if (ground.effective.hash !== effective.hash)
     return policyChanged({ policyHash: effective.hash, policyId: effective.id });
   const isSame = now.identity === place.identity && now.project === place.project;

@@ -1,4 +1,5 @@
 /** What an operator sees of budgets, and setting them to nothing used. */
+import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type {
   BudgetAccount,
   BudgetLimits,
@@ -10,7 +11,6 @@ import type {
 import { assignedPolicy } from "../policies/assignment.ts";
 import { type GroundNeeds, groundOf } from "../policies/judge.ts";
 import type { Effective } from "../model/effective.ts";
-import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { type PlaceNeeds, placeOf } from "../project/request.ts";
 import { eventSpan } from "../spans/event-span.ts";
 import type { Trace } from "../spans/trace.ts";
@@ -33,7 +33,7 @@ const NAME = /^[A-Za-z0-9._:@-]{1,128}$/;
 export function showBudget(broker: BudgetNeeds, name: string, cwd?: string): BudgetReply | Refusal {
   if (name !== SHARED && !NAME.test(name)) return noName(name);
   const effective = effectiveFor(broker, name, cwd);
-  if ("code" in effective) return effective;
+  if (isRefusal(effective)) return effective;
   const isLabel = name !== SHARED && broker.budgets.ledger.isLabel(name);
   return {
     budget: accountOf(broker, name, effective),
@@ -47,7 +47,7 @@ export function showBudgets(broker: BudgetNeeds): BudgetsReply | Refusal {
   const budgets: BudgetAccount[] = [];
   for (const name of [...agents.sort(), SHARED]) {
     const effective = effectiveFor(broker, name, undefined);
-    if ("code" in effective) return effective;
+    if (isRefusal(effective)) return effective;
     budgets.push(accountOf(broker, name, effective));
   }
   return { budgets };
@@ -70,9 +70,9 @@ function effectiveFor(broker: BudgetNeeds, name: string, cwd: string | undefined
     return broker.policies.effective(assigned, []);
   }
   const place = placeOf(broker, cwd);
-  if ("code" in place) return place;
+  if (isRefusal(place)) return place;
   const ground = groundOf(broker, agent, place, undefined);
-  return "code" in ground ? ground : ground.effective;
+  return isRefusal(ground) ? ground : ground.effective;
 }
 
 function accountOf(broker: BudgetNeeds, name: string, effective: Effective): BudgetAccount {

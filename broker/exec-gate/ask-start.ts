@@ -1,4 +1,5 @@
 /** A person is asked about a program that a running command starts, which waits meanwhile. */
+import { isRefusal, type Refusal } from "../model/refusal.ts";
 import type { ProgramStart } from "../../world/backend.ts";
 import type { Approvals } from "../approvals/approvals.ts";
 import { askPerson } from "../approvals/ask-person.ts";
@@ -7,7 +8,6 @@ import type { Granted, Question } from "../approvals/question.ts";
 import { isIsolated, type Job } from "../model/job.ts";
 import type { Effective } from "../model/effective.ts";
 import type { StartFinding, Where } from "../policy/index.ts";
-import type { Refusal } from "../model/refusal.ts";
 import { nobodyIsAsked } from "./start-refusals.ts";
 
 /** What asking about a start needs of the broker. */
@@ -31,7 +31,7 @@ export async function askAboutStart(
   const patience = job.request.approval_wait_ms ?? 0;
   const question = (): Question | Refusal => startQuestion(broker, jobOf(job, argv, asked), patience > 0);
   const first = question();
-  if ("code" in first) return first;
+  if (isRefusal(first)) return first;
   const waitMs = Math.min(first.timeoutMs, patience);
   wait(waitMs + MARGIN_MS);
   return await askPerson(broker.approvals, question, waitMs, signal);
@@ -79,7 +79,7 @@ function jobOf(
 /** What it would do alone says little of what it does in the middle of another's work: it is not tried out. */
 function startQuestion(broker: QuestionNeeds, job: Job, waits: boolean): Question | Refusal {
   const question = commandQuestion(broker, job);
-  if ("code" in question) return question;
+  if (isRefusal(question)) return question;
   const note = `A command that runs already starts it${waits ? ", and waits for the answer" : "; run again, it uses the answer"}`;
   return { ...question, notes: [...question.notes, note], previewFirst: false };
 }

@@ -1,9 +1,9 @@
 /** Decides about each program that one command starts, by the policies as they are then. */
+import { isRefusal, type Refusal } from "../model/refusal.ts";
 import type { ProgramStart } from "../../world/backend.ts";
 import type { Granted } from "../approvals/question.ts";
 import type { Effective } from "../model/effective.ts";
 import type { StartDecision, StartFinding, Where } from "../policy/index.ts";
-import type { Refusal } from "../model/refusal.ts";
 import { Interpreters } from "./interpreters.ts";
 import { KeptStarts } from "./kept-starts.ts";
 import type { OwnCommands } from "./own-commands.ts";
@@ -137,7 +137,7 @@ export class ExecGate {
     const [first] = asking;
     if (first === undefined) return true;
     const granted = await this.#parts.ask(start, first, effective, wait);
-    if ("code" in granted) return this.#refuse(start, unapproved(first, granted), effective);
+    if (isRefusal(granted)) return this.#refuse(start, unapproved(first, granted), effective);
     // Minutes may have passed: what holds now must still let it start.
     const now = this.#parts.now();
     if (now?.hash !== effective.hash) return this.#refuse(start, policyChanged(first), now);

@@ -1,10 +1,10 @@
 /** Applying, discarding and taking back, step by step. The engine is dumb about policies; here they hold. */
+import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { setImmediate as turn } from "node:timers/promises";
 import type { ChangesReply } from "../../schemas/generated/types.ts";
 import type { ApplyEnding, HeldChange } from "../../world/backend.ts";
 import type { Ground, GroundNeeds } from "../policies/judge.ts";
 import type { DirtyFiles } from "../project-files/dirty-files.ts";
-import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { SpanRecord, Trace } from "../spans/trace.ts";
 import type { Surroundings } from "../worlds/world-spec.ts";
 import type { HeldTurns } from "./turns.ts";
@@ -52,7 +52,7 @@ const PATHS_A_TURN = 1000;
 /** What a call on the API does: found, allowed, and then in its turn. */
 export async function changeHeld(broker: ChangeNeeds, order: ChangeOrder): Promise<ChangesReply | Refusal> {
   const found = await findFor(broker, order);
-  if ("code" in found) return found;
+  if (isRefusal(found)) return found;
   const denied = order.by === "agent" ? deniedToAgents(broker, order, found) : undefined;
   if (denied !== undefined) return recordDenial(broker, order, denied);
   return await changeFound(broker, order, found);
@@ -68,7 +68,7 @@ function deniedToAgents(
   found: FoundChanges,
 ): Refusal | undefined {
   const ground = groundOfChanges(broker, found);
-  if ("code" in ground) return ground;
+  if (isRefusal(ground)) return ground;
   return notByAgents(ground, id) ?? (action === "undo" ? notUndoneByAgents(broker, id) : undefined);
 }
 
@@ -96,11 +96,11 @@ async function inTurn(
 ): Promise<ChangesReply | Refusal> {
   const signal = AbortSignal.timeout(PATIENCE_MS);
   const before = await listInTurn(broker, order, found, signal);
-  if ("code" in before) return before;
+  if (isRefusal(before)) return before;
   const unfit = order.action === "undo" ? undefined : nothingToDo(broker, order, before);
   if (unfit !== undefined) return unfit;
   const denials = order.action === "apply" ? await denialsOf(broker, order, found, before) : undefined;
-  if (denials !== undefined && "code" in denials) return recordDenial(broker, order, denials);
+  if (denials !== undefined && isRefusal(denials)) return recordDenial(broker, order, denials);
   const started = changeStarted(order.span, order.action, order.by, order.paths);
   const began = performance.now();
   try {
@@ -129,7 +129,7 @@ async function listInTurn(
     return await store.list(held, signal);
   } catch (error) {
     const again = await findFor(broker, order);
-    if ("code" in again) return again;
+    if (isRefusal(again)) return again;
     throw error;
   }
 }
@@ -146,7 +146,7 @@ function nothingToDo(
       "There is nothing left to do; 'substrate undo' takes applied changes back",
     );
   const chosen = chosenOf(all, paths);
-  return "code" in chosen ? chosen : undefined;
+  return isRefusal(chosen) ? chosen : undefined;
 }
 
 /** What the policy denies is found before anything begins, so that its rule can be named. */
@@ -157,9 +157,9 @@ async function denialsOf(
   all: readonly HeldChange[],
 ): Promise<{ readonly denials: Denials } | Refusal> {
   const ground = groundOfChanges(broker, found);
-  if ("code" in ground) return ground;
+  if (isRefusal(ground)) return ground;
   const chosen = chosenOf(all, paths);
-  if ("code" in chosen) return chosen;
+  if (isRefusal(chosen)) return chosen;
   const denials = await denialsFor(specOfChanges(broker, ground, by), chosen.changes, by);
   const denied = await deniedAmong(chosen.changes, denials);
   if (denied.length === 0) return { denials };

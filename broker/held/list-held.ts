@@ -1,4 +1,5 @@
 /** `GET /v1/held`: which commands have changes that wait to be applied. */
+import { isRefusal } from "../model/refusal.ts";
 import { readdir } from "node:fs/promises";
 import { isWithin } from "../model/folders.ts";
 import type { HeldReply, HeldSpan, Span } from "../../schemas/generated/types.ts";
@@ -72,7 +73,7 @@ async function entryOf(broker: HeldNeeds, span: Span, signal: AbortSignal): Prom
   };
   const unread = { paths: null, bytes: null, autorun: [], autorun_count: 0 };
   const found = await findHeld(broker, span, "project");
-  if ("code" in found)
+  if (isRefusal(found))
     return found.code === "not_found" || found.code === "busy"
       ? undefined
       : { ...fixed, ...unread, problem: found.message };

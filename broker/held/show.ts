@@ -1,7 +1,7 @@
 /** `GET /v1/diff/:span_id`: what is held, and a patch of it, with its bounds said. */
+import { isRefusal, type Refusal } from "../model/refusal.ts";
 import type { DiffChange, DiffReply } from "../../schemas/generated/types.ts";
 import { type HeldChange, HeldSides } from "../../world/backend.ts";
-import type { Refusal } from "../model/refusal.ts";
 import type { GroundNeeds } from "../policies/judge.ts";
 import type { Surroundings } from "../worlds/world-spec.ts";
 import { changePath } from "./change-path.ts";
@@ -27,9 +27,9 @@ export async function showHeld(
 ): Promise<DiffReply | Refusal> {
   const all = await found.store.list(found.held, signal);
   const chosen = chosenOf(all, paths);
-  if ("code" in chosen) return chosen;
+  if (isRefusal(chosen)) return chosen;
   const ground = groundOfChanges(broker, found);
-  if ("code" in ground) return ground;
+  if (isRefusal(ground)) return ground;
   const isHidden = unreadable(specOfChanges(broker, ground, "operator"));
   const sides = await HeldSides.open(found.held);
   try {

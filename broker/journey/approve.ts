@@ -1,8 +1,8 @@
+import { isRefusal, type Refusal } from "../model/refusal.ts";
 import { askPerson } from "../approvals/ask-person.ts";
 import { commandQuestion, type TryOut } from "../approvals/command-question.ts";
 import type { Broker } from "../broker.ts";
 import type { Job } from "../model/job.ts";
-import type { Refusal } from "../model/refusal.ts";
 import { previewCommand } from "./preview.ts";
 
 /** Whether a person must be asked: the policy says so, or the caller does. */
@@ -20,7 +20,7 @@ export async function approved(broker: Broker, job: Job, signal: AbortSignal): P
     waitMs,
     signal,
   );
-  if ("code" in granted) return granted;
+  if (isRefusal(granted)) return granted;
   const { decision } = job;
   const verdict = decision.verdict === "ask" ? decision.approved : decision.verdict;
   return { ...job, approval: granted.approval, decision: { ...decision, verdict } };

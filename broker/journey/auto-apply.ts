@@ -1,4 +1,5 @@
 /** What `changes.auto_apply` does when an isolated command has ended. */
+import { isRefusal } from "../model/refusal.ts";
 import type { AutoApplied } from "../held/hint.ts";
 import { join, posix } from "node:path";
 import { type Cover, coverOf, type HeldChange, type World } from "../../world/backend.ts";
@@ -26,7 +27,8 @@ export async function autoApply(
   const store = broker.backend.held;
   if (isInside === undefined || store === null || access.kind !== "overlay" || world.mountedAt === null)
     return undefined;
-  if (ran.timedOut || ran.cancelled || !("code" in ran.ending || "signal" in ran.ending)) return undefined;
+  const hasEnded = ran.ending.kind === "exited" || ran.ending.kind === "signalled";
+  if (ran.timedOut || ran.cancelled || !hasEnded) return undefined;
   const { project, identity } = job.place;
   const held = { layers: access.layers, project, identity, mountedAt: world.mountedAt };
   const all = await store.list(held, AbortSignal.timeout(PATIENCE_MS));
@@ -45,7 +47,7 @@ export async function autoApply(
   const order = { span: started, action: "apply", by: "policy", paths } as const;
   const found = { span: started, held, store, place: job.place, agent: job.agent };
   const reply = await changeFound(broker, order, found);
-  if ("code" in reply) return { applied: 0, held: true, words: `changes.auto_apply: ${reply.message}` };
+  if (isRefusal(reply)) return { applied: 0, held: true, words: `changes.auto_apply: ${reply.message}` };
   const { done, left, change_span_id: id } = reply;
   return {
     applied: done.length,

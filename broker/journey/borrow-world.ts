@@ -1,3 +1,4 @@
+import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import { join } from "node:path";
 import { WorldUnavailable } from "../../world/backend.ts";
 import type { Broker } from "../broker.ts";
@@ -5,7 +6,6 @@ import { heldByPolicies, isIsolated, type Job, scopesOfJob } from "../model/job.
 import { followPolicies } from "../policies/judge.ts";
 import type { Effective } from "../model/effective.ts";
 import { leaseWorld } from "./lease-world.ts";
-import { type Refusal, refusal } from "../model/refusal.ts";
 import type { UsedScopes } from "../model/scope.ts";
 import { lacksNetwork, spendScopes } from "../scopes/use-scopes.ts";
 import { type SpecOfFiles, worldSpec } from "../worlds/world-spec.ts";
@@ -22,14 +22,14 @@ export async function borrowWorld(broker: Broker, job: Job): Promise<Lease | Ref
 /** Scopes hold for this command alone: its token is used up before its world is made, and only a refusal gives it back. */
 async function borrowWith(broker: Broker, job: Job, scopes: UsedScopes): Promise<Lease | Refusal> {
   const spent = spendScopes(broker.scopeTokens, job.place, scopes, isIsolated(job));
-  if ("code" in spent) return spent;
+  if (isRefusal(spent)) return spent;
   const lease = networkedFor(scopes, await borrow(broker, job, true));
-  if ("code" in lease) spent.giveBack();
+  if (isRefusal(lease)) spent.giveBack();
   return lease;
 }
 
 function networkedFor(scopes: UsedScopes, lease: Lease | Refusal): Lease | Refusal {
-  if ("code" in lease) return lease;
+  if (isRefusal(lease)) return lease;
   const lacking = lacksNetwork(scopes, lease.world);
   if (lacking !== undefined) lease.release(false);
   return lacking ?? lease;
@@ -41,7 +41,7 @@ async function borrow(broker: Broker, job: Job, fresh: boolean): Promise<Lease |
   try {
     const order = { session, spec: specFor(broker, job), effective, now: asItIs(broker, job), fresh };
     const lease = asRequired(job.effective, await leaseWorld(broker, order));
-    return job.replays === undefined || "code" in lease ? lease : onOverlay(lease);
+    return job.replays === undefined || isRefusal(lease) ? lease : onOverlay(lease);
   } catch (error) {
     return unavailable(job.effective, error);
   }

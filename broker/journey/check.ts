@@ -1,3 +1,4 @@
+import { isRefusal, type Refusal } from "../model/refusal.ts";
 import type { CheckReply, ExecuteRequest } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
 import { environmentFor } from "./caller-shell.ts";
@@ -5,7 +6,6 @@ import { withoutWorldVariables } from "../settings/environment.ts";
 import { groundOf, judge, readCommand } from "../policies/judge.ts";
 import { undecidedIn } from "../policy/index.ts";
 import type { Asker } from "../project/projects.ts";
-import type { Refusal } from "../model/refusal.ts";
 import { placeOf } from "../project/request.ts";
 
 /** The verdict on a command, and why. Runs nothing, charges nothing, records nothing. */
@@ -17,9 +17,9 @@ export function check(
 ): CheckReply | Refusal {
   const request = withoutWorldVariables(asked);
   const place = placeOf(broker, request.cwd, asker);
-  if ("code" in place) return place;
+  if (isRefusal(place)) return place;
   const ground = groundOf(broker, agent, place, request.profile);
-  if ("code" in ground) return ground;
+  if (isRefusal(ground)) return ground;
   const { effective } = ground;
   const environment = environmentFor(broker, effective, request, place, asker);
   const { verdict, mode, rule } = judge(broker, request, place, effective, environment);

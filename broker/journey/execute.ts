@@ -2,6 +2,7 @@
  * The journey of a command, step by step. Each step has its own file; each returns what the next one needs, or a
  * refusal that ends the journey. Nothing throws on the way but a bug.
  */
+import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import { join } from "node:path";
 import type { ExecuteRequest, FsDiff } from "../../schemas/generated/types.ts";
 import { type CommandRun, coverOf, type World, type WorldViolation } from "../../world/backend.ts";
@@ -28,7 +29,6 @@ import { prepareJob } from "./prepare-job.ts";
 import { type How, IN_WORLD } from "../project/request.ts";
 import { ProgramRecorder } from "../programs/program-recorder.ts";
 import { WorldLacks } from "../programs/world-lacks.ts";
-import { type Refusal, refusal } from "../model/refusal.ts";
 import { refuseByDecision } from "./refuse-by-decision.ts";
 import { replyOf } from "./reply-of.ts";
 import { type RunRequest, runInWorld } from "../worlds/run.ts";
@@ -63,7 +63,7 @@ async function journey(
   how: How,
 ): Promise<Outcome> {
   const job = prepareJob(broker, agent, request, how);
-  if ("code" in job)
+  if (isRefusal(job))
     return refused(recordUnjudged(broker, { agent, request, how, component: "broker" }, job));
   const { idempotency: identity, effective } = job;
   if (identity === undefined) return await proceed(broker, job, signal);
@@ -79,10 +79,10 @@ export async function proceed(broker: Broker, asked: Job, signal: AbortSignal): 
 
   // Before a person is asked: nobody should say yes to what cannot run then, and a yes that counts once would be lost.
   const admission = admit(broker, asked);
-  if ("code" in admission) return recordRefusal(broker, asked, admission);
+  if (isRefusal(admission)) return recordRefusal(broker, asked, admission);
   try {
     const job = mustAsk(asked) ? await approved(broker, asked, signal) : asked;
-    return "code" in job
+    return isRefusal(job)
       ? recordRefusal(broker, asked, job)
       : await borrowAndRun(broker, job, admission, signal);
   } finally {
@@ -97,7 +97,7 @@ async function borrowAndRun(
   signal: AbortSignal,
 ): Promise<Outcome> {
   const lease = await borrowWorld(broker, job);
-  if ("code" in lease) return recordRefusal(broker, job, lease);
+  if (isRefusal(lease)) return recordRefusal(broker, job, lease);
   if (signal.aborted) {
     lease.release(false);
     return recordRefusal(broker, job, nobodyWaits());
@@ -271,7 +271,7 @@ async function recordStart(broker: Broker, started: SpanRecord): Promise<Refusal
 
 /** A token that is worth nothing is no token left out: whoever sends one wants what it stands for. */
 function refuseByScopes({ scopes }: Job): Refusal | undefined {
-  return scopes !== null && "code" in scopes ? scopes : undefined;
+  return scopes !== null && isRefusal(scopes) ? scopes : undefined;
 }
 
 function runRequest(

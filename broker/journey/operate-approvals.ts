@@ -1,4 +1,5 @@
 /** What an operator does about questions that wait for a person. Nobody else can. */
+import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import type {
   ApprovalDecision,
   ApprovalDecisionReply,
@@ -6,7 +7,6 @@ import type {
   ApprovalsReply,
 } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
-import { type Refusal, refusal } from "../model/refusal.ts";
 
 /** What waits, and what is wrong with the file of what was approved for always. */
 export function listApprovals(broker: Broker): ApprovalsReply {
@@ -22,7 +22,7 @@ export async function decideApproval(
   try {
     const decided = broker.approvals.decide(id, decision);
     await broker.approvals.written();
-    return "code" in decided ? decided : { approval_id: id, decision, released: decided.released };
+    return isRefusal(decided) ? decided : { approval_id: id, decision, released: decided.released };
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     return refusal(
@@ -36,5 +36,5 @@ export async function decideApproval(
 /** Tries the command out on an overlay that is discarded. */
 export async function previewApproval(broker: Broker, id: string): Promise<ApprovalPreviewReply | Refusal> {
   const preview = await broker.approvals.preview(id);
-  return "code" in preview ? preview : { approval_id: id, preview };
+  return isRefusal(preview) ? preview : { approval_id: id, preview };
 }

@@ -1,4 +1,5 @@
 /** What an operator does with worlds: making a session's world before its first command, and ending worlds. */
+import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import type {
   EndedWorld,
   WarmedWorld,
@@ -13,7 +14,6 @@ import type { EndedWarm } from "../worlds/end-listed.ts";
 import { followPolicies, type Ground, groundOf } from "../policies/judge.ts";
 import { leaseWorld } from "./lease-world.ts";
 import type { Effective } from "../model/effective.ts";
-import { type Refusal, refusal } from "../model/refusal.ts";
 import { placeOfWorld } from "../project/request.ts";
 import type { Session } from "../model/place.ts";
 import type { Lease } from "../worlds/worlds.ts";
@@ -36,10 +36,10 @@ export async function warmWorld(
   request: WorldWarmRequest,
 ): Promise<WorldWarmReply | Refusal> {
   const spot = spotOf(broker, request);
-  if ("code" in spot) return spot;
+  if (isRefusal(spot)) return spot;
   if (givesFreshWorlds(spot.ground.effective)) return cannotWarm(spot);
   const world = await warm(broker, spot);
-  return "code" in world ? world : { world };
+  return isRefusal(world) ? world : { world };
 }
 
 /** Makes the session's world if it has none, of whatever policy; undefined when it has one now. */
@@ -47,7 +47,7 @@ export async function warmIfNone(broker: Broker, spot: Spot): Promise<Refusal | 
   if (broker.worlds.isWarm(spot.session.id)) return undefined;
   if (givesFreshWorlds(spot.ground.effective)) return cannotWarm(spot);
   const world = await warm(broker, spot);
-  return "code" in world ? world : undefined;
+  return isRefusal(world) ? world : undefined;
 }
 
 /** Ends the session's world and warms a new one, or ends every world. */
@@ -57,15 +57,15 @@ export async function restartWorld(
 ): Promise<WorldRestartReply | Refusal> {
   if (request.all === true) {
     const ended = await endWorlds(broker, undefined, request.force === true);
-    return "code" in ended ? ended : { ended: ended.ended, world: null };
+    return isRefusal(ended) ? ended : { ended: ended.ended, world: null };
   }
   const spot = spotOf(broker, request);
-  if ("code" in spot) return spot;
+  if (isRefusal(spot)) return spot;
   const ended = await endWorlds(broker, spot.session.id, request.force === true);
-  if ("code" in ended) return ended;
+  if (isRefusal(ended)) return ended;
   if (givesFreshWorlds(spot.ground.effective)) return { ended: ended.ended, world: null };
   const world = await warm(broker, spot);
-  return "code" in world ? world : { ended: ended.ended.map((one) => withoutOpen(broker, one)), world };
+  return isRefusal(world) ? world : { ended: ended.ended.map((one) => withoutOpen(broker, one)), world };
 }
 
 export function spotOf(
@@ -74,9 +74,9 @@ export function spotOf(
 ): Spot | Refusal {
   const agent = request.agent_id ?? OPERATOR;
   const place = placeOfWorld(broker, request.cwd, "person");
-  if ("code" in place) return place;
+  if (isRefusal(place)) return place;
   const ground = groundOf(broker, agent, place, request.profile);
-  if ("code" in ground) return ground;
+  if (isRefusal(ground)) return ground;
   const now = followPolicies(broker, agent, place, request.profile, ground.effective);
   return { session: broker.sessions.of(agent, place.project), ground, now };
 }
@@ -87,7 +87,7 @@ async function warm(broker: Broker, spot: Spot): Promise<WarmedWorld | Refusal> 
   const begun = performance.now();
   const before = broker.worlds.isWarm(session.id) ? await warmId(broker, session.id) : undefined;
   const lease = await borrow(broker, spot);
-  if ("code" in lease) return lease;
+  if (isRefusal(lease)) return lease;
   const { world } = lease;
   lease.release(false);
   return {

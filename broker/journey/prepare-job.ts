@@ -1,3 +1,4 @@
+import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
 import { environmentFor } from "./caller-shell.ts";
@@ -7,7 +8,6 @@ import { newId } from "../model/ids.ts";
 import type { Job } from "../model/job.ts";
 import { groundOf, judge } from "../policies/judge.ts";
 import type { Place, Session } from "../model/place.ts";
-import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { type How, IN_WORLD } from "../project/request.ts";
 import { usableScopes } from "../scopes/use-scopes.ts";
 import { seccompMode } from "../worlds/world-spec.ts";
@@ -22,13 +22,13 @@ export function prepareJob(
   const request = withoutWorldVariables(asked);
   if (request.no_time_limit === true && request.timeout_ms !== undefined) return twoLimits();
   const argv = argvOf(request);
-  if ("code" in argv) return argv;
+  if (isRefusal(argv)) return argv;
   const place = placeOf(broker, request.cwd);
-  if ("code" in place) return place;
+  if (isRefusal(place)) return place;
   const session = sessionOf(broker, agent, place, request.session_id);
-  if ("code" in session) return session;
+  if (isRefusal(session)) return session;
   const ground = groundOf(broker, agent, place, request.profile);
-  if ("code" in ground) return ground;
+  if (isRefusal(ground)) return ground;
   const { effective, site } = ground;
   if (request.expect_policy !== undefined && request.expect_policy !== effective.hash) {
     return policyChanged(request.expect_policy, effective.hash, effective.id);
@@ -36,7 +36,7 @@ export function prepareJob(
   const token = request.scope_token;
   const scopes =
     token === undefined ? null : usableScopes(broker.scopeTokens, agent, place, effective, token);
-  const holds = scopes === null || "code" in scopes ? effective : scopes.effective;
+  const holds = scopes === null || isRefusal(scopes) ? effective : scopes.effective;
   const environment = environmentFor(broker, effective, request, place, asker);
   return {
     span: newId("spn"),

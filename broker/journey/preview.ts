@@ -3,6 +3,7 @@
  * discarded. Nothing but that overlay can be written, and such a world has no network, so nobody gets an effect that
  * way; its output is read and thrown away, so nobody learns anything either but how it ended and what it changed.
  */
+import { isRefusal } from "../model/refusal.ts";
 import { join } from "node:path";
 import type { ApprovalPreview, FsDiff } from "../../schemas/generated/types.ts";
 import { type ProgramGate, type World, WorldUnavailable } from "../../world/backend.ts";
@@ -42,7 +43,7 @@ export async function previewCommand(broker: Broker, job: Job, layers: string): 
 async function overlayWorld(broker: Broker, job: Job, layers: string): Promise<Lease | string> {
   try {
     const lease = asRequired(job.effective, await broker.worlds.leaseFresh(previewed(broker, job, layers)));
-    if ("code" in lease) return lease.message;
+    if (isRefusal(lease)) return lease.message;
     return emptied(lease);
   } catch (error) {
     if (error instanceof WorldUnavailable) return error.message;

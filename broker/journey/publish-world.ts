@@ -1,8 +1,8 @@
 /** An operator's wish for a port that leads into a world. */
+import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import type { WorldPublishReply, WorldPublishRequest } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
 import { type Spot, spotOf, warmIfNone } from "./operate-worlds.ts";
-import { type Refusal, refusal } from "../model/refusal.ts";
 import { isProblem, type Problem } from "../publish/problems.ts";
 
 /** Opens a port into the session's world, which is made when there is none; or closes it. */
@@ -12,7 +12,7 @@ export async function publishWorld(
 ): Promise<WorldPublishReply | Refusal> {
   const { port, host_port: hostPort = port } = request;
   const spot = spotOf(broker, request);
-  if ("code" in spot) return spot;
+  if (isRefusal(spot)) return spot;
   if (request.close === true) return await close(broker, spot, port, hostPort);
   const cold = await warmIfNone(broker, spot);
   if (cold !== undefined) return cold;

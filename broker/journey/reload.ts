@@ -1,6 +1,6 @@
+import { isRefusal, type Refusal } from "../model/refusal.ts";
 import type { PolicyReloadReply, PolicyReply } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
-import type { Refusal } from "../model/refusal.ts";
 
 /**
  * Reads every policy and the settings again, now. Nobody needs it for an edit to hold, since each decision compares the
@@ -18,7 +18,7 @@ export function reload(broker: Broker): PolicyReloadReply {
 /** A policy as it holds now: of a file that does not load, the last good one, and what is wrong with the file. */
 export function showPolicyInForce({ policies }: Broker, name: string): PolicyReply | Refusal {
   const found = policies.inForce(name);
-  if ("code" in found) return found;
+  if (isRefusal(found)) return found;
   const { policy, problems, commit } = found;
   return {
     name,

@@ -1,4 +1,5 @@
 /** From a recorded command to a job: today's rules, the recorded surroundings. Nothing runs, nothing is charged. */
+import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
 import { environmentFor } from "./caller-shell.ts";
@@ -9,7 +10,6 @@ import { judge } from "../policies/judge.ts";
 import type { Effective } from "../model/effective.ts";
 import { prepareJob } from "./prepare-job.ts";
 import { secretsIn } from "../secrets/redact.ts";
-import { type Refusal, refusal } from "../model/refusal.ts";
 import { notReplayable, type Recorded } from "../replay/recorded.ts";
 
 /** Under which policy: today's, or one that is named: instead of it, or narrowing it. */
@@ -20,18 +20,18 @@ export type Under =
 export function replayJob(broker: Broker, recorded: Recorded, under: Under): Job | Refusal {
   const request = requestOf(broker, recorded, under);
   const job = prepareJob(broker, recorded.agent, request);
-  if ("code" in job) return job.code === "invalid_request" ? gone(recorded, job) : job;
+  if (isRefusal(job)) return job.code === "invalid_request" ? gone(recorded, job) : job;
   const strange = otherProject(broker, recorded, job);
   if (strange !== undefined) return strange;
   const placed = under.kind === "instead" ? underPolicy(broker, job, under.policy) : job;
-  if ("code" in placed) return placed;
+  if (isRefusal(placed)) return placed;
   return { ...surrounded(placed, recorded), replays: replayed(broker, recorded, under, placed) };
 }
 
 function replayed({ policies }: Broker, { span }: Recorded, under: Under, { environment }: Job): Replayed {
   const follow = (name: string): Effective | undefined => {
     const now = policies.named(name);
-    return "code" in now ? undefined : now;
+    return isRefusal(now) ? undefined : now;
   };
   return {
     span: span.span_id,
@@ -108,7 +108,7 @@ function localeOf(
 /** Another policy in the place of the assigned one: what a person wants to know before it is in force. */
 function underPolicy(broker: Broker, job: Job, policy: string): Job | Refusal {
   const effective = broker.policies.named(policy);
-  if ("code" in effective) return effective;
+  if (isRefusal(effective)) return effective;
   const environment = environmentFor(broker, effective, job.request, job.place, "agent");
   const decision = judge(broker, job.request, job.place, effective, environment);
   return { ...job, effective, decision, environment };

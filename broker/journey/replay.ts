@@ -2,12 +2,12 @@
  * A recorded command once more: in a fresh world, on an overlay of the project that is dropped, under the rules of today; and what
  * it does now beside what is on record. It takes the journey of every other command, so all that holds for those holds for it.
  */
+import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import type { ReplayReply, ReplayRequest, Span } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
 import { proceed } from "./execute.ts";
 import type { Variables } from "../model/environment.ts";
 import type { Job } from "../model/job.ts";
-import { type Refusal, refusal } from "../model/refusal.ts";
 import { redact, secretsIn } from "../secrets/redact.ts";
 import { localeOf } from "../spans/replay-context.ts";
 import { type ChangedFiles, changedFiles, Patience } from "../replay/changed-files.ts";
@@ -35,15 +35,15 @@ export async function replay(
   signal: AbortSignal,
 ): Promise<ReplayReply | Refusal> {
   const recorded = recordedOf(span, request);
-  if ("code" in recorded) return recorded;
+  if (isRefusal(recorded)) return recorded;
   const job = replayJob(broker, recorded, underOf(request.policy, isOperator));
-  if ("code" in job) return job;
+  if (isRefusal(job)) return job;
   const patience = new Patience();
   const { project } = job.place;
   const mayTell = tellable(job.effective, project, broker.around.home);
   const looking = changedFiles({ project, since: sinceWhen(span), mayTell }, patience);
   const ran = await runAgain(broker, span, job, signal).finally(() => patience.for(LATE_MS));
-  if ("code" in ran) return ran;
+  if (isRefusal(ran)) return ran;
   if (!isSame(ran.compared)) patience.for(EXPLAIN_MS);
   const changed = await looking;
   return {

@@ -1,3 +1,4 @@
+import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import { constants } from "node:os";
 import type { FsDiff, Notice } from "../../schemas/generated/types.ts";
 import type { Ending, World } from "../../world/backend.ts";
@@ -7,7 +8,6 @@ import { type Job, scopesOfJob } from "../model/job.ts";
 import { absolutePath, isWithin } from "../policy/path-denials.ts";
 import type { CommandNetwork } from "../network/command-network.ts";
 import type { Outcome } from "../model/outcome.ts";
-import { type Refusal, refusal } from "../model/refusal.ts";
 import type { Ran } from "../worlds/run.ts";
 
 /** Exit codes of a shell for a program that is not there, and for one that cannot be executed (POSIX, XCU 2.8.2). */
@@ -39,7 +39,7 @@ export function replyOf(
   { ran, changes, notices, hint, cutShort, network }: Result,
 ): Outcome {
   const end = endOf(ran.ending);
-  if ("code" in end) return { kind: "refused", error: { ...end, span_id: job.span } };
+  if (isRefusal(end)) return { kind: "refused", error: { ...end, span_id: job.span } };
   const { verdict, mode, rule } = job.decision;
   const reasons = [
     ...(cutShort === undefined ? [] : [cutShort]),

@@ -2,6 +2,7 @@
  * What shims say of programs that run outside every world. A start is decided here once more, by the same rules as any
  * command, so that what was asked and what is on record are one thing; nothing is run, isolated or charged.
  */
+import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { constants } from "node:os";
 import type { ExecuteRequest, ReportReply, ReportRequest } from "../../schemas/generated/types.ts";
 import { approved, mustAsk } from "./approve.ts";
@@ -10,7 +11,6 @@ import { cannotRecord } from "../model/cannot-record.ts";
 import type { Job } from "../model/job.ts";
 import { isReadable } from "../policy/index.ts";
 import { prepareJob } from "./prepare-job.ts";
-import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { refuseByDecision } from "./refuse-by-decision.ts";
 import { ON_HOST } from "../project/request.ts";
 import { refusedSpan } from "../spans/span-records.ts";
@@ -45,13 +45,13 @@ async function starts(
 ): Promise<ReportReply | Refusal> {
   const call = callOf(agent, request);
   const asked = prepareJob(broker, agent, call, ON_HOST);
-  if ("code" in asked)
+  if (isRefusal(asked))
     return recordUnjudged(broker, { agent, request: call, how: ON_HOST, component: "shim" }, asked);
   if (request.bypass === true) return await begin(broker, asked, BYPASSED);
   const denial = refuseUnread(asked, request) ?? refuseByDecision(asked) ?? refuseIsolation(asked);
   if (denial !== undefined) return refuse(broker, asked, denial);
   const job = mustAsk(asked) ? await answered(broker, asked, asking) : asked;
-  if ("code" in job) return refuse(broker, asked, job);
+  if (isRefusal(job)) return refuse(broker, asked, job);
   const late = refuseIsolation(job);
   return late === undefined ? await begin(broker, job, undefined) : refuse(broker, job, late);
 }

@@ -1,8 +1,8 @@
+import { isRefusal, type Refusal } from "../model/refusal.ts";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import type { Broker } from "../broker.ts";
 import { cannotRecord } from "../model/cannot-record.ts";
 import { withoutWorldVariables } from "../settings/environment.ts";
-import type { Refusal } from "../model/refusal.ts";
 import type { How } from "../project/request.ts";
 import { eventSpan } from "../spans/event-span.ts";
 import { redact, redactWords, secretsIn } from "../secrets/redact.ts";
@@ -37,8 +37,9 @@ function unjudgedSpan(
   const known = secretsIn(env);
   const { text, redacted } = argv === undefined ? redact(cmd, "cmd", known) : redactWords(argv, "cmd", known);
   const place = how.placeOf(broker, asked.cwd);
-  const where =
-    "code" in place ? {} : { cwd: place.cwd, session_id: broker.sessions.of(agent, place.project).id };
+  const where = isRefusal(place)
+    ? {}
+    : { cwd: place.cwd, session_id: broker.sessions.of(agent, place.project).id };
   return eventSpan({
     event_type: "violation",
     component,

@@ -1,9 +1,9 @@
+import { isRefusal, type Refusal } from "./refusal.ts";
 import type { ExecuteRequest, SpanIdempotency, WorldImage } from "../../schemas/generated/types.ts";
 import type { BaseEnvironment } from "./environment.ts";
 import type { Effective } from "./effective.ts";
 import type { Decision } from "../policy/index.ts";
 import type { Place, Session } from "./place.ts";
-import type { Refusal } from "./refusal.ts";
 import type { UsedScopes } from "./scope.ts";
 import { type KnownSecrets, secretsIn } from "../secrets/redact.ts";
 import type { Site } from "./site.ts";
@@ -50,7 +50,7 @@ export type Replayed = {
 
 /** The scopes that hold for it; undefined without any. */
 export function scopesOfJob({ scopes }: Job): UsedScopes | undefined {
-  return scopes === null || "code" in scopes ? undefined : scopes;
+  return scopes === null || isRefusal(scopes) ? undefined : scopes;
 }
 
 /** Whether the command runs on an overlay of the project. */

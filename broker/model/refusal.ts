@@ -6,6 +6,11 @@ export type ErrorCode = ErrorReply["error"]["code"];
 /** Why nothing ran, in the shape of the API's `error` object. A value, never thrown below `api/`. */
 export type Refusal = ErrorReply["error"];
 
+/** Whether a step was refused. Nothing else that a step returns has a `code`. */
+export function isRefusal<Value extends object>(value: Value | Refusal): value is Refusal {
+  return "code" in value;
+}
+
 /** A refusal with its two sentences: what was wanted and received, and what to do next. */
 export function refusal(
   code: ErrorCode,

@@ -1,4 +1,5 @@
 /** Reads the command and decides, with every policy that holds. Nothing is run, charged or recorded here. */
+import { isRefusal, type Refusal } from "../model/refusal.ts";
 import { join } from "node:path";
 import type { ConfigDocument, ExecuteRequest } from "../../schemas/generated/types.ts";
 import { assignedPolicy, touchedPolicies } from "./assignment.ts";
@@ -28,7 +29,6 @@ import type { ProgramPaths } from "../policy/program-paths.ts";
 import type { Marks } from "../project/marks.ts";
 import type { Profiles } from "../project/profiles.ts";
 import { folderOf, isWithin, NO_PROJECT, type ProjectRules } from "../project/projects.ts";
-import type { Refusal } from "../model/refusal.ts";
 import { leadsElsewhere } from "../project/stray-paths.ts";
 import type { Site } from "../model/site.ts";
 
@@ -64,14 +64,14 @@ export function groundOf(
   profile: string | undefined,
 ): Ground | Refusal {
   const folder = broker.profiles.of(place);
-  if ("code" in folder) return folder;
+  if (isRefusal(folder)) return folder;
   const config = broker.config();
   const listed = broker.listed.of(config);
   const assigned = assignedPolicy(config, listed, agent, folderOf(place));
   const chosen = broker.policies.effective(assigned, profile === undefined ? folder.names : [profile]);
-  if ("code" in chosen) return chosen;
+  if (isRefusal(chosen)) return chosen;
   const effective = narrowedByFolders(broker, listed, place, chosen);
-  if ("code" in effective) return effective;
+  if (isRefusal(effective)) return effective;
   const { project, identity } = place;
   const git = broker.gitFolders.of(project, broker.projectRules);
   const { home } = broker.around;
@@ -111,7 +111,7 @@ export function followPolicies(
   let last = begunUnder;
   return () => {
     const ground = groundOf(broker, agent, place, profile);
-    const effective = "code" in ground ? narrowedAsBefore(broker, agent, place, last) : ground.effective;
+    const effective = isRefusal(ground) ? narrowedAsBefore(broker, agent, place, last) : ground.effective;
     last = effective ?? last;
     return effective;
   };

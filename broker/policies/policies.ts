@@ -1,4 +1,5 @@
 /** Which policy holds, and that it is the one on the disk now. */
+import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { Effective } from "../model/effective.ts";
 import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -13,7 +14,6 @@ import {
   type PolicyProblem,
 } from "../policy/index.ts";
 import type { PolicyCommits } from "./policy-commits.ts";
-import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 
 type Loaded = {
   readonly file: string;
@@ -83,7 +83,7 @@ export class Policies {
     let stale = problems;
     for (const profile of profiles) {
       const found = this.#selectable(profile);
-      if ("code" in found) return found;
+      if (isRefusal(found)) return found;
       narrowing.push(found.policy);
       if (found.problems.length > 0) stale = [...stale, ...found.problems];
     }

@@ -2,6 +2,7 @@
  * Which folder a command works in, and which folders can never be a project (CONTRACT §2).
  * Everything is compared by real path: a link to `/etc` is `/etc`.
  */
+import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { Place } from "../model/place.ts";
 import { existsSync, realpathSync, type Stats, statSync } from "node:fs";
 import { dirname, isAbsolute, join, resolve } from "node:path";
@@ -9,7 +10,6 @@ import { isWithin } from "../model/folders.ts";
 import { MARKS } from "./marked-below.ts";
 import type { Marks } from "./marks.ts";
 import type { ProgramFolders } from "./program-folders.ts";
-import { quoted, type Refusal, refusal } from "../model/refusal.ts";
 import type { SecondNames } from "./second-names.ts";
 import { readSmallFile } from "../model/small-file.ts";
 import { type Unfit, UnmarkedFolders } from "./unmarked.ts";
@@ -71,7 +71,7 @@ export function locateProject(cwd: string, rules: ProjectRules, asker: Asker = "
     );
   }
   const found = realFolder(cwd);
-  if ("code" in found) return found;
+  if (isRefusal(found)) return found;
   const { real } = found;
   const marked = nearestMarked(real, rules, asker);
   // Looked at once: what else is asked of it below is on the path of every command.

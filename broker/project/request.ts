@@ -1,10 +1,10 @@
 /** What a call asks for once its place is known: every rule of the request that a schema cannot say. */
+import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import { realpathSync } from "node:fs";
 import type { ExecuteRequest } from "../../schemas/generated/types.ts";
 import type { Marks } from "./marks.ts";
 import type { Place } from "../model/place.ts";
 import { type Asker, locateProject, NO_PROJECT, type ProjectRules } from "./projects.ts";
-import { type Refusal, refusal } from "../model/refusal.ts";
 
 /** What finding the place of a call needs of the broker. */
 export type PlaceNeeds = {
@@ -40,7 +40,7 @@ export function placeOf(
 ): Place | Refusal {
   if (cwd !== undefined) return locateProject(cwd, broker.projectRules(), asker);
   const own = locateProject(broker.startedIn, broker.projectRules(), asker);
-  if (!("code" in own)) return own;
+  if (!isRefusal(own)) return own;
   return refusal(
     "cwd_required",
     "This call names no cwd, and the folder where the broker was started cannot be a project",
@@ -72,7 +72,7 @@ export type How = {
 /** Where a command will work, and that it will. */
 export function placeOfWorld(broker: PlaceNeeds, cwd: string | undefined, asker: Asker): Place | Refusal {
   const place = placeOf(broker, cwd, asker);
-  if (!("code" in place)) broker.marks.use(place.project, place.identity, asker === "person");
+  if (!isRefusal(place)) broker.marks.use(place.project, place.identity, asker === "person");
   return place;
 }
 
@@ -89,7 +89,7 @@ export const ON_HOST: How = {
  */
 export function placeOnHost(broker: PlaceNeeds, cwd: string | undefined): Place | Refusal {
   const place = placeOf(broker, cwd);
-  if (!("code" in place) || cwd === undefined) return place;
+  if (!isRefusal(place) || cwd === undefined) return place;
   return { project: NO_PROJECT, cwd: realOr(cwd), identity: "none" };
 }
 

@@ -1,4 +1,5 @@
 /** The journey of a call for scopes: what is asked for, what no grant gives, what a person says, and the token. */
+import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import type { RequestScopesReply, RequestScopesRequest } from "../../schemas/generated/types.ts";
 import type { Granted } from "../approvals/question.ts";
 import type { Approvals } from "../approvals/approvals.ts";
@@ -7,7 +8,6 @@ import { cannotRecord } from "../model/cannot-record.ts";
 import { type NetRules, netRules } from "../network/rules.ts";
 import { newId } from "../model/ids.ts";
 import { groundOf } from "../policies/judge.ts";
-import { type Refusal, refusal } from "../model/refusal.ts";
 import { placeOf } from "../project/request.ts";
 import { covers, type SpecOfFiles, type Surroundings, worldSpec } from "../worlds/world-spec.ts";
 import type { NetScope, NamedScope, Scope } from "../model/scope.ts";
@@ -47,13 +47,13 @@ export async function requestScopes(
   signal: AbortSignal,
 ): Promise<RequestScopesReply | Refusal> {
   const call = prepareCall(broker, agent, request);
-  if ("code" in call) return call;
+  if (isRefusal(call)) return call;
 
   const named = namedScopes(broker, call);
-  if ("code" in named) return recordRefusal(broker, call, named);
+  if (isRefusal(named)) return recordRefusal(broker, call, named);
   const rules = await netRulesOf(broker, call, named);
   const scopes = placedScopes(broker, call, named, rules);
-  if ("code" in scopes) return recordRefusal(broker, call, scopes);
+  if (isRefusal(scopes)) return recordRefusal(broker, call, scopes);
 
   const missing = scopes.filter((scope) => !isGiven(scope, specOf(broker, call), rules));
   if (missing.length === 0) return issue(broker, call, scopes, undefined);
@@ -63,15 +63,15 @@ export async function requestScopes(
 
   const ask = () => scopeQuestion(broker, call, missing);
   const granted = await askPerson(broker.approvals, ask, request.wait_ms ?? 0, signal);
-  if ("code" in granted) return recordRefusal(broker, call, granted);
+  if (isRefusal(granted)) return recordRefusal(broker, call, granted);
   return issue(broker, call, scopes, granted);
 }
 
 function prepareCall(broker: ScopeNeeds, agent: string, request: RequestScopesRequest): ScopeCall | Refusal {
   const place = placeOf(broker, request.cwd);
-  if ("code" in place) return place;
+  if (isRefusal(place)) return place;
   const ground = groundOf(broker, agent, place, request.profile);
-  if ("code" in ground) return ground;
+  if (isRefusal(ground)) return ground;
   const session = broker.sessions.of(agent, place.project);
   return { span: newId("spn"), agent, request, place, session, ground };
 }
@@ -93,7 +93,7 @@ function placedScopes(
   rules: NetRules,
 ): readonly Scope[] | Refusal {
   const placed = placeAll(named);
-  if ("code" in placed) return placed;
+  if (isRefusal(placed)) return placed;
   const spec = specOf(broker, call);
   const places = deniedPlaces(spec.files);
   for (const scope of placed) {
@@ -110,7 +110,7 @@ function namedScopes(broker: ScopeNeeds, { request, place }: ScopeCall): readonl
   const named: Named[] = [];
   for (const text of new Set(request.scopes)) {
     const scope = readScope(text, { project: place.project, home: broker.around.home });
-    if ("code" in scope) return scope;
+    if (isRefusal(scope)) return scope;
     named.push(scope);
   }
   return named;

@@ -1,7 +1,7 @@
+import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
 import type { RequestScopesRequest } from "../../schemas/generated/types.ts";
 import type { Ground } from "../policies/judge.ts";
 import type { Place, Session } from "../model/place.ts";
-import { type Refusal, refusal } from "../model/refusal.ts";
 import type { NetScope, NamedScope, Scope } from "../model/scope.ts";
 import { filesOf, placeScope, scopeText } from "./place-scope.ts";
 
@@ -20,7 +20,7 @@ export function placeAll(named: readonly (NamedScope | NetScope)[]): readonly Sc
   const placed: Scope[] = [];
   for (const scope of named) {
     const found = scope.kind === "net" ? scope : placeScope(scope);
-    if ("code" in found) return found;
+    if (isRefusal(found)) return found;
     placed.push(found);
   }
   return placed;
@@ -30,7 +30,7 @@ export function placeAll(named: readonly (NamedScope | NetScope)[]): readonly Sc
 export function movedSince(scopes: readonly Scope[]): Refusal | undefined {
   const files = filesOf(scopes);
   const placed = placeAll(files.map(({ named }) => named));
-  if ("code" in placed) return placed;
+  if (isRefusal(placed)) return placed;
   const now = filesOf(placed);
   const other = files.find(
     ({ path, identity }, at) => now[at]?.path !== path || now[at].identity !== identity,

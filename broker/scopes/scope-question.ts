@@ -1,11 +1,11 @@
 /** What a person is asked about scopes, and all that their answer is bound to. */
+import { isRefusal, type Refusal } from "../model/refusal.ts";
 import { createHash } from "node:crypto";
 import { isLabel } from "../policies/assignment.ts";
 import { folderChanged, policyChanged } from "../approvals/ask-person.ts";
 import type { Question } from "../approvals/question.ts";
 import { type GroundNeeds, groundOf } from "../policies/judge.ts";
 import { isBelowSettings } from "../project/projects.ts";
-import type { Refusal } from "../model/refusal.ts";
 import { type PlaceNeeds, placeOf } from "../project/request.ts";
 import { redact } from "../secrets/redact.ts";
 import { netNotes } from "./net-scope.ts";
@@ -72,9 +72,9 @@ function outdatedBecause(
 ): Refusal | undefined {
   const { agent, place, request, ground } = call;
   const now = placeOf(broker, place.cwd);
-  if ("code" in now) return now;
+  if (isRefusal(now)) return now;
   const holds = groundOf(broker, agent, now, request.profile);
-  if ("code" in holds) return holds;
+  if (isRefusal(holds)) return holds;
   const { hash, id } = ground.effective;
   if (holds.effective.hash !== hash) return policyChanged({ policyHash: hash, policyId: id });
   if (now.identity !== place.identity || now.project !== place.project) return folderChanged(place.cwd, id);

@@ -1,3 +1,4 @@
+import { isRefusal } from "../../broker/model/refusal.ts";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -124,7 +125,7 @@ test("an edit of the policy that another starts from holds for the next decision
   const policies = new Policies(own, shipped, commits, () => {});
   const verdict = (text: string): string => {
     const holds = policies.effective("mine", []);
-    return "code" in holds ? holds.message : decide(holds.policies[0], readShell(text), WHERE).verdict;
+    return isRefusal(holds) ? holds.message : decide(holds.policies[0], readShell(text), WHERE).verdict;
   };
   expect([verdict("rm x"), verdict("cp x y")]).toEqual(["deny", "allow"]);
   write(own, "base", "mode: enforce", "commands: { denied: ['cp *'] }");

@@ -1,3 +1,4 @@
+import { isRefusal } from "../../broker/model/refusal.ts";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +26,7 @@ afterEach(() => rmSync(base, { recursive: true, force: true }));
 
 function locate(path: string, change: Partial<ProjectRules> = {}): string {
   const found = locateProject(path.startsWith("/") ? path : join(base, path), { ...rules, ...change });
-  return "code" in found ? found.code : found.project.slice(base.length + 1);
+  return isRefusal(found) ? found.code : found.project.slice(base.length + 1);
 }
 
 describe("a project is", () => {

@@ -1,3 +1,4 @@
+import { isRefusal } from "../../broker/model/refusal.ts";
 import { describe, expect, test } from "vitest";
 import { withGrants } from "../../broker/network/granted-rules.ts";
 import { type NetRules, netRules } from "../../broker/network/rules.ts";
@@ -118,6 +119,6 @@ describe("a world without a network", () => {
 
 function net(asked: string): NetScope {
   const scope = readNetScope(asked);
-  if ("code" in scope) throw new Error(`'${asked}' is no scope of the network`);
+  if (isRefusal(scope)) throw new Error(`'${asked}' is no scope of the network`);
   return scope;
 }

@@ -1,3 +1,4 @@
+import { isRefusal } from "../../../broker/model/refusal.ts";
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, join } from "node:path";
@@ -137,7 +138,7 @@ function groundOf({ home, uid, installation, cwd }: Terminal): Ground {
     roots: [],
   };
   const place = locateProject(cwd, rules, "person");
-  if ("code" in place)
+  if (isRefusal(place))
     return {
       spot: { cwd, project: undefined, rules },
       folder: cwd,
@@ -216,7 +217,7 @@ async function narrowing(
   listed: Listed,
 ): Promise<readonly string[]> {
   const folder = place === undefined ? { names: [] } : new Profiles().of(place);
-  if ("code" in folder)
+  if (isRefusal(folder))
     throw new Complaint(`${harmlessLine(folder.message)}\n  ${harmlessLine(folder.hint)}`);
   const chosen = variable(terminal, "SUBSTRATE_PROFILE");
   const { write } = fileScope(target.policy.document, spot.project ?? spot.cwd, spot.rules.home);

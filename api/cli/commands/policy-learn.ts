@@ -1,3 +1,4 @@
+import { isRefusal } from "../../../broker/model/refusal.ts";
 import { existsSync, lstatSync, readFileSync, realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename } from "node:path";
@@ -117,7 +118,7 @@ function projectOf(
   rules: Parameters<typeof locateProject>[1],
 ): { readonly project: string; readonly cwd: string } {
   const place = locateProject(cwd, rules);
-  return "code" in place ? { project: cwd, cwd } : place;
+  return isRefusal(place) ? { project: cwd, cwd } : place;
 }
 
 function kindOf(path: string): PathKind {

@@ -1,4 +1,5 @@
 /** What the presets of a policy stand for here, for `policy show`. */
+import { isRefusal } from "../../../broker/model/refusal.ts";
 import { realpathSync } from "node:fs";
 import { homedir } from "node:os";
 import type { PresetName } from "../../../broker/network/names/entries.ts";
@@ -37,7 +38,7 @@ export async function expandedPresets(
   const projects = { rules: () => rules, wasProject: () => false };
   const presets = presetsFor(terminal.environment, projects, () => documents);
   const place = locateProject(terminal.cwd, rules);
-  const project = "code" in place ? terminal.cwd : place.project;
+  const project = isRefusal(place) ? terminal.cwd : place.project;
   return await presets.expandAll(policy.net, project);
 }
 
