@@ -1,5 +1,6 @@
 import type { Broker } from "../../broker/broker.ts";
 import type { Caller } from "./caller.ts";
+import type { UnreadAnswers } from "./unread-answers.ts";
 
 /** The part of a logger that the API uses. */
 export type Log = {
@@ -8,5 +9,11 @@ export type Log = {
   readonly error: (facts: object, message: string) => void;
 };
 
-/** What a handler gets: the broker and who is calling. */
-export type Context = { readonly broker: Broker; readonly caller: Caller; readonly log: Log };
+/** What a handler gets beside its request. */
+export type Context = {
+  readonly broker: Broker;
+  readonly caller: Caller;
+  readonly log: Log;
+  /** Of the listener that the call came through. */
+  readonly unread: UnreadAnswers;
+};

@@ -1,14 +1,8 @@
 /**
- * One HTTP listener per socket. `execute`, `check` and `report` are answered before Express is reached: they are on the path
- * of every command, and routing them costs a third of a millisecond otherwise. Everything else is Express.
+ * One HTTP listener per socket. The `direct` calls of `ROUTES` are answered before Express is reached: they are on the path of every
+ * command, and routing them costs a third of a millisecond otherwise. Everything else is Express.
  */
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-} from "node:http";
+import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import { uuidv7 } from "uuidv7";
 import type { Broker } from "../../broker/broker.ts";
 import { sendRefusal } from "./answer.ts";
@@ -18,24 +12,18 @@ import type { Caller } from "./caller.ts";
 import { refusal } from "../../broker/model/refusal.ts";
 import { sendBug } from "./bug.ts";
 import type { Context, Log } from "./context.ts";
-import { handleCheck } from "./check.ts";
-import { handleExecute } from "./execute.ts";
-import { reportHandler } from "./report.ts";
+import { ROUTES } from "./routes.ts";
+import { UnreadAnswers } from "./unread-answers.ts";
 
 const KEEP_ALIVE_MS = 120_000;
 
-type Handle = (context: Context, request: IncomingMessage, response: ServerResponse) => Promise<void>;
-
-function directRoutes(): Readonly<Record<string, Handle>> {
-  return { "/v1/execute": handleExecute, "/v1/check": handleCheck, "/v1/report": reportHandler() };
-}
-
 /** A server for one kind of caller; the caller of this function listens and closes. */
 export function createListener(broker: Broker, caller: () => Caller, log: Log): Server {
-  const app = expressApp(broker, caller, log);
-  const answer = directFirst(broker, caller, log, app);
+  const unread = new UnreadAnswers();
+  const context = (): Context => ({ broker, caller: caller(), log, unread });
+  const answer = directFirst(context, expressApp(context));
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, answer);
-  server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
+  server.on("checkContinue", (request, response) => {
     const excess = excessOf(request);
     if (excess === undefined) response.writeContinue();
     else {
@@ -52,15 +40,16 @@ export function createListener(broker: Broker, caller: () => Caller, log: Log): 
   return server;
 }
 
-function directFirst(broker: Broker, caller: () => Caller, log: Log, rest: RequestListener): RequestListener {
-  const direct = directRoutes();
+function directFirst(context: () => Context, rest: RequestListener): RequestListener {
+  const direct = new Map(
+    ROUTES.flatMap((route) => (route.direct ? [[route.path, route.answer] as const] : [])),
+  );
   return (request, response) => {
     response.setHeader("x-request-id", requestIdOf(request));
-    const handle = request.method === "POST" ? direct[request.url ?? ""] : undefined;
-    if (handle === undefined) return rest(request, response);
-    handle({ broker, caller: caller(), log }, request, response).catch((error: unknown) =>
-      sendBug(response, log, error),
-    );
+    const answer = request.method === "POST" ? direct.get(request.url ?? "") : undefined;
+    if (answer === undefined) return rest(request, response);
+    const here = context();
+    answer(here, request, response).catch((error: unknown) => sendBug(response, here.log, error));
   };
 }
 

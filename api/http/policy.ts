@@ -1,26 +1,17 @@
-import { isRefusal } from "../../broker/model/refusal.ts";
-import type { Request, Response } from "express";
+import type { Request } from "express";
 import { reload, showPolicyInForce } from "../../broker/journey/reload.ts";
-import { sendJson, sendRefusal } from "./answer.ts";
-import type { Context } from "./context.ts";
-import { noFields } from "./valid-request.ts";
+import { isRefusal } from "../../broker/model/refusal.ts";
+import type { Call } from "./call.ts";
 
 /** `POST /v1/policy/reload`: 200 with what holds now, also when a file does not load. */
-export async function handleReload(
-  { broker, log }: Context,
-  request: Request,
-  response: Response,
-): Promise<void> {
-  const strange = await noFields(request);
-  if (strange !== undefined) return sendRefusal(response, strange);
+export function handleReload({ broker, log }: Call<object>): object {
   const reply = reload(broker);
   log.info({ policies: reply.policies.length }, "An operator had the policies read again");
-  sendJson(response, 200, reply);
+  return reply;
 }
 
 /** `GET /v1/policy/:name`: what holds now, also when the file does not load. */
-export function handlePolicy({ broker }: Context, request: Request, response: Response): void {
+export function handlePolicy({ broker, request }: Call<undefined, Request>): object {
   const reply = showPolicyInForce(broker, String(request.params["name"]));
-  if (isRefusal(reply)) sendRefusal(response, { ...reply, code: "not_found" });
-  else sendJson(response, 200, reply);
+  return isRefusal(reply) ? { ...reply, code: "not_found" } : reply;
 }

@@ -1,46 +1,89 @@
-import type { Request, Response } from "express";
+/** The one table of calls: whose sockets have it, method, path, what it sends, and what answers it. */
+import type { Request } from "express";
+import type { IncomingMessage } from "node:http";
+import {
+  validateApprovalDecisionRequest,
+  validateChangesRequest,
+  validateExecuteRequest,
+  validateReplayRequest,
+  validateReportRequest,
+  validateRequestScopesRequest,
+  validateWorldPublishRequest,
+  validateWorldRestartRequest,
+  validateWorldWarmRequest,
+} from "../../schemas/generated/validators.js";
 import { handleApprovals, handleDecision, handlePreview } from "./approvals.ts";
 import { handleBudget, handleBudgetReset, handleBudgets } from "./budgets.ts";
-import type { Context } from "./context.ts";
-import { handleChange, handleDiff, handleHeld } from "./held.ts";
+import { type Answer, answering, type Handle, type Read } from "./call.ts";
+import { handleCheck } from "./check.ts";
+import { handleExecute } from "./execute.ts";
+import { handleChange, handleDiff, handleHeld, ofSpan } from "./held.ts";
 import { handleHealth } from "./health.ts";
 import { handlePolicy, handleReload } from "./policy.ts";
 import { handleReplay } from "./replay.ts";
+import { handleReport } from "./report.ts";
 import { handleRequestScopes } from "./scopes.ts";
 import { handleSpans } from "./spans.ts";
 import { handleTrace, handleTraceTree } from "./trace.ts";
+import { agentBody, body, NO_BODY, NO_FIELDS } from "./valid-request.ts";
 import { handlePublish, handleRestart, handleWarm } from "./worlds.ts";
+
+type Method = "get" | "post" | "delete";
 
 export type Route = {
   /** Whose sockets have it; on the others it is as unknown as a path that never was. */
   readonly for: "everybody" | "operator";
-  readonly method: "get" | "post" | "delete";
+  readonly method: Method;
   readonly path: string;
-  readonly handle: (context: Context, request: Request, response: Response) => Promise<void> | void;
-};
+} & (
+  | { readonly direct: false; readonly answer: Answer<Request> }
+  /** Answered before Express is reached (`listener.ts`), at exactly this path. */
+  | { readonly direct: true; readonly answer: Answer<IncomingMessage> }
+);
 
-/** What Express answers. `execute` and `check` are in `listener.ts`. */
+const changes = body(validateChangesRequest);
+
 export const ROUTES: readonly Route[] = [
-  { for: "everybody", method: "get", path: "/v1/trace/:span_id", handle: handleTrace },
-  { for: "everybody", method: "get", path: "/v1/trace/:span_id/tree", handle: handleTraceTree },
-  { for: "everybody", method: "get", path: "/v1/spans", handle: handleSpans },
-  { for: "everybody", method: "get", path: "/v1/health", handle: handleHealth },
-  { for: "everybody", method: "post", path: "/v1/request_scopes", handle: handleRequestScopes },
-  { for: "everybody", method: "get", path: "/v1/held", handle: handleHeld },
-  { for: "everybody", method: "get", path: "/v1/diff/:span_id", handle: handleDiff },
-  { for: "everybody", method: "post", path: "/v1/apply/:span_id", handle: handleChange("apply") },
-  { for: "everybody", method: "post", path: "/v1/discard/:span_id", handle: handleChange("discard") },
-  { for: "everybody", method: "post", path: "/v1/undo/:span_id", handle: handleChange("undo") },
-  { for: "everybody", method: "post", path: "/v1/replay/:span_id", handle: handleReplay },
-  { for: "operator", method: "get", path: "/v1/approvals", handle: handleApprovals },
-  { for: "operator", method: "post", path: "/v1/approvals/:approval_id", handle: handleDecision },
-  { for: "operator", method: "post", path: "/v1/approvals/:approval_id/preview", handle: handlePreview },
-  { for: "operator", method: "get", path: "/v1/policy/:name", handle: handlePolicy },
-  { for: "operator", method: "post", path: "/v1/policy/reload", handle: handleReload },
-  { for: "operator", method: "post", path: "/v1/world/warm", handle: handleWarm },
-  { for: "operator", method: "post", path: "/v1/world/restart", handle: handleRestart },
-  { for: "operator", method: "post", path: "/v1/world/publish", handle: handlePublish },
-  { for: "operator", method: "get", path: "/v1/budgets", handle: handleBudgets },
-  { for: "operator", method: "get", path: "/v1/budgets/:agent_id", handle: handleBudget },
-  { for: "operator", method: "delete", path: "/v1/budgets/:agent_id", handle: handleBudgetReset },
+  direct("/v1/execute", agentBody(validateExecuteRequest), handleExecute),
+  direct("/v1/check", agentBody(validateExecuteRequest), handleCheck),
+  direct("/v1/report", agentBody(validateReportRequest), handleReport),
+  everybody("get", "/v1/trace/:span_id", NO_BODY, handleTrace),
+  everybody("get", "/v1/trace/:span_id/tree", NO_BODY, handleTraceTree),
+  everybody("get", "/v1/spans", NO_BODY, handleSpans),
+  everybody("get", "/v1/health", NO_BODY, handleHealth),
+  everybody("post", "/v1/request_scopes", agentBody(validateRequestScopesRequest), handleRequestScopes),
+  everybody("get", "/v1/held", NO_BODY, handleHeld),
+  everybody("get", "/v1/diff/:span_id", ofSpan(NO_BODY), handleDiff),
+  everybody("post", "/v1/apply/:span_id", ofSpan(changes), handleChange("apply")),
+  everybody("post", "/v1/discard/:span_id", ofSpan(changes), handleChange("discard")),
+  everybody("post", "/v1/undo/:span_id", ofSpan(changes), handleChange("undo")),
+  everybody("post", "/v1/replay/:span_id", body(validateReplayRequest), handleReplay),
+  operator("get", "/v1/approvals", NO_BODY, handleApprovals),
+  operator("post", "/v1/approvals/:approval_id", body(validateApprovalDecisionRequest), handleDecision),
+  operator("post", "/v1/approvals/:approval_id/preview", NO_FIELDS, handlePreview),
+  operator("get", "/v1/policy/:name", NO_BODY, handlePolicy),
+  operator("post", "/v1/policy/reload", NO_FIELDS, handleReload),
+  operator("post", "/v1/world/warm", body(validateWorldWarmRequest), handleWarm),
+  operator("post", "/v1/world/restart", body(validateWorldRestartRequest), handleRestart),
+  operator("post", "/v1/world/publish", body(validateWorldPublishRequest), handlePublish),
+  operator("get", "/v1/budgets", NO_BODY, handleBudgets),
+  operator("get", "/v1/budgets/:agent_id", NO_BODY, handleBudget),
+  operator("delete", "/v1/budgets/:agent_id", NO_BODY, handleBudgetReset),
 ];
+
+function direct<Body>(path: string, read: Read<Body>, handle: Handle<Body, IncomingMessage>): Route {
+  return { for: "everybody", method: "post", path, direct: true, answer: answering(read, handle) };
+}
+
+function everybody<Body>(
+  method: Method,
+  path: string,
+  read: Read<Body, Request>,
+  handle: Handle<Body, Request>,
+): Route {
+  return { for: "everybody", method, path, direct: false, answer: answering(read, handle) };
+}
+
+function operator<Body>(...row: Parameters<typeof everybody<Body>>): Route {
+  return { ...everybody(...row), for: "operator" };
+}

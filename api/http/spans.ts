@@ -1,9 +1,8 @@
 import { isRefusal, quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
-import type { Request, Response } from "express";
+import type { Request } from "express";
 import type { SpanQuery } from "../../broker/spans/span-lists.ts";
-import { sendJson, sendRefusal } from "./answer.ts";
+import type { Call } from "./call.ts";
 import { maySee } from "./caller.ts";
-import type { Context } from "./context.ts";
 import { limitOf, type Query, strangeIn, wholeNumber, wrongParameter } from "./paging.ts";
 
 const DEFAULT_LIMIT = 50;
@@ -20,22 +19,19 @@ const PROGRAMS = ["true", "false"];
  * `GET /v1/spans?session_id=&agent_id=&verdict=&outcome=&since=&limit=&cursor=`, newest first. `programs=true` lists the
  * programs that commands started, instead of everything else.
  */
-export function handleSpans({ broker, caller }: Context, request: Request, response: Response): void {
+export function handleSpans({ broker, caller, request }: Call<undefined, Request>): object {
   const query = parseQuery(request.query);
-  if (isRefusal(query)) return sendRefusal(response, query);
+  if (isRefusal(query)) return query;
   const session = query.session === undefined ? undefined : broker.sessions.find(query.session);
-  if (query.session !== undefined && (session === undefined || !maySee(caller, session.agent))) {
-    return sendRefusal(
-      response,
-      refusal("not_found", `No session is called ${quoted(query.session)}`, "Take a session_id from a reply"),
+  if (query.session !== undefined && (session === undefined || !maySee(caller, session.agent)))
+    return refusal(
+      "not_found",
+      `No session is called ${quoted(query.session)}`,
+      "Take a session_id from a reply",
     );
-  }
   const agent = caller.kind === "agent" ? caller.agent : query.agent;
   const page = broker.trace.list({ ...query, agent, sees: (owner) => maySee(caller, owner) });
-  sendJson(response, 200, {
-    spans: page.spans,
-    next_cursor: page.next === null ? null : String(page.next),
-  });
+  return { spans: page.spans, next_cursor: page.next === null ? null : String(page.next) };
 }
 
 function parseQuery(query: Query): SpanQuery | Refusal {

@@ -5,6 +5,7 @@ import type { EmptyRequest } from "../../schemas/generated/types.ts";
 import { validateEmptyRequest } from "../../schemas/generated/validators.js";
 import { describeErrors } from "../../schemas/validation-errors.ts";
 import { readJson } from "./body.ts";
+import type { Read } from "./call.ts";
 import type { Caller } from "./caller.ts";
 
 type Errors = Parameters<typeof describeErrors>[1];
@@ -12,35 +13,30 @@ type Errors = Parameters<typeof describeErrors>[1];
 /** A generated validator: a type guard that leaves its errors on itself. */
 export type Validator<T> = ((document: unknown) => document is T) & { errors?: Errors | null };
 
-export async function validRequest<T>(
-  request: IncomingMessage,
-  caller: Caller,
-  validate: Validator<T>,
-): Promise<{ readonly valid: T } | Refusal> {
-  const body = await readJson(request);
-  if (isRefusal(body)) return body;
-  const document = withIdentity(body.document, caller);
-  const strange = identityProblem(document, caller);
-  if (strange !== undefined) return strange;
-  return checked(document, validate);
+/** A body that says which agent the call is for. */
+export function agentBody<Body>(validate: Validator<Body>): Read<Body> {
+  return async (request, { caller }) => {
+    const sent = await readJson(request);
+    if (isRefusal(sent)) return sent;
+    const document = withIdentity(sent.document, caller);
+    return identityProblem(document, caller) ?? checked(document, validate);
+  };
 }
 
-/** The same for a call of the operator, who speaks for every agent and need not name one. No body is an empty one. */
-export async function validDocument<T>(
-  request: IncomingMessage,
-  validate: Validator<T>,
-): Promise<{ readonly valid: T } | Refusal> {
-  if (hasNoBody(request)) return checked({}, validate);
-  const body = await readJson(request);
-  return isRefusal(body) ? body : checked(body.document, validate);
+/** The same of a call that need not name an agent. No body is an empty one. */
+export function body<Body>(validate: Validator<Body>): Read<Body> {
+  return async (request) => {
+    if (hasNoBody(request)) return checked({}, validate);
+    const sent = await readJson(request);
+    return isRefusal(sent) ? sent : checked(sent.document, validate);
+  };
 }
 
-/** Of a call that takes no field: what is wrong with its body, if anything is. */
-export async function noFields(request: IncomingMessage): Promise<Refusal | undefined> {
-  const validate: Validator<EmptyRequest> = validateEmptyRequest;
-  const body = await validDocument(request, validate);
-  return isRefusal(body) ? body : undefined;
-}
+/** Of a call that takes no field. */
+export const NO_FIELDS: Read<EmptyRequest> = body<EmptyRequest>(validateEmptyRequest);
+
+/** Of a call whose body nobody reads. */
+export const NO_BODY: Read<undefined> = () => Promise.resolve({ valid: undefined });
 
 /** A message without either header has none (RFC 9112, 6.3). */
 function hasNoBody({ headers }: IncomingMessage): boolean {

@@ -2,7 +2,7 @@
  * The journey of a command, step by step. Each step has its own file; each returns what the next one needs, or a
  * refusal that ends the journey. Nothing throws on the way but a bug.
  */
-import { isRefusal, type Refusal, refusal } from "../model/refusal.ts";
+import { isRefusal, type Refusal, refusal, stopping } from "../model/refusal.ts";
 import { join } from "node:path";
 import type { ExecuteRequest, FsDiff } from "../../schemas/generated/types.ts";
 import { type CommandRun, coverOf, type World, type WorldViolation } from "../../world/backend.ts";
@@ -313,10 +313,6 @@ function recordRefusal(broker: Broker, job: Job, error: Refusal): Outcome {
 
 function refused(error: Refusal): Outcome {
   return { kind: "refused", error };
-}
-
-function stopping(): Refusal {
-  return refusal("busy", "The broker is stopping", "Try again once it runs", { retry_after_ms: 1000 });
 }
 
 function nobodyWaits(): Refusal {

@@ -21,6 +21,11 @@ export function refusal(
   return { code, message, hint, ...more };
 }
 
+/** Why nothing new begins while the broker ends. */
+export function stopping(): Refusal {
+  return refusal("busy", "The broker is stopping", "Try again once it runs", { retry_after_ms: 1000 });
+}
+
 /** Shows a value that came from outside: quoted, short, and with no control character that a terminal would obey. */
 export function quoted(value: unknown): string {
   const text = typeof value === "string" ? value : (JSON.stringify(value) ?? String(value));

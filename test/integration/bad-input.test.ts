@@ -225,6 +225,12 @@ describe.each(actors().slice(0, 1))("bad input, as $kind", (actor) => {
     await expectError(raw("", "/v1/nothing", "GET"), 404, "not_found", /nothing/);
     await expectError(raw("", "/v1/execute", "GET"), 404, "not_found", /GET/);
     await expectError(raw("", "/v1/trace/spn_nope", "GET"), 404, "not_found", /spn_nope/);
+    const { hint } = (await raw("", "/v1/nothing", "GET")).document.error;
+    const named = hint.replace("This version answers ", "").split(", ");
+    expect(named).toEqual(
+      expect.arrayContaining(["POST /v1/execute", "POST /v1/check", "POST /v1/report", "GET /v1/spans"]),
+    );
+    expect(named).not.toContain("GET /v1/approvals");
   });
 
   test.each(["limit=0", "limit=x", "limit=1001", "cursor=x", "since=yesterday", "what=1", "limit=1&limit=2"])(
