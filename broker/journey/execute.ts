@@ -5,30 +5,27 @@
 import { isRefusal, type Refusal, refusal, stopping } from "../model/refusal.ts";
 import { join } from "node:path";
 import type { ExecuteRequest, FsDiff } from "../../schemas/generated/types.ts";
-import { type CommandRun, coverOf, type World, type WorldViolation } from "../../world/backend.ts";
+import { coverOf, type World } from "../../world/backend.ts";
 import { approved, mustAsk } from "./approve.ts";
 import { borrowWorld } from "./borrow-world.ts";
 import type { Broker } from "../broker.ts";
 import { type Admission, admit } from "./admit.ts";
+import { watchGit } from "./git-watch.ts";
+import { Witnesses } from "./witnesses.ts";
 import { recordShortage } from "./record-shortage.ts";
 import { cannotRecord } from "../model/cannot-record.ts";
 import { changesOf } from "./changes.ts";
-import type { BroughtBy } from "../git/brought.ts";
-import { whenBrought, whenSealed, withoutBroughtCodeBesideOthers } from "../git/kept.ts";
 import { commandEnvironment } from "../settings/environment.ts";
 import { jobGate } from "../exec-gate/job-gate.ts";
 import { holdsChanges, isIsolated, type Job, scopesOfJob, secretsOfJob } from "../model/job.ts";
 import { autoApply } from "./auto-apply.ts";
 import { lookFirst } from "../held/first-look.ts";
 import { heldHint } from "../held/hint.ts";
-import type { CommandNetwork } from "../network/command-network.ts";
 import { Notices } from "./notices.ts";
 import { staleWords } from "./stale-words.ts";
 import type { Outcome } from "../model/outcome.ts";
 import { prepareJob } from "./prepare-job.ts";
 import { type How, IN_WORLD } from "../project/request.ts";
-import { ProgramRecorder } from "../programs/program-recorder.ts";
-import { WorldLacks } from "../programs/world-lacks.ts";
 import { refuseByDecision } from "./refuse-by-decision.ts";
 import { replyOf } from "./reply-of.ts";
 import { type RunRequest, runInWorld } from "../worlds/run.ts";
@@ -36,10 +33,7 @@ import type { SpanRecord } from "../spans/trace.ts";
 import { builtinSpans, completedSpan } from "./completed-span.ts";
 import { refusedSpan, startedSpan, violationSpan, warningSpans } from "../spans/span-records.ts";
 import { recordUnjudged } from "./unjudged.ts";
-import { TelemetryRecorder } from "../telemetry/telemetry-recorder.ts";
 import { explainWrite, writeRules } from "./refused-writes.ts";
-import { Violations } from "../spans/violations.ts";
-import { covers } from "../worlds/world-spec.ts";
 import type { Lease } from "../worlds/worlds.ts";
 import { whyFailed } from "./why-failed.ts";
 
@@ -113,101 +107,58 @@ async function runAndRecord(
   signal: AbortSignal,
 ): Promise<Outcome> {
   const { world } = lease;
+  const { project } = job.place;
   const started = { ...startedSpan(job, world), ...admission.fields };
   const maxOutputBytes = job.request.max_output_bytes ?? 1024 * 1024;
   const room = broker.outputRoom.share(2 * maxOutputBytes);
-  const notices = new Notices(job.span);
-  if (lease.first) notices.takePlaces(world.spec.places ?? []);
-  for (const words of staleWords(broker, job.effective)) notices.takePolicy(words);
-  const unsure = broker.gitNamed.unsure(job.place.project);
-  if (unsure !== undefined) notices.takePolicy(unsure);
+  const notices = firstNotices(broker, job, lease);
   const write = (span: SpanRecord): void => {
     broker.trace.event(span);
     notices.take(span);
   };
   const gate = jobGate(broker, job, { started, write, signal });
   let held = false;
-  if (!isIsolated(job)) broker.dirtyFiles.began(job.place.project);
+  if (!isIsolated(job)) broker.dirtyFiles.began(project);
   try {
     const unrecorded = await recordStart(broker, started);
     if (unrecorded !== undefined) return refused(unrecorded);
     for (const span of warningSpans(job, started)) broker.trace.event(span);
     const writes = writeRules(broker, job, world);
-    const violations = new Violations((one) => write(violationSpan(job, started, explainWrite(one, writes))));
-    const onViolation = (violation: WorldViolation): void => violations.add(violation);
-    let network: CommandNetwork | undefined;
-    const onRun = (run: CommandRun): void => {
-      network = broker.gateway.of(world)?.register(run, started, onViolation);
-    };
-    const programs = new ProgramRecorder({
-      trace: broker.trace,
-      command: started,
-      known: secretsOfJob(job),
-    });
-    const lacks = new WorldLacks(broker.projectRules().uid);
-    const telemetry = new TelemetryRecorder(world, secretsOfJob(job));
-    const outputs = { maxOutputBytes, room };
-    const judged = broughtBy(broker, job, world, onViolation);
-    const tellers = {
-      onPrograms: (...told: Parameters<typeof programs.add>) => {
-        lacks.add(told[0]);
-        programs.add(...told);
-      },
-      onTelemetry: telemetry.onTelemetry,
-    };
+    const witnesses = new Witnesses(broker, job, world, started, (one) =>
+      write(violationSpan(job, started, explainWrite(one, writes))),
+    );
+    const { violations, lacks } = witnesses;
+    const git = watchGit(broker, job, world, witnesses.tell);
     const order = {
       ...runRequest(job, admission),
+      ...witnesses.listeners,
+      ...git.listeners,
       gate: gate.programs,
-      onViolation,
-      onRun,
-      replacements: broker.judgedSettings,
-      removals: broker.madeRepositories,
-      onBrought: judgesGit(job, world) ? whenBrought(world, judged) : undefined,
-      onSealed: judgesGit(job, world) ? whenSealed(judged) : undefined,
-      ...tellers,
-      ...outputs,
+      maxOutputBytes,
+      room,
     };
-    const since = Date.now();
-    // A repository that a command made may be taken away and made anew by this one.
-    const isPersons = isIsolated(job) || !broker.madeRepositories.isMade(join(job.place.project, ".git"));
-    const stood = isIsolated(job) || broker.judgedSettings.stoodAtFirst(world, job.place.project);
     const ran = await runInWorld(world, order, signal);
     for (const span of builtinSpans(job, started, ran)) broker.trace.event(span);
-    await programs.finish(ran.run, job.request.background === "keep");
-    await network?.settled();
+    await witnesses.settle(ran, job.request.background === "keep");
     const over = ran.timedOut ? admission.ended() : undefined;
     const cut = over?.kind === "limit" ? over.violation : undefined;
-    if (cut !== undefined) onViolation(cut);
+    if (cut !== undefined) violations.add(cut);
     if (over?.kind === "own") notices.takeTimeOver(over.message);
     notices.takeFailure(whyFailed(job, ran, { lacks, writes, explained: notices.any }));
-    notices.takeObserved(network?.observed ?? []);
+    notices.takeObserved(witnesses.network?.observed ?? []);
     // Until it is known that nothing changed, what may be in the overlay is kept.
     held = holdsChanges(job);
-    const all = await changesOf(job, world, ran);
-    if (!isIsolated(job)) broker.madeRepositories.made(all, job.place.project, since);
-    // Who lets commands write git's own settings says the same of those below.
-    const kept = judgesGit(job, world)
-      ? await withoutBroughtCodeBesideOthers(world, all, {
-          ...judged,
-          since,
-          stoodAtFirst: isPersons && (await stood),
-        })
-      : all;
-    const listed = broker.homeLinks.told(kept, job.place.project);
+    const kept = await git.kept(await changesOf(job, world, ran));
+    const listed = broker.homeLinks.told(kept, project);
     violations.finish();
     const auto = listed.held ? await autoApply(broker, job, world, started, ran) : undefined;
     const changes = auto === undefined ? listed : { ...listed, held: auto.held };
     // What was applied by itself can be taken back from its layers.
     held = listed.held;
-    const hint = heldHint(
-      job.span,
-      job.effective,
-      changes,
-      auto,
-      broker.backend.held !== null,
-      forOperator(world, changes),
-    );
+    const canChange = broker.backend.held !== null;
+    const hint = heldHint(job.span, job.effective, changes, auto, canChange, forOperator(world, changes));
     notices.takeChanges(changes, ran.stderr.bytes().toString());
+    const { network, programs, telemetry } = witnesses;
     const result = { ran, changes, notices: notices.list(), hint, cutShort: cut?.message, network };
     const outcome = replyOf(job, world, result);
     if (outcome.kind === "refused") room.release();
@@ -222,39 +173,25 @@ async function runAndRecord(
     throw error;
   } finally {
     gate.finish();
-    if (!isIsolated(job)) broker.dirtyFiles.ended(job.place.project);
+    if (!isIsolated(job)) broker.dirtyFiles.ended(project);
     lease.release(held);
   }
+}
+
+/** What is wrong before the command begins. */
+function firstNotices(broker: Broker, { span, place, effective }: Job, { first, world }: Lease): Notices {
+  const notices = new Notices(span);
+  if (first) notices.takePlaces(world.spec.places ?? []);
+  for (const words of staleWords(broker, effective)) notices.takePolicy(words);
+  const unsure = broker.gitNamed.unsure(place.project);
+  if (unsure !== undefined) notices.takePolicy(unsure);
+  return notices;
 }
 
 /** What of the held changes tools run later, and a list of the policy denies to plain commands. */
 function forOperator({ spec: { project, files } }: World, { held, autorun }: FsDiff): readonly string[] {
   const covers = held ? (files.held ?? []).map(coverOf) : [];
   return autorun.filter((path) => covers.some((cover) => cover.covers(join(project, path))));
-}
-
-/** Held changes are somebody's to look at, and no git reads them before. */
-function judgesGit(job: Job, world: World): boolean {
-  return !isIsolated(job) && world.spec.files.seal.some((path) => path.endsWith(".git/config"));
-}
-
-function broughtBy(broker: Broker, job: Job, world: World, tell: BroughtBy["tell"]): BroughtBy {
-  const { gitFolder, files } = world.spec;
-  const mayWrite = (path: string): boolean => covers(files.write, path);
-  return {
-    project: job.place.project,
-    gitFolder: gitFolder !== undefined && mayWrite(gitFolder) ? gitFolder : undefined,
-    mayWrite,
-    isDenied: (path) => files.denyWrite.includes(path),
-    uid: broker.projectRules().uid,
-    judgedSettings: broker.judgedSettings,
-    turns: broker.settleTurns,
-    made: broker.madeRepositories,
-    sealed: files.seal,
-    isSealed: (path) => world.isSealed(path),
-    takeOut: (path) => world.takeOut(path),
-    tell,
-  };
 }
 
 /** Without its line on record no command begins. */

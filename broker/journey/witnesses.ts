@@ -1,0 +1,65 @@
+/** Who watches one command while it runs: what it does against its world's rules, its programs, its network, what it reports. */
+import type { World, WorldViolation } from "../../world/backend.ts";
+import type { Broker } from "../broker.ts";
+import { type Job, secretsOfJob } from "../model/job.ts";
+import type { CommandNetwork } from "../network/command-network.ts";
+import { ProgramRecorder } from "../programs/program-recorder.ts";
+import { WorldLacks } from "../programs/world-lacks.ts";
+import { Violations } from "../spans/violations.ts";
+import type { SpanRecord } from "../spans/trace.ts";
+import { TelemetryRecorder } from "../telemetry/telemetry-recorder.ts";
+import type { Ran, RunRequest } from "../worlds/run.ts";
+
+/** One command's witnesses. They know of each other, so each step says in which order it asks them. */
+export class Witnesses {
+  readonly violations: Violations;
+  readonly programs: ProgramRecorder;
+  readonly telemetry: TelemetryRecorder;
+  readonly lacks: WorldLacks;
+  readonly #networkOf: (run: Ran["run"]) => CommandNetwork | undefined;
+  #network: CommandNetwork | undefined;
+
+  /** `started`: the command's own line. `record`: writes the line of a violation. */
+  constructor(
+    { gateway, projectRules, trace }: Pick<Broker, "gateway" | "projectRules" | "trace">,
+    job: Job,
+    world: World,
+    started: SpanRecord,
+    record: (violation: WorldViolation) => void,
+  ) {
+    const known = secretsOfJob(job);
+    this.violations = new Violations(record);
+    this.programs = new ProgramRecorder({ trace, command: started, known });
+    this.telemetry = new TelemetryRecorder(world, known);
+    this.lacks = new WorldLacks(projectRules().uid);
+    this.#networkOf = (run) => gateway.of(world)?.register(run, started, this.tell);
+  }
+
+  /** Undefined before the command runs, and where its world has none. */
+  get network(): CommandNetwork | undefined {
+    return this.#network;
+  }
+
+  readonly tell = (violation: WorldViolation): void => this.violations.add(violation);
+
+  /** What a run tells them. */
+  get listeners(): Pick<RunRequest, "onViolation" | "onRun" | "onPrograms" | "onTelemetry"> {
+    return {
+      onViolation: this.tell,
+      onRun: (run) => {
+        this.#network = this.#networkOf(run);
+      },
+      onPrograms: (events, untold) => {
+        this.lacks.add(events);
+        this.programs.add(events, untold);
+      },
+      onTelemetry: this.telemetry.onTelemetry,
+    };
+  }
+
+  /** Settles when it is known of every program how it ended, and of every connection whose it is. */
+  async settle({ run }: Ran, keepsProcesses: boolean): Promise<void> {
+    await this.programs.finish(run, keepsProcesses);
+    await this.#network?.settled();
+  }
+}
