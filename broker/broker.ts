@@ -4,6 +4,7 @@ import type {
   DoctorOrder,
   HostCheck,
   HostFinding,
+  KeyedMutex,
   WorldBackend,
   WorldSpec,
 } from "../world/backend.ts";
@@ -22,7 +23,6 @@ import type { JudgedSettings } from "./git/settings.ts";
 import type { ListedFolders } from "./policies/listed.ts";
 import type { MadeRepositories } from "./git/made-repositories.ts";
 import type { Marks } from "./project/marks.ts";
-import type { HeldTurns } from "./held/turns.ts";
 import type { Idempotency } from "./idempotency/idempotency.ts";
 import type { Home } from "./settings/home.ts";
 import type { Gateway } from "./network/gateway.ts";
@@ -52,7 +52,8 @@ export type Broker = {
   readonly version: string;
   readonly backend: WorldBackend;
   readonly worlds: Worlds;
-  readonly heldTurns: HeldTurns;
+  /** By project: what is done with its held changes. */
+  readonly heldMutex: KeyedMutex;
   readonly gateway: Gateway;
   readonly npmRetries: NpmRetries;
   readonly publisher: Publisher;
@@ -104,4 +105,5 @@ export type Broker = {
 };
 
 /** For whoever assembles a broker, or tries whether one could work here: what comes from outside this folder. */
+export { KeyedMutex } from "../world/backend.ts";
 export type { BackendChoice, DoctorOrder, HostCheck, HostFinding, WorldBackend };

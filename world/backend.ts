@@ -21,6 +21,9 @@ export { type HeldSide, HeldSides } from "./overlay/sides.ts";
 /** For whoever reads a deny list: which of its rows are about files that tools run later. */
 export { RUN_LATER_FOR_AGENTS, spelledOut } from "./overlay/run-later.ts";
 
+/** For whoever changes held changes: the store does it once more for itself. */
+export { KeyedMutex } from "./model/keyed-mutex.ts";
+
 /** For whoever reads a policy: what its deny lists may say is decided here, where it is carried out. */
 export { patternComplaint } from "./plan/globs.ts";
 export { type Cover, coverOf, patternCovers } from "./plan/cover.ts";

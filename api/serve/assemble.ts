@@ -7,7 +7,7 @@ import { Activity } from "../../broker/settings/activity.ts";
 import { AlwaysFile } from "../../broker/approvals/always-file.ts";
 import { approvalSpan } from "../../broker/approvals/approval-spans.ts";
 import { Approvals } from "../../broker/approvals/approvals.ts";
-import type { Broker, WorldBackend } from "../../broker/broker.ts";
+import { type Broker, KeyedMutex, type WorldBackend } from "../../broker/broker.ts";
 import { Budgets } from "../../broker/budgets/budgets.ts";
 import { SHARED } from "../../broker/budgets/ledger.ts";
 import { ListedFolders } from "../../broker/policies/listed.ts";
@@ -22,7 +22,6 @@ import { HomeLinks } from "../../broker/project/home-links.ts";
 import { GitNamed } from "../../broker/git/named.ts";
 import { GitHeads } from "../../broker/git/head.ts";
 import { JudgedSettings } from "../../broker/git/settings.ts";
-import { HeldTurns } from "../../broker/held/turns.ts";
 import { type Home, prepareHome } from "../../broker/settings/home.ts";
 import { Idempotency } from "../../broker/idempotency/idempotency.ts";
 import { Policies } from "../../broker/policies/policies.ts";
@@ -157,7 +156,7 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
     version: installation.version,
     backend: parts.backend,
     worlds,
-    heldTurns: new HeldTurns(),
+    heldMutex: new KeyedMutex(),
     publisher: openPublisher(worlds, sessions, trace, log),
     gateway,
     npmRetries: new NpmRetries(presets),

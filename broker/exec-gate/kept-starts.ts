@@ -1,3 +1,4 @@
+import { BoundedMap } from "../model/bounded-map.ts";
 import type { ProgramStart } from "../../world/backend.ts";
 import type { Effective } from "../model/effective.ts";
 import { decideStart, type StartDecision, type Where } from "../policy/index.ts";
@@ -15,7 +16,7 @@ type Kept = { readonly decision: StartDecision; readonly at: number };
  */
 export class KeptStarts {
   readonly #wheres: readonly [Where, ...Where[]];
-  readonly #kept = new Map<string, Kept>();
+  readonly #kept = new BoundedMap<string, Kept>(MAX_KEPT);
   #policies: Effective["policies"] | undefined;
 
   constructor(wheres: readonly [Where, ...Where[]]) {
@@ -33,8 +34,6 @@ export class KeptStarts {
     const fresh = known !== undefined && now - known.at < BELIEVED_MS;
     const kept = fresh ? known : { decision: decideStart(policies, start, this.#wheres), at: now };
     if (key.length <= MAX_WORDS) this.#kept.set(key, kept);
-    const [oldest] = this.#kept.size > MAX_KEPT ? this.#kept.keys() : [];
-    if (oldest !== undefined) this.#kept.delete(oldest);
     return kept.decision;
   }
 }

@@ -2,6 +2,7 @@
  * The git folder of a project whose `.git` is a file: a worktree's lies in the main repository, a submodule's in the project
  * above it. Whoever works in a project can write such a file, so it counts only when the folder it names points back.
  */
+import { BoundedMap } from "../model/bounded-map.ts";
 import type { GitLink } from "../model/site.ts";
 import { type BigIntStats, lstatSync, readdirSync, realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
@@ -33,7 +34,7 @@ const UNFIT = /[*?[\]{}()!\\]|\p{Cc}/u;
 
 /** What was found, kept while everything it rests on stays as it was: each command asks. */
 export class GitFolders {
-  readonly #known = new Map<string, Known>();
+  readonly #known = new BoundedMap<string, Known>(MAX_KNOWN);
 
   /** Undefined when `.git` is no file. `project` is a real path. */
   of(project: string, rules: () => ProjectRules): GitLink | undefined {
@@ -56,7 +57,6 @@ export class GitFolders {
   /** Only what is the same after its identity was taken: a file that changed in between would be known as what it was. */
   #keep(project: string, known: Known, rules: ProjectRules): void {
     if (JSON.stringify(findGitFolder(project, rules)) !== JSON.stringify(known.found)) return;
-    if (this.#known.size >= MAX_KNOWN) this.#known.clear();
     this.#known.set(project, known);
   }
 }

@@ -1,4 +1,5 @@
 /** Other names of a file below a project: a hard link (`ln scripts/check .git/hooks/pre-commit`) gives one file two names. */
+import { BoundedMap } from "../model/bounded-map.ts";
 import { type Dirent, lstatSync, readdirSync, statSync, type Stats } from "node:fs";
 import { basename, dirname, join } from "node:path";
 
@@ -27,7 +28,7 @@ const NONE: OtherNames = { names: new Map(), whole: true, closed: new Map() };
 
 /** Looks a project through once, and again when one of the files, or a name that was found, is another. */
 export class HardLinks {
-  readonly #known = new Map<string, { readonly asked: string; readonly found: OtherNames }>();
+  readonly #known = new BoundedMap<string, { readonly asked: string; readonly found: OtherNames }>(MAX_KNOWN);
   readonly #most: number;
 
   constructor(most = MOST_ENTRIES) {
@@ -41,7 +42,6 @@ export class HardLinks {
     const known = this.#known.get(project);
     if (known?.asked === asked && areThere(known.found)) return known.found;
     const found = withClosed(search(project, files, this.#most), known?.found ?? NONE, files);
-    if (this.#known.size >= MAX_KNOWN) this.#known.clear();
     this.#known.set(project, { asked, found });
     return found;
   }

@@ -2,6 +2,7 @@
  * The commit that a folder is at, read from git's own files (gitrepository-layout(5)). Git itself is not asked: this is on
  * the path of a command, and git would run what a project's settings say.
  */
+import { BoundedMap } from "../model/bounded-map.ts";
 import { lstatSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { readSmallFile } from "../model/small-file.ts";
@@ -20,7 +21,7 @@ type Known = { readonly found: Found; readonly identity: string };
 /** What was found, kept while the files it was read from stay the same. */
 export class GitHeads {
   readonly #uid: number;
-  readonly #known = new Map<string, Known>();
+  readonly #known = new BoundedMap<string, Known>(MAX_KNOWN);
 
   /** Files of other users than `uid` are not read. */
   constructor(uid: number) {
@@ -45,7 +46,6 @@ export class GitHeads {
   }
 
   #keep(folder: string, known: Known): void {
-    if (this.#known.size >= MAX_KNOWN) this.#known.clear();
     this.#known.set(folder, known);
   }
 }

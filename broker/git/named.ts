@@ -3,6 +3,7 @@
  * folder is sealed, but `core.hooksPath = tools/hooks`, or a link `.git/hooks/pre-commit -> ../../scripts/check.sh`, leads out of it,
  * to files that any command could write and the person's next commit runs. A hard link of a hook is such a file too.
  */
+import { BoundedMap } from "../model/bounded-map.ts";
 import { lstatSync, realpathSync, type Stats, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { type GitSetting, gitSettings } from "./config.ts";
@@ -59,7 +60,7 @@ export type GitPlaces = {
 /** What was found, kept while every file it rests on stays as it was: each command asks. */
 export class GitNamed {
   /** By project: worktrees of one repository share its git folder. */
-  readonly #known = new Map<string, Known>();
+  readonly #known = new BoundedMap<string, Known>(MAX_KNOWN);
   readonly #hardLinks: HardLinks;
 
   constructor(hardLinks = new HardLinks()) {
@@ -81,7 +82,6 @@ export class GitNamed {
     }
     for (const repository of repositories) lookInto(repository, found);
     const unsure = keepOtherNames(this.#hardLinks, places, found);
-    if (this.#known.size >= MAX_KNOWN) this.#known.clear();
     const kept = [...named.keys()].sort();
     const all = [...files];
     this.#known.set(project, {

@@ -2,6 +2,7 @@
  * What a command would make of a repository's settings (`.git/config`), judged before the host's file says it: settings that run
  * nothing are the command's to write, and those that run code stay exactly as the host has them.
  */
+import { BoundedMap } from "../model/bounded-map.ts";
 import { createHash } from "node:crypto";
 import { lstatSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -34,7 +35,7 @@ const MARK = "\xEF\xBB\xBF";
 /** Judges settings, and remembers the files that were written after that. */
 export class JudgedSettings implements ReplacementJudge {
   /** By path, what was judged: its identity and the hash of its bytes, since whoever writes a file can set its times. */
-  readonly #judged = new Map<string, { readonly identity: string; readonly hash: string }>();
+  readonly #judged = new BoundedMap<string, { readonly identity: string; readonly hash: string }>(MAX_JUDGED);
   readonly #stood = new WeakMap<object, Promise<boolean>>();
 
   judge({ path, before, after }: Replacement): WorldViolation | undefined {
@@ -48,8 +49,6 @@ export class JudgedSettings implements ReplacementJudge {
       identity: identityOf(file),
       hash: hashOf(Buffer.from(content).toString("utf8")),
     });
-    const [oldest] = this.#judged.keys();
-    if (this.#judged.size > MAX_JUDGED && oldest !== undefined) this.#judged.delete(oldest);
   }
 
   /**

@@ -2,12 +2,11 @@
 import { isRefusal, quoted, type Refusal, refusal } from "../model/refusal.ts";
 import { setImmediate as turn } from "node:timers/promises";
 import type { ChangesReply } from "../../schemas/generated/types.ts";
-import type { ApplyEnding, HeldChange } from "../../world/backend.ts";
+import type { ApplyEnding, HeldChange, KeyedMutex } from "../../world/backend.ts";
 import type { Ground, GroundNeeds } from "../policies/judge.ts";
 import type { DirtyFiles } from "../project-files/dirty-files.ts";
 import type { SpanRecord, Trace } from "../spans/trace.ts";
 import type { Surroundings } from "../worlds/world-spec.ts";
-import type { HeldTurns } from "./turns.ts";
 import { changePath } from "./change-path.ts";
 import {
   type Action,
@@ -31,7 +30,7 @@ export type ChangeNeeds = HeldNeeds &
   GroundNeeds & {
     readonly around: Surroundings;
     readonly dirtyFiles: Pick<DirtyFiles, "began" | "ended">;
-    readonly heldTurns: HeldTurns;
+    readonly heldMutex: KeyedMutex;
     readonly trace: Trace;
   };
 
@@ -79,7 +78,7 @@ export async function changeFound(
   found: FoundChanges,
 ): Promise<ChangesReply | Refusal> {
   const { project } = found.held;
-  return await broker.heldTurns.of(project, async () => {
+  return await broker.heldMutex.run(project, async () => {
     broker.dirtyFiles.began(project);
     try {
       return await inTurn(broker, order, found);

@@ -1,8 +1,7 @@
 /** What stood in the project when a command had ended: whoever applies its changes later is told what went since. */
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { World, WorldBackend } from "../../world/backend.ts";
-import type { HeldTurns } from "./turns.ts";
+import type { KeyedMutex, World, WorldBackend } from "../../world/backend.ts";
 import type { Job } from "../model/job.ts";
 
 /** After the reply, and after what is made ready for the next command: starting a process holds the broker up. */
@@ -12,7 +11,7 @@ const PATIENCE_MS = 60_000;
 
 /** Begins it, and returns at once. Without it a later look is the first, which misses what went before that. */
 export function lookFirst(
-  broker: { readonly backend: Pick<WorldBackend, "held">; readonly heldTurns: HeldTurns },
+  broker: { readonly backend: Pick<WorldBackend, "held">; readonly heldMutex: KeyedMutex },
   { place: { project, identity } }: Job,
   world: World,
 ): void {
@@ -24,7 +23,7 @@ export function lookFirst(
   const look = async (): Promise<void> => {
     await sleep(LATER_MS, undefined, { ref: false });
     // What is applied before is compared with its own look.
-    await broker.heldTurns.of(project, async () => {
+    await broker.heldMutex.run(project, async () => {
       if (existsSync(held.layers)) await store.look(held, AbortSignal.timeout(PATIENCE_MS));
     });
   };

@@ -1,4 +1,5 @@
 /** What commands under a policy may reach, as it is now. */
+import { BoundedMap } from "../model/bounded-map.ts";
 import type { NetworkRules } from "../../world/backend.ts";
 import { type Allowance, allowanceOf } from "../budgets/limits.ts";
 import type { Effective } from "../model/effective.ts";
@@ -58,7 +59,7 @@ const FRESH_MS = 1000;
 export class Reaches {
   readonly #presets: Presets;
   readonly #resolvers = new Map<string, HostResolver>();
-  readonly #made = new Map<string, Made>();
+  readonly #made = new BoundedMap<string, Made>(MAX_MADE);
   /** The last answer for each preset and project: what holds while a newer one is fetched. */
   readonly #expansions = new Map<string, Expansion>();
 
@@ -91,7 +92,6 @@ export class Reaches {
       known.freshUntil = Math.max(known.freshUntil, freshUntil);
       return known.reach;
     }
-    if (this.#made.size >= MAX_MADE) this.#made.clear();
     const reach = this.#make(effective, project);
     this.#made.set(key, { reach, expansions, freshUntil });
     return reach;

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../model/bounded-map.ts";
 import type { Decision, Program } from "../policy/index.ts";
 import { BELIEVED_MS } from "../policy/program-paths.ts";
 
@@ -34,7 +35,7 @@ type Kept = Judged & { readonly at: number };
  * anything else that happens on its path in this process. The longest unused goes first.
  */
 export class Decisions {
-  readonly #kept = new Map<string, Kept>();
+  readonly #kept = new BoundedMap<string, Kept>(MAX_KEPT);
 
   /** `find` says what a program stands for now: a decision holds as long as its programs are the same ones. */
   of(question: Question, decide: () => Judged, find: (program: string) => Program | null): Decision {
@@ -48,18 +49,12 @@ export class Decisions {
     };
     this.#kept.delete(key);
     if (!kept.restsOnFolders && !restsOnFiles(kept.decision)) this.#kept.set(key, kept);
-    if (this.#kept.size > MAX_KEPT) this.#forgetOldest();
     return kept.decision;
   }
 
   /** After a policy was read: its rules may stand on other lines now, which its hash does not show. */
   clear(): void {
     this.#kept.clear();
-  }
-
-  #forgetOldest(): void {
-    const [oldest] = this.#kept.keys();
-    if (oldest !== undefined) this.#kept.delete(oldest);
   }
 }
 

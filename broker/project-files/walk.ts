@@ -43,7 +43,7 @@ export async function walk(
   rest: () => Promise<boolean>,
 ): Promise<Walked> {
   const queue: Queue = { folders: [{ path: "", late: false }], later: [], unread: 0 };
-  const turns = new Turns(rest);
+  const turns = new TimeSlices(rest);
   for (let at = 0; at < queue.folders.length || queue.later.length > 0; at += 1) {
     if (at === queue.folders.length) queue.folders.push(...queue.later.splice(0));
     const folder = queue.folders[at];
@@ -55,7 +55,7 @@ export async function walk(
 
 type Queue = { readonly folders: Folder[]; readonly later: Folder[]; unread: number };
 
-class Turns {
+class TimeSlices {
   readonly #rest: () => Promise<boolean>;
   #begun = performance.now();
 
@@ -80,7 +80,7 @@ async function lookInto(
   folder: Folder,
   queue: Queue,
   visit: (seen: Seen) => void,
-  turns: Turns,
+  turns: TimeSlices,
 ): Promise<boolean> {
   const open = openFolder(join(project, folder.path));
   // Where the project itself is another folder, or none, nothing of it was seen.

@@ -2,6 +2,7 @@
  * Looks through a folder that a command moves, for git folders of a person's. A look takes turns with the broker's other work, and
  * ends with one pass at once: the answer is true when it is given, whatever changed meanwhile.
  */
+import { BoundedMap } from "../model/bounded-map.ts";
 import { lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -34,7 +35,7 @@ export class MovedFolders {
   readonly #isMade: (folder: string) => boolean;
   readonly #looks = new Map<string, Promise<boolean>>();
   /** By the folder that stays, a git folder of a person's in it. */
-  readonly #refused = new Map<string, string>();
+  readonly #refused = new BoundedMap<string, string>(MOST_REMEMBERED);
   #last: Promise<unknown> = Promise.resolve();
 
   /** @param isMade whether a command made the git folder that stands there now. */
@@ -78,8 +79,6 @@ export class MovedFolders {
   #remember(folder: string, inTheWay: string): void {
     if (!isGitFolder(inTheWay)) return;
     this.#refused.set(folder, inTheWay);
-    const [oldest] = this.#refused.keys();
-    if (this.#refused.size > MOST_REMEMBERED && oldest !== undefined) this.#refused.delete(oldest);
   }
 }
 

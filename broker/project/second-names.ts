@@ -2,6 +2,7 @@
  * A protected folder under another name. A second mount of a tree (`mount --bind`, Toolbox, autofs, a btrfs top level), or a
  * file system that ignores case, gives one folder two paths, and a rule that compares paths sees one of them.
  */
+import { BoundedMap } from "../model/bounded-map.ts";
 import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { MountsNow, type MountTable } from "../../world/backend.ts";
@@ -35,7 +36,7 @@ const MAX_LOOKED = 256;
 export class SecondNames {
   readonly #guarded: Guarded;
   readonly #mounts: Pick<MountsNow, "read">;
-  readonly #looked = new Map<string, Looked>();
+  readonly #looked = new BoundedMap<string, Looked>(MAX_LOOKED);
 
   constructor(guarded: Guarded, mounts: Pick<MountsNow, "read"> = new MountsNow()) {
     this.#guarded = guarded;
@@ -58,7 +59,6 @@ export class SecondNames {
       return known.names;
     }
     const names = [...this.#byMounts(folder, table), ...this.#byIdentity(folder)];
-    if (this.#looked.size >= MAX_LOOKED) this.#looked.clear();
     this.#looked.set(folder, { identity, table, until: now + BELIEVED_MS, names });
     return names;
   }

@@ -1,4 +1,5 @@
 /** When a folder without a mark is a project: not where many programs' files lie, and not above other projects (CONTRACT §2). */
+import { BoundedMap } from "../model/bounded-map.ts";
 import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import { isWithin } from "../model/folders.ts";
@@ -39,7 +40,7 @@ export type UnmarkedRules = {
 type Looked = { readonly marked: string | undefined; readonly complete: boolean; readonly until: number };
 
 export class UnmarkedFolders {
-  readonly #looked = new Map<string, Looked>();
+  readonly #looked = new BoundedMap<string, Looked>(MAX_LOOKED);
 
   /** The reason why a real folder without a mark is no project; undefined when it is one. */
   unfit(folder: string, rules: UnmarkedRules): Unfit | undefined {
@@ -62,7 +63,6 @@ export class UnmarkedFolders {
     const known = this.#looked.get(folder);
     if (known !== undefined && (known.marked === undefined ? now < known.until : hasMark(known.marked)))
       return known;
-    if (this.#looked.size >= MAX_LOOKED) this.#looked.clear();
     const { marked, complete } = markedBelow(folder, rules.counts);
     const looked = { marked: marked.find(rules.counts), complete, until: now + BELIEVED_MS };
     this.#looked.set(folder, looked);

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../model/bounded-map.ts";
 import type { BaseEnvironment, Variables } from "../model/environment.ts";
 import { createHash } from "node:crypto";
 import { homedir, userInfo } from "node:os";
@@ -49,7 +50,7 @@ export function hostEnvironment(variables: HostEnvironment): HostEnvironment {
 export class BaseEnvironments {
   readonly #host: HostEnvironment;
   readonly #hidden: string;
-  readonly #made = new Map<string, BaseEnvironment>();
+  readonly #made = new BoundedMap<string, BaseEnvironment>(MAX_MADE);
   /** PATH of every command whose request has none of its own. */
   readonly path: string;
 
@@ -87,7 +88,6 @@ export class BaseEnvironments {
   #kept(key: string, make: () => BaseEnvironment): BaseEnvironment {
     const known = this.#made.get(key);
     if (known !== undefined) return known;
-    if (this.#made.size >= MAX_MADE) this.#made.clear();
     const environment = make();
     this.#made.set(key, environment);
     return environment;

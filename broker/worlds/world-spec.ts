@@ -1,4 +1,5 @@
 /** From policies to what a world is told: paths with their variables replaced, and of two policies what both allow. */
+import { BoundedMap } from "../model/bounded-map.ts";
 import type { Site, GitFolder } from "../model/site.ts";
 import { isDeepStrictEqual } from "node:util";
 import { type FileScope, patternCovers, type ProjectAccess, type WorldSpec } from "../../world/backend.ts";
@@ -39,7 +40,7 @@ const MAX_MADE = 256;
 export class WarmSpecs {
   readonly #around: Surroundings;
   readonly #uid: number;
-  readonly #made = new Map<string, SpecOfFiles>();
+  readonly #made = new BoundedMap<string, SpecOfFiles>(MAX_MADE);
   /** The folders that a spec opens, and the spec with what stood there last. */
   readonly #placed = new WeakMap<SpecOfFiles, { readonly paths: readonly string[]; spec: SpecOfFiles }>();
 
@@ -95,7 +96,6 @@ export class WarmSpecs {
     const key = [hash, kind, ...heldBy, "", identityOf(site), site.project, ...places].join("\0");
     const known = this.#made.get(key);
     if (known !== undefined) return known;
-    if (this.#made.size >= MAX_MADE) this.#made.clear();
     const access: ProjectAccess = kind === "direct" ? { kind } : { kind, layers: "" };
     const made = worldSpec(policies, site, access, this.#around, heldBy);
     this.#made.set(key, made);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { chosenOf, namedPaths } from "../../broker/held/choose.ts";
 import { denialsFor } from "../../broker/held/denied-paths.ts";
-import { HeldTurns } from "../../broker/held/turns.ts";
+import { KeyedMutex } from "../../world/model/keyed-mutex.ts";
 import type { SpecOfFiles } from "../../broker/worlds/world-spec.ts";
 import { coverOf, type HeldChange, type HeldKind } from "../../world/backend.ts";
 
@@ -136,12 +136,12 @@ describe("a pattern reaches below a folder", () => {
 });
 
 test("what is done in one project waits for what came before, however that ended; another project does not wait", async () => {
-  const turns = new HeldTurns();
+  const mutex = new KeyedMutex();
   const told: string[] = [];
   let fail: (error: Error) => void = () => {};
-  const first = turns.of("/a", () => new Promise((_resolve, reject) => (fail = reject)));
-  const second = turns.of("/a", () => Promise.resolve(told.push("second")));
-  await turns.of("/b", () => Promise.resolve(told.push("other")));
+  const first = mutex.run("/a", () => new Promise((_resolve, reject) => (fail = reject)));
+  const second = mutex.run("/a", () => Promise.resolve(told.push("second")));
+  await mutex.run("/b", () => Promise.resolve(told.push("other")));
   expect(told).toEqual(["other"]);
   fail(new Error("disk"));
   await expect(first).rejects.toThrow("disk");

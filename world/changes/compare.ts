@@ -6,7 +6,7 @@ import { type Looks, MAX_HERE } from "./looks.ts";
 import { isAtOrBelow, originOf, targetsOf } from "./moves.ts";
 import { type Now, nowOf } from "./now.ts";
 import { type Before, HOW, type Touched } from "./touched.ts";
-import type { Turns } from "./turns.ts";
+import type { TimeSlices } from "./time-slices.ts";
 
 export type DirectChange = {
   /** Relative to the project, one letter for each byte. */
@@ -32,7 +32,7 @@ export type LookAtMany = (names: readonly string[]) => Promise<Looks | undefined
 export async function compare(
   root: string,
   touched: Touched,
-  { turns, lookAtMany }: { readonly turns: Turns; readonly lookAtMany: LookAtMany },
+  { turns, lookAtMany }: { readonly turns: TimeSlices; readonly lookAtMany: LookAtMany },
 ): Promise<Compared> {
   const comparison = new Comparison(root, touched, turns);
   await comparison.complete();
@@ -44,7 +44,7 @@ export async function compare(
 class Comparison {
   readonly #root: string;
   readonly #touched: Touched;
-  readonly #turns: Turns;
+  readonly #turns: TimeSlices;
   /** Whether a folder's path leads through folders alone, now. */
   readonly #real = new Map<string, boolean>([["", true]]);
   readonly #changes: DirectChange[] = [];
@@ -53,7 +53,7 @@ class Comparison {
   #moved = 0;
   #unseen = 0;
 
-  constructor(root: string, touched: Touched, turns: Turns) {
+  constructor(root: string, touched: Touched, turns: TimeSlices) {
     this.#root = root;
     this.#touched = touched;
     this.#turns = turns;

@@ -8,7 +8,7 @@ import { compare, type DirectChange } from "./compare.ts";
 import { bytesIn, digestsOf } from "./content.ts";
 import { type Looks, looksBeside, type Where } from "./looks.ts";
 import { readTouched, type Touched } from "./touched.ts";
-import { Turns } from "./turns.ts";
+import { TimeSlices } from "./time-slices.ts";
 
 /** What was told of one command. */
 export type Told = {
@@ -27,7 +27,7 @@ export function unknownDiff(why: string): FsDiff {
 export async function directDiff(where: Where, told: Told, signal: AbortSignal): Promise<FsDiff> {
   if (told.payloads.length === 0) return withGaps(NO_CHANGES, told.gaps);
   const root = bytesOf(where.project);
-  const turns = new Turns(signal);
+  const turns = new TimeSlices(signal);
   const touched = await readTouched(told.payloads, turns);
   const lookAtMany = (names: readonly string[]) => looksOrNone(where, names, signal);
   const compared = await compare(root, touched.project, { turns, lookAtMany });
@@ -60,7 +60,7 @@ export async function directDiff(where: Where, told: Told, signal: AbortSignal):
 /** Absolute paths: files that are new, changed or gone, and folders that are new. */
 async function compareOutside(
   touched: Touched,
-  turns: Turns,
+  turns: TimeSlices,
 ): Promise<{ readonly paths: readonly string[]; readonly gaps: readonly string[] }> {
   if (touched.before.size === 0 && touched.moves.length === 0) return { paths: [], gaps: [] };
   const { changes, gaps } = await compare("", touched, {

@@ -1,7 +1,7 @@
 /** The records of TOUCHED (schemas/world-frames.schema.json), put together: what stood where when the command began. */
 import { TOUCHED_HEADER_SIZE } from "../../schemas/generated/frames.ts";
 import { type Move, originOf } from "./moves.ts";
-import type { Turns } from "./turns.ts";
+import type { TimeSlices } from "./time-slices.ts";
 
 /** What was done to a name, as bits. `removed`: a folder, by a call that may have failed. */
 export const HOW = { name: 1, write: 2, mode: 4, moved: 8, removed: 16 } as const;
@@ -41,7 +41,7 @@ export type AllTouched = {
 };
 
 /** Throws `RangeError` on a record that leaves its frame. */
-export async function readTouched(payloads: readonly Buffer[], turns: Turns): Promise<AllTouched> {
+export async function readTouched(payloads: readonly Buffer[], turns: TimeSlices): Promise<AllTouched> {
   const all: AllTouched = { project: none(), outside: none() };
   for (const payload of payloads) {
     await turns.next();

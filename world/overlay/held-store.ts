@@ -33,7 +33,7 @@ import {
   withFolders,
 } from "./held-state.ts";
 import { stepsOf } from "./held-steps.ts";
-import { Turns } from "./held-turns.ts";
+import { KeyedMutex } from "../model/keyed-mutex.ts";
 import { undoSteps } from "./held-undo.ts";
 import { bytesOf, rawPath } from "./names.ts";
 
@@ -44,7 +44,7 @@ const LOCKS = ".locks";
 /** Held changes in layers on this host; `substrate-init held` does whatever touches a project. */
 export class LayerStore implements HeldStore {
   readonly #init: string;
-  readonly #turns = new Turns();
+  readonly #mutex = new KeyedMutex();
   /** Layers, with how often they are in use. */
   readonly #used = new Map<string, number>();
 
@@ -174,7 +174,7 @@ export class LayerStore implements HeldStore {
     const { dev, ino } = await stat(held.project);
     const lock = `${dev}-${ino}`;
     await mkdir(locks, { recursive: true, mode: 0o700 });
-    return await this.#turns.take(lock, async () => {
+    return await this.#mutex.run(lock, async () => {
       await using session = new HeldSession(this.#init);
       await session.demand(["lock", bytesOf(join(locks, lock))], signal);
       // A broker that was killed meanwhile, or one that runs beside this one and was.

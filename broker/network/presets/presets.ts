@@ -1,4 +1,5 @@
 /** What the presets of `net.allowed` stand for on this host, kept while what they rest on stays the same. */
+import { BoundedMap } from "../../model/bounded-map.ts";
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { type PolicyNet, type PresetName, presetsIn } from "../names/entries.ts";
@@ -29,7 +30,7 @@ export class Presets {
   readonly #host: PresetHost;
   readonly #projects: GitProjects;
   readonly #now: () => number;
-  readonly #known = new Map<string, Known>();
+  readonly #known = new BoundedMap<string, Known>(MAX_KNOWN);
   readonly #yarn = new YarnProjects();
   readonly #joint = new WeakMap<Expansion, { readonly yarn: Expansion; readonly joint: Expansion }>();
 
@@ -92,7 +93,6 @@ export class Presets {
   }
 
   #askAnew(key: string, stamp: string, name: Asked, project: string): Promise<Expansion> {
-    if (this.#known.size >= MAX_KNOWN) this.#known.clear();
     const answer = this.#ask(name, project);
     this.#known.set(key, { stamp, answer, askedAt: this.#now() });
     return answer;

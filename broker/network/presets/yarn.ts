@@ -2,6 +2,7 @@
  * The registries of yarn, which `@npm` stands for too where the project uses yarn. Yarn itself is not asked: what is called
  * `yarn` may be a program that downloads one first (corepack), or lie in the project, where commands write it.
  */
+import { BoundedMap } from "../../model/bounded-map.ts";
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { parse } from "yaml";
@@ -51,7 +52,7 @@ export function askYarn({ host }: HostTools): Urls | string {
 /** Which projects use yarn. A command can have its project look so, and gains what the user has set for yarn. */
 export class YarnProjects {
   /** A cache by project: whether package.json names yarn, and the identity of that package.json. */
-  readonly #known = new Map<string, { readonly identity: string; readonly uses: boolean }>();
+  readonly #known = new BoundedMap<string, { readonly identity: string; readonly uses: boolean }>(512);
 
   uses(project: string): boolean {
     if (SIGNS.some((name) => existsSync(join(project, name)))) return true;
@@ -61,7 +62,6 @@ export class YarnProjects {
     const identity = `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`;
     const before = this.#known.get(project);
     if (before?.identity === identity) return before.uses;
-    if (this.#known.size >= 512) this.#known.clear();
     // nodejs.org/api/packages.html#packagemanager
     const uses = /"packageManager"\s*:\s*"yarn@/.test(textOf(file) ?? "");
     this.#known.set(project, { identity, uses });

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 const TURN_MS = 5;
 
 /** Gives way to others when a few milliseconds are used up. */
-export class Turns {
+export class TimeSlices {
   readonly #signal: AbortSignal;
   #until = performance.now() + TURN_MS;
 
