@@ -79,7 +79,7 @@ static int without_broker(const struct program *program, char *const words[]) {
   int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   ssize_t length = file < 0 ? 0 : read(file, rule, sizeof rule - 1);
   if (file >= 0) close(file);
-  if (length == 5 && memcmp(rule, "pass\n", 5) == 0) {
+  if (length == 6 && memcmp(rule, "allow\n", 6) == 0) {
     say("no broker runs, and nothing records this call of '", name, "'", NULL);
     return become(program, words);
   }

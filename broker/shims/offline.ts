@@ -3,13 +3,13 @@ import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { PolicyDocument } from "../../schemas/generated/types.ts";
 
-export type Offline = "pass" | "deny";
+export type Offline = "deny" | "allow";
 
 /** The strictest of the policies that were read: a shim cannot tell which of them would hold for it. None is a no. */
 export function offlineRule(documents: readonly PolicyDocument[]): Offline {
-  const passes = ({ shims, mode = "observe" }: PolicyDocument): boolean =>
-    (shims?.offline ?? (mode === "observe" ? "pass" : "deny")) === "pass";
-  return documents.length > 0 && documents.every(passes) ? "pass" : "deny";
+  const allows = ({ shims, mode = "observe" }: PolicyDocument): boolean =>
+    (shims?.offline ?? (mode === "observe" ? "allow" : "deny")) === "allow";
+  return documents.length > 0 && documents.every(allows) ? "allow" : "deny";
 }
 
 /** The file that shims read it from (`shim/main.c`). */

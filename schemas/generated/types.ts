@@ -1822,9 +1822,9 @@ export interface PolicyDocument {
    */
   readonly shims?: {
     /**
-     * What a shim does while no broker runs. Default: deny in enforce mode, pass in observe mode.
+     * What a shim does while no broker runs. Default: deny in enforce mode, allow in observe mode.
      */
-    readonly offline?: "pass" | "deny";
+    readonly offline?: "deny" | "allow";
   };
   /**
    * The index of files, which this version does not have: these keys change nothing, and the policy's notes say so.

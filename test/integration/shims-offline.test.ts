@@ -12,7 +12,7 @@ describe.each(actors())("shims without a broker, as $kind", (actor) => {
   test.each([
     ["enforce", POLICY, 126],
     ["observe", OBSERVE, 0],
-    ["enforce that says pass", `${POLICY}shims: { offline: pass }\n`, 0],
+    ["enforce that says allow", `${POLICY}shims: { offline: allow }\n`, 0],
     ["observe that says deny", `${OBSERVE}shims: { offline: deny }\n`, 126],
   ])("do as the last policy that was read says: %s", async (_mode, policy, code) => {
     const broker = await TestBroker.start(actor, { policies: { default: policy } });

@@ -87,7 +87,7 @@ describe.each(actors())("whose programs report, as $kind", (actor) => {
     try {
       mkdirSync(join(folder, "home/shims"), { recursive: true });
       mkdirSync(join(folder, "bin"));
-      writeFileSync(join(folder, "home/shims/.offline"), "pass\n");
+      writeFileSync(join(folder, "home/shims/.offline"), "allow\n");
       symlinkSync(join(ROOT, ".build/substrate-shim"), join(folder, "bin/env"));
       const run = (list: string): string =>
         execFileSync(join(folder, "bin/env"), [], {
