@@ -17,7 +17,7 @@ export function textReply(reply: ExecuteReply): ExecuteTextReply {
     stderr: textOf(reply.stderr_b64),
     truncated,
     notices,
-    hint: hint ?? null,
+    hint,
   };
 }
 

@@ -71,9 +71,9 @@ export function replyOf(
       truncated: ran.stdout.truncated || ran.stderr.truncated,
       scopes_used: scopesOf(job, changes, network),
       fs_diff: changes,
-      ...(hint === undefined ? {} : { hint }),
       usage: usageOf(ran.ending, network),
       notices,
+      hint: hint ?? null,
       isolation: world.isolation,
     },
   };

@@ -968,9 +968,9 @@ export interface ExecuteReply {
    */
   readonly notices: readonly Notice[];
   /**
-   * What to do next about changes that are held; absent when there is nothing to do.
+   * What to do next about changes that are held; null when there is nothing to do.
    */
-  readonly hint?: string;
+  readonly hint: string | null;
   readonly usage: Usage;
   readonly isolation: Isolation;
 }

@@ -98,7 +98,8 @@ function show(terminal: Terminal, reply: ExecuteReply, ownLimit: string | undefi
     sayNotices(terminal, { ...reply, notices: reply.notices.filter(({ kind }) => kind !== "budget") });
     terminal.err.write(`substrate: the command was ended when its time was over: ${ownLimit}\n`);
   }
-  if (reply.hint !== undefined) terminal.err.write(`substrate: ${harmlessLine(reply.hint)}\n`);
+  // A broker that is older than this program leaves it out where there is none.
+  if (typeof reply.hint === "string") terminal.err.write(`substrate: ${harmlessLine(reply.hint)}\n`);
 }
 
 /** Says what goes on running, and what can be done with it. */
