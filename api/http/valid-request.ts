@@ -44,19 +44,42 @@ function hasNoBody({ headers }: IncomingMessage): boolean {
 }
 
 function checked<T>(document: unknown, validate: Validator<T>): { readonly valid: T } | Refusal {
-  return validate(document) ? { valid: document } : describe(document, validate.errors ?? []);
+  if (validate(document)) return { valid: document };
+  const errors = validate.errors ?? [];
+  const meant = isObject(document) ? withoutNulls(document, validate) : document;
+  return validate(meant) ? { valid: meant } : describe(meant, validate.errors ?? errors);
+}
+
+/**
+ * The document with each field that is null taken as absent (CONTRACT §3), but fields for which null is a value of its own. A field
+ * that the schema does not know stays, so that it is refused as any other.
+ */
+function withoutNulls<T>(document: Record<string, unknown>, validate: Validator<T>): unknown {
+  const given = Object.entries(document);
+  const bare = Object.fromEntries(given.filter(([, value]) => value !== null));
+  // Whatever is wrong without them is wrong with them.
+  if (!validate(bare)) return bare;
+  const kept: Record<string, null> = {};
+  for (const [name] of given.filter(([, value]) => value === null)) {
+    const withNull = { ...bare, [name]: null };
+    if (validate(withNull)) kept[name] = null;
+    else if (validate.errors?.some(({ keyword }) => keyword === "additionalProperties") === true)
+      return withNull;
+  }
+  return { ...bare, ...kept };
 }
 
 /** On an agent's own socket the agent need not say who it is. */
 function withIdentity(document: unknown, caller: Caller): unknown {
-  if (caller.kind !== "agent" || !isObject(document) || document["agent_id"] !== undefined) return document;
+  if (caller.kind !== "agent" || !isObject(document) || (document["agent_id"] ?? undefined) !== undefined)
+    return document;
   return { ...document, agent_id: caller.agent };
 }
 
 function identityProblem(document: unknown, caller: Caller): Refusal | undefined {
   if (!isObject(document)) return undefined;
   const claimed = document["agent_id"];
-  if (claimed === undefined || claimed === "") {
+  if (claimed === undefined || claimed === null || claimed === "") {
     return refusal(
       "agent_id_required",
       "This call does not say which agent it is for: 'agent_id' is missing",
