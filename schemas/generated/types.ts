@@ -1648,7 +1648,7 @@ export interface PolicyDocument {
        */
       readonly bytes_per_sec?: number;
       /**
-       * Bytes of one session.
+       * Bytes of one agent within budgets.window.
        */
       readonly total_bytes?: number;
     };
