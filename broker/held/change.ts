@@ -68,7 +68,7 @@ function deniedToAgents(
 ): Refusal | undefined {
   const ground = groundOfChanges(broker, found);
   if (isRefusal(ground)) return ground;
-  return notByAgents(ground, id) ?? (action === "undo" ? notUndoneByAgents(broker, id) : undefined);
+  return notByAgents(ground, id) ?? (action === "undo" ? notUndoneByAgents(broker, ground, id) : undefined);
 }
 
 /** The same when all that is settled: one at a time in each project. */

@@ -24,13 +24,13 @@ export function notByAgents({ effective }: Ground, span: string): Refusal | unde
 }
 
 /** Why an agent may not take it back; what a person put into the project may be what keeps the agent in its bounds. */
-export function notUndoneByAgents(broker: PastNeeds, span: string): Refusal | undefined {
+export function notUndoneByAgents(broker: PastNeeds, { effective }: Ground, span: string): Refusal | undefined {
   if (!wasAppliedByOperator(broker, span)) return undefined;
   return refusal(
     "policy_denied",
     "The operator applied changes of this span, and only the operator takes them back",
     `Ask the operator to run 'substrate undo ${span}'`,
-    { exit: 126, rule: null },
+    { exit: 126, policy_id: effective.id, rule: null },
   );
 }
 

@@ -211,7 +211,12 @@ describe.each(actors())("names that tools run later, written by isolated command
           .join("/"),
       ]);
       expect(existsSync(here(name)), name).toBe(true);
-      expect(errorIn(await as("ann", "POST", `/v1/undo/${span}`, {})).code).toBe("policy_denied");
+      expect(errorIn(await as("ann", "POST", `/v1/undo/${span}`, {}))).toMatchObject({
+        code: "policy_denied",
+        exit: 126,
+        policy_id: "open",
+        rule: null,
+      });
     }
   });
 
