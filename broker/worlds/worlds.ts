@@ -95,14 +95,13 @@ export class Worlds {
       first: true,
       release: (held) => {
         this.#fresh.delete(world);
-        const over = this.ending.follow(world, world.end("its command has ended"));
+        const ended = world.end("its command has ended");
+        // A call about these changes waits for the removal too: half-removed layers can be neither listed nor applied.
+        const over = held ? ended : ended.then(() => this.#backend.dropHeld(world));
+        this.ending.follow(world, over).catch(() => {
+          // Layers that resist stay, ignoring: they expire with their age.
+        });
         if (session !== undefined) this.#spares.refill(session, wanted, "ended");
-        if (held) return;
-        over
-          .then(() => this.#backend.dropHeld(world))
-          .catch(() => {
-            // Layers that resist stay, ignoring: they expire with their age.
-          });
       },
     };
   }

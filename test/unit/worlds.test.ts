@@ -64,3 +64,31 @@ test("a world gets its settings by the policy that it is made for, and keeps the
   expect(forgotten.world.id).toBe(edited.world.id);
   expect((await worlds.lease("s", { ...wanted(), hash: "four" })).world.spec.settings).toEqual([]);
 });
+
+test("whoever asks for the changes of a command that held none waits until its layers are removed", async () => {
+  let removed = (): void => undefined;
+  const backend = {
+    start: (id: string, spec: WorldSpec) =>
+      Promise.resolve({ id, spec, network: null, end: () => Promise.resolve() } as unknown as World),
+    dropHeld: () =>
+      new Promise<void>((resolve) => {
+        removed = resolve;
+      }),
+  };
+  const worlds = new Worlds(backend as unknown as WorldBackend, () => 60_000);
+  const isolated = {
+    ...wanted(),
+    spec: { ...SPEC, access: { kind: "overlay" as const, layers: "/layers" } },
+  };
+  const { release } = await worlds.leaseFresh(isolated);
+  release(false);
+  let isGone = false;
+  const waiting = worlds.ending.untilGone("/layers").then(() => {
+    isGone = true;
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(isGone).toBe(false);
+  removed();
+  await waiting;
+  await worlds.ending.untilGone("/layers");
+});
