@@ -9,7 +9,7 @@ import { sendRefusal } from "./answer.ts";
 import { expressApp } from "./app.ts";
 import { excessOf, tooLarge } from "./body.ts";
 import type { Caller } from "./caller.ts";
-import { refusal } from "../../broker/model/refusal.ts";
+import { quoted, type Refusal, refusal } from "../../broker/model/refusal.ts";
 import { sendBug } from "./bug.ts";
 import type { Context, Log } from "./context.ts";
 import { ROUTES } from "./routes.ts";
@@ -33,6 +33,11 @@ export function createListener(broker: Broker, caller: () => Caller, log: Log): 
       return sendRefusal(response, tooLarge(excess));
     }
     answer(request, response);
+  });
+  server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
+    response.shouldKeepAlive = false;
+    response.setHeader("x-request-id", requestIdOf(request));
+    sendRefusal(response, unmetExpectation(request));
   });
   server.on("clientError", (error: Error, socket) => {
     if (socket.writable) socket.end(answerToNoHttp(error));
@@ -62,6 +67,15 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 function requestIdOf({ headers }: IncomingMessage): string {
   const sent = headers["x-request-id"];
   return typeof sent === "string" && UUID.test(sent) ? sent : uuidv7();
+}
+
+/** Node answers it by itself otherwise, without a body and without a request id. */
+function unmetExpectation({ headers: { expect } }: IncomingMessage): Refusal {
+  return refusal(
+    "invalid_request",
+    `Cannot do what the header 'expect' asks for: 'expect: 100-continue' is served, received ${quoted(expect)}`,
+    "Leave the header out",
+  );
 }
 
 /** What was sent cannot be read as HTTP, so there is no response to write it with. */
