@@ -83,7 +83,7 @@ function listedReason(path: string, rules: WriteRules): string {
       const outside = `it is outside fs.write of policy '${id}' (${set.sources.write})`;
       const place = worthOpening(path, rules);
       if (place === undefined)
-        return `${outside}, and no folder around it can be opened alone; a person can do this outside of Substrate`;
+        return `${outside}, and no folder around it can be opened alone; a person can do this outside of Substrate, and POST /v1/request_scopes asks for another place`;
       const word = /^[\w@%+=:,./-]+$/.test(place) ? place : `'${place.replaceAll("'", "'\\''")}'`;
       return `${outside}; "substrate policy allow write ${word}" lets it, or ask for the scope 'fs.write:${place}' (POST /v1/request_scopes)`;
     }

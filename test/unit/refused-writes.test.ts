@@ -47,6 +47,8 @@ describe("what a refused write says may be opened", () => {
   ])("is never %s", (_what, path) => {
     const said = reasonOf(at(path), RULES);
     expect(said).toContain("no folder around it can be opened alone");
+    expect(said).toContain("fs.write of policy");
+    expect(said).toContain("request_scopes");
     expect(said).not.toContain("policy allow write");
   });
 });
