@@ -134,6 +134,11 @@ describe.each(actors())("a policy that stopped loading, as $kind", (actor) => {
       outcome: "refused",
       code: "policy_denied",
     });
+    for (const verb of ["exec", "check"])
+      expect(await broker.cli([verb, "--", "touch not-run"])).toMatchObject({
+        code: 126,
+        stderr: expect.stringContaining("does not load"),
+      });
     expect((await broker.cli(["broker", "start"])).stderr).toContain("nothing is allowed under it");
     broker.write(policyFile(), OBSERVE);
     await broker.run("true");

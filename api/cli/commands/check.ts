@@ -1,15 +1,8 @@
 import type { CheckReply } from "../../../schemas/generated/types.ts";
 import { call } from "../../client/client.ts";
 import { coloursFor, paintVerdict } from "../words/colours.ts";
-import { wordsOf } from "../terminal/replies.ts";
-import {
-  Complaint,
-  EXIT_DENIED,
-  harmless,
-  printJson,
-  printLine,
-  type Terminal,
-} from "../terminal/terminal.ts";
+import { exitOfRefusal, wordsOf } from "../terminal/replies.ts";
+import { EXIT_DENIED, harmless, printJson, printLine, type Terminal } from "../terminal/terminal.ts";
 import { type CommandOptions, commandBody, commandSocket } from "./command-body.ts";
 
 /** Prints the verdict with its fragment and rule. Exit 0 when the command would run, 126 when not. */
@@ -24,7 +17,10 @@ export async function checkCommand(
     "/v1/check",
     commandBody(terminal, words, options),
   );
-  if (answer.status !== 200) throw new Complaint(wordsOf(answer));
+  if (answer.status !== 200) {
+    terminal.err.write(`substrate: ${wordsOf(answer)}\n`);
+    return exitOfRefusal(answer);
+  }
   const reply = answer.document as CheckReply;
   if (options.json === true) printJson(terminal, reply);
   else {
