@@ -5,7 +5,7 @@ import type { Changes, Follower } from "../spans/follower.ts";
 import type { SpanRecord } from "../spans/trace.ts";
 import { type Account, type Gate, nothing } from "./account.ts";
 import { type Clock, Ledger } from "./ledger.ts";
-import { type Allowance, BUDGET_NAMES, lowest, USUAL_WINDOW_MS } from "./limits.ts";
+import { type Allowance, lowest, USUAL_WINDOW_MS } from "./limits.ts";
 
 /** Each name costs a kilobyte until its windows end. */
 const MAX_ACCOUNTS = 100_000;
@@ -50,6 +50,9 @@ export const SLICE_MS = 60_000;
 /** Something that is reserved but not used up may come back at any moment. */
 export const SOON_MS = 1000;
 
+/** The budgets that refuse a command when they are used up. Bytes are refused where they are to be sent. */
+const OF_COMMANDS: readonly BudgetName[] = ["max_execs", "max_runtime_ms"];
+
 export class Budgets implements Follower {
   readonly ledger: Ledger;
   readonly #now: Clock;
@@ -69,9 +72,7 @@ export class Budgets implements Follower {
     const now = this.#now();
     this.ledger.lower(order.agent, termsOf(order), now);
     const limited = this.#limits(order, now);
-    const short = BUDGET_NAMES.map((name) => spentOf(limited, name, now)).find(
-      (spent) => spent !== undefined,
-    );
+    const short = OF_COMMANDS.map((name) => spentOf(limited, name, now)).find((spent) => spent !== undefined);
     if (short !== undefined) return { kind: "short", shortage: short };
     const tightest = narrowest(limited, "max_runtime_ms");
     const left = Math.floor(roomOf(tightest, "max_runtime_ms"));
@@ -96,6 +97,12 @@ export class Budgets implements Follower {
     if (tightest !== undefined && more < 1) return shortage(tightest, "max_runtime_ms", now);
     add(held, "max_runtime_ms", more);
     return more;
+  }
+
+  /** Whether an agent may send nothing more: its connections are refused, and its commands go on. */
+  hasSentAll(agent: string, allowances: readonly Allowance[]): boolean {
+    const limited = this.#limits({ agent, allowances }, this.#now());
+    return roomOf(narrowest(limited, "max_egress_bytes"), "max_egress_bytes") < 1;
   }
 
   /** For a connection: from now on bytes can be reserved for it, until it is given back, by the limits of that moment. */
@@ -178,7 +185,7 @@ export class Budgets implements Follower {
     add(held, "max_runtime_ms", timeoutMs);
   }
 
-  #limits({ agent, allowances }: Order, now: number): readonly Limited[] {
+  #limits({ agent, allowances }: Pick<Order, "agent" | "allowances">, now: number): readonly Limited[] {
     const [own, all] = this.ledger.accountsOf(agent);
     return [
       ...limitedBy(own, givenBy(allowances, "own"), now, false),
@@ -231,16 +238,9 @@ function roomOf(limited: Limited | undefined, name: BudgetName): number {
   return limited === undefined ? Number.POSITIVE_INFINITY : limited.account.room(limited.gate, name);
 }
 
-/** Nothing may be sent, which is a rule for connections and stops no command; a limit that is used up stops the next. */
-function isNoneAtAll({ limits }: Gate, name: BudgetName): boolean {
-  return name === "max_egress_bytes" && limits[name] === 0;
-}
-
 /** Of all that do not reach the one that lasts longest: who waits for another one only meets this one then. */
 function spentOf(limited: readonly Limited[], name: BudgetName, now: number): Shortage | undefined {
-  const spent = limited.filter(
-    ({ account, gate }) => account.room(gate, name) < 1 && !isNoneAtAll(gate, name),
-  );
+  const spent = limited.filter(({ account, gate }) => account.room(gate, name) < 1);
   const shortages = spent.map((each) => shortage(each, name, now));
   const lasts = ({ retryAfterMs }: Shortage): number => retryAfterMs ?? Number.MAX_VALUE;
   return shortages.sort((one, other) => lasts(other) - lasts(one))[0];

@@ -136,6 +136,7 @@ export class Gateway {
       outside: this.#outside,
       reach: reach.now,
       allowance: (id) => this.#allowance(id, resident, reach.last),
+      isSpent: () => this.#options.budgets.hasSentAll(agent, reach.last().allowances),
       record: (facts) => this.#lines.add(connectionSpan(facts, countedIn(facts.reach))),
       onViolation: (violation) => violations.add(violation),
       onFault,

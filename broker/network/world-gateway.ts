@@ -19,6 +19,8 @@ export type GatewayParts = {
   readonly reach: () => Reach;
   /** What one connection may send. It is reserved until its line is written. */
   readonly allowance: (id: string) => Allowance;
+  /** Whether the agent may send nothing more. */
+  readonly isSpent: () => boolean;
   readonly record: (facts: ConnectionFacts) => void;
   /** A refusal that is no single command's. */
   readonly onViolation: (violation: WorldViolation) => void;
@@ -116,6 +118,13 @@ export class WorldGateway {
       const message = `A connection to ${target.host}:${target.port} was refused: net.allowed (${verdict.source}) does not allow it`;
       void owner.then(({ command }) =>
         this.#tell(command, { kind: "connection", subject: wordOf(target), message }),
+      );
+      return refuseNow(captured);
+    }
+    if (this.#parts.isSpent()) {
+      const message = `A connection to ${wordOf(target)} was refused: the budget of bytes that may be sent is used up`;
+      void owner.then(({ command }) =>
+        this.#tell(command, { kind: "limit", subject: "max_egress_bytes", message }),
       );
       return refuseNow(captured);
     }

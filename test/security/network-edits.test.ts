@@ -91,7 +91,9 @@ describe.each(actorsWith("python3", "nft"))("an edit while a connection sends, a
     });
     expect(came).toBe("cut");
     expect(received).toBeLessThan(50_000);
-    expect((await place.broker.refused({ cmd: "true" })).code).toBe("budget_exceeded");
+    const { result, seen } = await place.during("python3 send.py");
+    expect(result.notices).toMatchObject([{ kind: "budget" }]);
+    expect(seen.connections).toEqual([]);
   });
 
   test("lowers its rate: it is held back from then on", async () => {

@@ -202,10 +202,19 @@ describe("bytes", () => {
     expect(day.budgets.ledger.account("ann").meters()[0]?.used.max_egress_bytes).toBe(100);
     expect(day.budgets.ledger.account("ann").reserved.max_egress_bytes).toBe(0);
     expect(day.budgets.reserveBytes("spn_2", 1)).toBe(0);
-    expect(day.reserve({ span: "spn_3", allowances })).toMatchObject({
-      kind: "short",
-      shortage: { spent: { name: "max_egress_bytes", limit: 100, used: 100 } },
-    });
+  });
+
+  test("that are used up stop no command; whether there are any left is known of an agent and of all labels", () => {
+    const day = new Day();
+    const allowances = [giving({ max_egress_bytes: 100 })];
+    day.budgets.openConnection("spn_1", "ann", () => allowances);
+    expect(day.budgets.hasSentAll("ann", allowances)).toBe(false);
+    day.budgets.reserveBytes("spn_1", 100);
+    day.budgets.note(sent("spn_1", 100));
+    expect(day.budgets.hasSentAll("ann", allowances)).toBe(true);
+    expect(day.budgets.hasSentAll("ann", [giving({ max_egress_bytes: 101 })])).toBe(false);
+    expect(day.budgets.hasSentAll("bob", allowances)).toBe(false);
+    expect(day.reserve({ span: "spn_2", allowances }).kind).toBe("reserved");
   });
 
   test("a connection that ends without a line gives back what it held", () => {
