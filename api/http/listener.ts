@@ -2,7 +2,13 @@
  * One HTTP listener per socket. The `direct` calls of `ROUTES` are answered before Express is reached: they are on the path of every
  * command, and routing them costs a third of a millisecond otherwise. Everything else is Express.
  */
-import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import { uuidv7 } from "uuidv7";
 import type { Broker } from "../../broker/broker.ts";
 import { sendRefusal } from "./answer.ts";

@@ -1,8 +1,10 @@
 import { PassThrough } from "node:stream";
 import type { IncomingMessage } from "node:http";
 import { describe, expect, test } from "vitest";
+import { isRefusal } from "../../broker/model/refusal.ts";
 import type { Caller } from "../../api/http/caller.ts";
-import { validDocument, type Validator, validRequest } from "../../api/http/valid-request.ts";
+import type { Context } from "../../api/http/context.ts";
+import { agentBody, body, type Validator } from "../../api/http/valid-request.ts";
 import type { ExecuteRequest, ReportRequest, WorldWarmRequest } from "../../schemas/generated/types.ts";
 import {
   validateExecuteRequest,
@@ -52,23 +54,27 @@ describe("a field of a request that is null", () => {
   test("keeps its meaning where null is a value of its own", async () => {
     const ended = { agent_id: "a", span_id: "spn_1", exit: null, signal: 9 };
     const validate: Validator<ReportRequest> = validateReportRequest;
-    const body = await validRequest(requestOf({ ...ended, profile: null }), LABEL, validate);
-    expect(body).toEqual({ valid: ended });
+    const read = agentBody(validate);
+    expect(await read(requestOf({ ...ended, profile: null }), as(LABEL))).toEqual({ valid: ended });
   });
 
   test("is absent in an operator's call too", async () => {
     const validate: Validator<WorldWarmRequest> = validateWorldWarmRequest;
-    expect(await validDocument(requestOf({ agent_id: null, profile: null }), validate)).toEqual({
-      valid: {},
-    });
+    const read = body(validate);
+    expect(await read(requestOf({ agent_id: null, profile: null }), as(LABEL))).toEqual({ valid: {} });
   });
 });
 
 /** The valid request, or its refusal. */
 async function executed(document: object | string, caller: Caller = LABEL): Promise<unknown> {
   const validate: Validator<ExecuteRequest> = validateExecuteRequest;
-  const body = await validRequest(requestOf(document), caller, validate);
-  return "code" in body ? body : body.valid;
+  const read = await agentBody(validate)(requestOf(document), as(caller));
+  return isRefusal(read) ? read : read.valid;
+}
+
+/** Reading a body asks the context for the caller alone. */
+function as(caller: Caller): Context {
+  return { caller } as Context;
 }
 
 function requestOf(document: object | string): IncomingMessage {
