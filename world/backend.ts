@@ -8,7 +8,6 @@ export type { DoctorOrder, HostCheck, HostFinding } from "./doctor/face.ts";
 export { ANY_FOLDER } from "./model/held.ts";
 export type { ApplyEnding, Held, HeldChange, HeldKind, HeldStore, PathReason } from "./model/held.ts";
 export type { Captured, NetworkRules, Ports, WorldNetwork } from "./model/network.ts";
-export type { PreparedWorld } from "./model/prepared.ts";
 export { WorldUnavailable } from "./model/unavailable.ts";
 export { PROGRAM_PATIENCE_MS } from "./model/programs.ts";
 export type { ProgramEvent, ProgramFile, ProgramGate, ProgramStart } from "./model/programs.ts";

@@ -1,6 +1,5 @@
 import type { Isolation } from "../schemas/generated/types.ts";
 import type { BackendChoice, RefusedBackend, World, WorldBackend, WorldSpec } from "./model/world.ts";
-import type { PreparedWorld } from "./model/prepared.ts";
 import type { HeldStore } from "./model/held.ts";
 import { WorldUnavailable } from "./model/unavailable.ts";
 
@@ -55,11 +54,6 @@ export class FirstThatWorks implements WorldBackend {
   async start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World> {
     const chosen = this.#chosen ?? (await this.#choose(signal));
     return await chosen.backend.start(id, spec, signal);
-  }
-
-  /** Before a choice nobody has asked for a world. */
-  prepare(id: string, spec: WorldSpec): PreparedWorld | null {
-    return this.#chosen?.backend.prepare(id, spec) ?? null;
   }
 
   dropHeld(world: World): Promise<void> {

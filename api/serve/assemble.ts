@@ -150,7 +150,6 @@ export async function assembleBroker(parts: Parts): Promise<Broker> {
   readAgain.push(() => gateway.recheck());
   const idleMs = (): number => (config.current().worlds?.idle_secs ?? DEFAULT_IDLE_SECS) * 1000;
   const worlds = new Worlds(parts.backend, idleMs);
-  readAgain.push(() => void worlds.dropSpares());
   return {
     home,
     version: installation.version,

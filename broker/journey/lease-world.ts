@@ -24,7 +24,7 @@ export async function leaseWorld(broker: Broker, order: WorldOrder): Promise<Lea
   const settings = await broker.npmRetries.settingsFor(reach.enforced);
   const wanted = { spec, network: reach.captured, under: underOf(effective), settings, hash: effective.hash };
   const lease = fresh
-    ? await broker.worlds.leaseFresh(wanted, session.id)
+    ? await broker.worlds.leaseFresh(wanted)
     : await broker.worlds.lease(session.id, wanted);
   try {
     await broker.gateway.serve(lease.world, { agent, session: session.id, project, effective: now }, reach);

@@ -3,7 +3,6 @@ import { type World, type WorldBackend, WorldUnavailable } from "../../world/bac
 import { type EndedWarm, endListed } from "./end-listed.ts";
 import { EndingLayers } from "./ending-layers.ts";
 import { newId } from "../model/ids.ts";
-import { SpareWorlds } from "./spare-worlds.ts";
 import { isSame, type Wanted } from "./wanted.ts";
 
 type Warm = {
@@ -49,7 +48,6 @@ export class Worlds {
   readonly #retired = new Set<Warm>();
   /** Worlds of one command alone. */
   readonly #fresh = new Set<World>();
-  readonly #spares: SpareWorlds;
   readonly #onGone: ((session: string) => void)[] = [];
   /** Of what was for one command alone. */
   readonly ending = new EndingLayers();
@@ -57,7 +55,6 @@ export class Worlds {
   constructor(backend: WorldBackend, idleMs: () => number) {
     this.#backend = backend;
     this.#idleMs = idleMs;
-    this.#spares = new SpareWorlds(backend, idleMs);
   }
 
   /**
@@ -81,15 +78,10 @@ export class Worlds {
     }
   }
 
-  /**
-   * A world for one command alone; releasing it ends it. With a session, its commands are expected to want more of the
-   * same, and the next is made ahead of need where it is an overlay. Throws `WorldUnavailable`.
-   */
-  async leaseFresh(wanted: Wanted, session?: string): Promise<Lease> {
-    const spare = session === undefined ? undefined : await this.#spares.begin(session, wanted);
-    const world = spare ?? (await this.#make(wanted));
+  /** A world for one command alone; releasing it ends it. Throws `WorldUnavailable`. */
+  async leaseFresh(wanted: Wanted): Promise<Lease> {
+    const world = await this.#make(wanted);
     this.#fresh.add(world);
-    if (session !== undefined) this.#spares.refill(session, wanted, "begun");
     return {
       world,
       first: true,
@@ -101,7 +93,6 @@ export class Worlds {
         this.ending.follow(world, over).catch(() => {
           // Layers that resist stay, ignoring: they expire with their age.
         });
-        if (session !== undefined) this.#spares.refill(session, wanted, "ended");
       },
     };
   }
@@ -151,15 +142,9 @@ export class Worlds {
       const world = await warm.world.catch(() => undefined);
       return world === undefined ? [] : [await endListed(warm.session, world, warm.users, cause)];
     });
-    await this.#spares.end(session, cause);
     const alone = session === undefined ? [...this.#fresh] : [];
     const fresh = alone.map(async (world) => [await endListed(null, world, 1, cause)]);
     return (await Promise.all([...ended, ...fresh])).flat();
-  }
-
-  /** Policies were read again: what was made ahead of need under others goes. */
-  dropSpares(): Promise<void> {
-    return this.#spares.end(undefined, "its policy has changed");
   }
 
   #of(session: string | undefined): readonly Warm[] {

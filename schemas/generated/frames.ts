@@ -72,19 +72,6 @@ export interface SetupFrame {
    * 1: commands may have TELEMETRY, so what waits to be heard gets more room.
    */
   readonly reports?: number;
-  /**
-   * 1: the plan is not whole. Once its operations are applied STAGED is the answer, and REST brings the others.
-   */
-  readonly waits?: number;
-}
-/**
- * The rest of a plan that waits, exactly once, after STAGED: its operations, and nothing else of a set-up.
- */
-export interface RestFrame {
-  /**
-   * As in SETUP; none where nothing is left to be done.
-   */
-  readonly mount?: readonly string[];
 }
 /**
  * Starts a command.
@@ -640,10 +627,6 @@ export const FRAME_MEMORY_FILE_FD = 8;
 export const FRAME = {
   /** broker → init, id 0, fields: Makes the world. The first frame, exactly once. */
   SETUP: 1,
-  /** broker → init, id 0, fields: The rest of a plan that waits, exactly once, after STAGED: its operations, and nothing else of a set-up. */
-  REST: 8,
-  /** init → broker, id 0, empty: The operations of a SETUP with WAITS are applied. Nothing has run, and nothing can before READY. */
-  STAGED: 75,
   /** broker → init, id command, fields: Starts a command. */
   EXEC: 2,
   /** broker → init, id command, u64: More output credit in bytes. */
@@ -738,8 +721,6 @@ export const TAG = {
   ZONE: 11,
   /** u64: Process id, as the host sees it, of whoever holds the network namespace to join, and the user namespace that owns it where the world has one. */
   NETWORK: 12,
-  /** u64: 1: the plan is not whole. Once its operations are applied STAGED is the answer, and REST brings the others. */
-  WAITS: 13,
   /** bytes: Instead of COMMAND_FILTER where the kernel gives each command a listener: the same rows, the calls that start programs, and, with PROJECT, those that change files are told to it. */
   RECORD_FILTER: 14,
   /** text: Real path of the folder below which changes of files are told by TOUCHED. In log mode the filter has the calls. */

@@ -46,10 +46,6 @@ class Scripted implements WorldBackend {
     return Promise.resolve();
   }
 
-  prepare(): null {
-    return null;
-  }
-
   expireHeld(): Promise<number> {
     return Promise.resolve(7);
   }

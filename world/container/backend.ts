@@ -48,11 +48,6 @@ export class ContainerBackend implements WorldBackend {
     return await this.#worlds.start(id, spec, signal);
   }
 
-  /** A container that waits holds far more than an init that does. */
-  prepare(): null {
-    return null;
-  }
-
   dropHeld(world: World): Promise<void> {
     return this.#worlds.dropHeld(world);
   }

@@ -47,10 +47,6 @@
 
 /* broker → init, id 0, fields: Makes the world. The first frame, exactly once. */
 #define FRAME_SETUP 1
-/* broker → init, id 0, fields: The rest of a plan that waits, exactly once, after STAGED: its operations, and nothing else of a set-up. */
-#define FRAME_REST 8
-/* init → broker, id 0, empty: The operations of a SETUP with WAITS are applied. Nothing has run, and nothing can before READY. */
-#define FRAME_STAGED 75
 /* broker → init, id command, fields: Starts a command. */
 #define FRAME_EXEC 2
 /* broker → init, id command, u64: More output credit in bytes. */
@@ -142,8 +138,6 @@
 #define TAG_ZONE 11
 /* u64: Process id, as the host sees it, of whoever holds the network namespace to join, and the user namespace that owns it where the world has one. */
 #define TAG_NETWORK 12
-/* u64: 1: the plan is not whole. Once its operations are applied STAGED is the answer, and REST brings the others. */
-#define TAG_WAITS 13
 /* bytes: Instead of COMMAND_FILTER where the kernel gives each command a listener: the same rows, the calls that start programs, and, with PROJECT, those that change files are told to it. */
 #define TAG_RECORD_FILTER 14
 /* text: Real path of the folder below which changes of files are told by TOUCHED. In log mode the filter has the calls. */

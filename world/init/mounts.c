@@ -15,7 +15,6 @@
 #include "failure.h"
 #include "mount_api.h"
 #include "mount_steps.h"
-#include "rest.h"
 #include "targets.h"
 #include "veil.h"
 
@@ -101,10 +100,6 @@ void mounts_apply(struct stage *stage, const struct setup *setup) {
   struct mount_cursor cursor = {setup->mounts, setup->mounts + setup->mounts_length};
   names_hide(stage);
   apply_all(stage, cursor);
-  if (setup->waits != 0) {
-    rest_wait(&cursor);
-    apply_all(stage, cursor);
-  }
   stage->world = open_path("/newroot", O_DIRECTORY);
   names_mask_hidden(stage);
   close(stage->world);

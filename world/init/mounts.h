@@ -17,7 +17,7 @@ struct stage {
 
 /* Builds the staging area and makes it the root. Ends the world on failure. */
 void mounts_stage(struct stage *stage);
-/* Applies every MOUNT of the set-up in order, and those of REST where it waits for more. */
+/* Applies every MOUNT of the set-up in order. */
 void mounts_apply(struct stage *stage, const struct setup *setup);
 /* Makes /newroot the root and lets go of everything else but `stage->proc`. */
 void mounts_finish(struct stage *stage);

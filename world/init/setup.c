@@ -131,9 +131,6 @@ const char *setup_parse(uint8_t *payload, size_t length, struct setup *setup) {
           return "SETUP: bad REPORTS";
         }
         break;
-      case TAG_WAITS:
-        if (setup->waits != 0 || !field_u64(&field, &setup->waits) || setup->waits != 1) return "SETUP: bad WAITS";
-        break;
       default:
         return "SETUP: unknown tag";
     }

@@ -37,7 +37,6 @@ struct setup {
   size_t record_filter_length;
   const char *project; /* below which changes of files are told; NULL: nowhere */
   struct limits limits;
-  uint64_t waits;       /* 1: REST brings more operations (rest.h) */
   uint64_t reports;     /* 1: commands may be listened to */
   uint8_t *mounts;      /* the payload again, for setup_next_mount */
   size_t mounts_length;

@@ -1,6 +1,5 @@
 import { join } from "node:path";
 import type { Isolation } from "../../schemas/generated/types.ts";
-import type { PreparedWorld } from "../model/prepared.ts";
 import type { World, WorldBackend, WorldSpec } from "../model/world.ts";
 import { WorldUnavailable } from "../model/unavailable.ts";
 import { dropLeftLayers, expireLayers, removeLayers } from "../overlay/layers.ts";
@@ -9,7 +8,6 @@ import { filterHash } from "../seccomp/assemble.ts";
 import { architectureOf } from "../seccomp/numbers.ts";
 import { seccompPrograms } from "../seccomp/programs.ts";
 import { type LinuxOptions, type Order, WorldMaker } from "./make.ts";
-import { PreparedLinuxWorld } from "./prepared.ts";
 import type { LinuxWorld } from "./world.ts";
 
 export type { LinuxOptions };
@@ -87,23 +85,6 @@ export class LinuxBackend implements WorldBackend {
     }
   }
 
-  prepare(id: string, spec: WorldSpec): PreparedWorld {
-    const strays = this.#straysOf(id);
-    const prepared = new PreparedLinuxWorld(
-      id,
-      {
-        make: (hold, signal) => this.#making({ id, spec, hold }, strays, signal),
-        onLayers: (layers) => this.#live.add(layers),
-        onWorld: (world, layers) => this.#worlds.set(world, this.#untilGone(world, strays, layers)),
-        onFailure: (layers) => this.#live.delete(layers),
-      },
-      this.#closing.signal,
-    );
-    this.#starting.add(prepared.over);
-    void prepared.over.then(() => this.#starting.delete(prepared.over));
-    return prepared;
-  }
-
   async dropHeld(world: World): Promise<void> {
     if (world.spec.access.kind === "overlay") await removeLayers(world.spec.access.layers);
   }
@@ -129,40 +110,35 @@ export class LinuxBackend implements WorldBackend {
   }
 
   async #start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World> {
-    if (spec.access.kind === "overlay") return await this.prepare(id, spec).begin(spec.access.layers, signal);
-    const strays = this.#straysOf(id);
-    const world = await this.#making({ id, spec }, strays, signal);
-    this.#worlds.set(world, this.#untilGone(world, strays));
+    const strays = join(this.#options.strays, id);
+    const folders = spec.access.kind === "overlay" ? [strays, spec.access.layers] : [strays];
+    const world = await this.#making({ id, spec }, folders, signal);
+    this.#worlds.set(world, this.#untilGone(world, strays, folders));
     return world;
   }
 
-  /** What would stray in it is its own until it is gone, also while it waits for its command. */
-  async #making(order: Order, strays: string, signal: AbortSignal): Promise<LinuxWorld> {
-    this.#live.add(strays);
+  /** `folders`: the world's stray writes and its overlay's layers, in use until the world is gone. */
+  async #making(order: Order, folders: readonly string[], signal: AbortSignal): Promise<LinuxWorld> {
+    for (const folder of folders) this.#live.add(folder);
     try {
       return await this.#maker.make(order, signal);
     } catch (error) {
-      this.#live.delete(strays);
-      await removeLayers(strays).catch(() => {
-        // They stay until they are swept, ignoring: why there is no world must not be lost for it.
-      });
+      const removed = folders.map((folder) => removeLayers(folder).finally(() => this.#live.delete(folder)));
+      // What resists stays until it is swept, ignoring: why there is no world must not be lost for it.
+      await Promise.allSettled(removed);
       throw error;
     }
   }
 
   /** Settles when the world is gone and so is what strayed in it. */
-  async #untilGone(world: LinuxWorld, strays: string, ...layers: readonly string[]): Promise<void> {
+  async #untilGone(world: LinuxWorld, strays: string, folders: readonly string[]): Promise<void> {
     await world.ended;
     await world.end("it has ended");
     await removeLayers(strays).catch(() => {
       // What resists is swept with the held changes, ignoring: nobody waits for it.
     });
-    for (const folder of [strays, ...layers]) this.#live.delete(folder);
+    for (const folder of folders) this.#live.delete(folder);
     this.#worlds.delete(world);
-  }
-
-  #straysOf(id: string): string {
-    return join(this.#options.strays, id);
   }
 
   async #tryOut(signal: AbortSignal): Promise<Isolation> {

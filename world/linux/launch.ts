@@ -7,7 +7,6 @@ import type { SeccompPrograms } from "../seccomp/programs.ts";
 import { errnoName } from "../model/errno.ts";
 import { decodeFields, decodeNumber } from "./frame-codec.ts";
 import { FrameReader } from "./frame-reader.ts";
-import { encodeRest, type Rest } from "./hold.ts";
 import { encodeSetup, readReady } from "./setup.ts";
 import { isInOuterSandbox, OUTER_SANDBOX } from "./outer-sandbox.ts";
 import { isScarce, SCARCE_HINT } from "./scarce.ts";
@@ -22,8 +21,6 @@ export type LaunchPlan = SeccompPrograms & {
   readonly uid: number;
   readonly gid: number;
   readonly plan: MountPlan;
-  /** What the plan holds back until there is a command; undefined: it is whole. */
-  readonly rest?: Rest | undefined;
   /** Real path of the folder below which changes are told; undefined: nowhere. */
   readonly recorded: string | undefined;
   /** `NAME=value` each. */
@@ -186,7 +183,6 @@ export function firstAnswer(
       onFrame: (type, _id, payload) => {
         if (type === FRAME.READY) settle(() => resolve(readReady(payload)));
         else if (type === FRAME.FAILED) settle(() => reject(launchFailure(payload)));
-        else if (type === FRAME.STAGED && plan.rest !== undefined) waitWith(plan.rest, channel);
         else fail(`it answered with frame ${type}`);
       },
     });
@@ -203,12 +199,6 @@ export function firstAnswer(
     channel?.on("data", onData);
     channel?.write(encodeSetup(plan));
   });
-}
-
-/** One that is given up meanwhile has its channel closed. */
-function waitWith({ onStaged, operations }: Rest, channel: Duplex | null | undefined): void {
-  onStaged();
-  void operations.then((each) => channel?.write(encodeRest(each)));
 }
 
 function launchFailure(payload: Buffer): LaunchFailed {

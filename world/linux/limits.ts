@@ -13,11 +13,7 @@ import type { Launched, LaunchPlan } from "./launch.ts";
 /** The host's own; inside a namespace that has its own (Linux 6.14) the same path is another switch. */
 const PID_MAX = "/proc/sys/kernel/pid_max";
 
-/** `onSet` is for a launch that waits: its limits are set by then, and what the host does later is not its doing. */
-export type LimitedLaunch = (
-  limited: Pick<LaunchPlan, "limits" | "cgroup">,
-  onSet: () => void,
-) => Promise<Launched>;
+export type LimitedLaunch = (limited: Pick<LaunchPlan, "limits" | "cgroup">) => Promise<Launched>;
 
 export type Limited = Launched & { readonly holding: Holding; readonly cleanUp: () => void };
 
@@ -34,13 +30,10 @@ export async function launchLimited(
   const before = hostPidMax();
   const isChanged = (): boolean =>
     before !== undefined && hostPidMax() !== before && hostPidMax() === `${pidMaxOf(limits)}\n`;
-  let changed: boolean | undefined;
   try {
     const given = { limits: initLimits(limits, facts, group), cgroup: group?.fd };
-    const launched = await launch(given, () => {
-      changed = isChanged();
-    });
-    if (before !== undefined && (changed ?? isChanged())) throw hostChanged(launched, before);
+    const launched = await launch(given);
+    if (before !== undefined && isChanged()) throw hostChanged(launched, before);
     const holding = {
       controllers: group?.controllers ?? [],
       pidMax: launched.limits.includes(`pid_max=${pidMaxOf(limits)}`),

@@ -4,6 +4,7 @@ import type { Isolation } from "../../schemas/generated/types.ts";
 import { cgroupWord } from "../cgroup/words.ts";
 import { WorldGroups } from "../cgroup/world-group.ts";
 import { ChangeReader } from "../overlay/change-reader.ts";
+import { prepareLayers } from "../overlay/layers.ts";
 import { prepareStrays } from "../overlay/strays.ts";
 import { mountPlan } from "../plan/mounts.ts";
 import { operationLine } from "../plan/operations.ts";
@@ -15,7 +16,6 @@ import type { seccompPrograms } from "../seccomp/programs.ts";
 import { ALL, type Asked, lessAfter } from "./asked.ts";
 import { FoundNames } from "./found-names.ts";
 import { hostFacts } from "./host-facts.ts";
-import { divided, type Hold, staging } from "./hold.ts";
 import { isolationVector } from "./isolation.ts";
 import { DIRECT, type Launcher } from "./launch.ts";
 import { launchLimited } from "./limits.ts";
@@ -42,12 +42,10 @@ export type LinuxOptions = {
 };
 
 /** A world that is to be made. */
-export type Order = {
-  readonly id: string;
-  readonly spec: WorldSpec;
-  /** Of an overlay: also one that is asked for now is made in two parts, so there is one way to make them. */
-  readonly hold?: Hold | undefined;
-};
+export type Order = { readonly id: string; readonly spec: WorldSpec };
+
+/** `mountedAt`: {@link prepareLayers} of an overlay, null for direct access. */
+type Begun = Order & { readonly mountedAt: bigint | null };
 
 /** A host has a few dozen trees; one that refuses more overlays than this has another trouble. */
 const MAX_RETRIES = 256;
@@ -94,11 +92,12 @@ export class WorldMaker {
   }
 
   /** Throws `WorldUnavailable`; nothing runs then, but the folders of layers may be there. */
-  async make(order: Order, signal: AbortSignal): Promise<LinuxWorld> {
+  async make({ id, spec }: Order, signal: AbortSignal): Promise<LinuxWorld> {
+    const mountedAt = spec.access.kind === "overlay" ? prepareLayers(spec.access.layers) : null;
     for (let tried = 0; ; tried += 1) {
       const asked = this.#asked;
       try {
-        const world = await this.#makeAs(order, asked, signal);
+        const world = await this.#makeAs({ id, spec, mountedAt }, asked, signal);
         if (asked === this.#asked && asked.doubted !== undefined)
           this.#asked = { ...asked, doubted: undefined };
         return world;
@@ -110,7 +109,7 @@ export class WorldMaker {
     }
   }
 
-  async #makeAs(order: Order, asked: Asked, signal: AbortSignal): Promise<LinuxWorld> {
+  async #makeAs(order: Begun, asked: Asked, signal: AbortSignal): Promise<LinuxWorld> {
     const start = (until: AbortSignal): Promise<NetworkHelper> =>
       this.#spare?.take(until) ?? NetworkHelper.start(this.#options.init, until);
     const networked = await startNetwork(start, asked.networkRefusal, signal);
@@ -124,7 +123,7 @@ export class WorldMaker {
 
   async #makeIn(
     networked: Networked,
-    { id, spec, hold }: Order,
+    { id, spec, mountedAt }: Begun,
     asked: Asked,
     signal: AbortSignal,
   ): Promise<LinuxWorld> {
@@ -140,8 +139,6 @@ export class WorldMaker {
     const reports = telemetry?.on === true;
     const facts = reports ? { ...host, preloadSource: preload } : host;
     const plan = mountPlan(spec, facts);
-    const parts = hold === undefined ? { first: plan, rest: undefined } : divided(plan, spec.project, hold);
-    if (hold !== undefined) void network?.ended.then(hold.onLost);
     if (spec.access.kind === "overlay") this.#changes.warm();
     prepareStrays(plan.kept);
     const own = ALWAYS.filter((name) => name !== "net" || network === undefined);
@@ -151,17 +148,15 @@ export class WorldMaker {
     // An overlay's upper layer holds every change; only direct writes must be told.
     const recorded = spec.access.kind === "direct" ? spec.project : undefined;
     const launch = () =>
-      launchLimited(this.#groups, base, spec.limits, userNamespace, (limited, onSet) => {
+      launchLimited(this.#groups, base, spec.limits, userNamespace, (limited) => {
         const { plain, recording } = limited.cgroup === undefined ? withoutCgroup : withCgroup;
         const programs = { ...(recorded === undefined ? plain : recording), recorded };
-        const rest = parts.rest === undefined ? undefined : staging(parts.rest, onSet);
-        const joined = { namespaces, network: network?.pid, plan: parts.first, rest, reports };
+        const joined = { namespaces, network: network?.pid, plan, reports };
         const asking = { ...this.#options, ...joined, ...programs, ...limited };
         return this.#launcher.launch(id, asking, signal);
       });
     const launched = await launchBeside(network, spec.network, launch);
     if (this.#asked.userNamespace === undefined) this.#asked = { ...this.#asked, userNamespace };
-    const layers = await hold?.layers;
     const overlay = spec.access.kind === "overlay";
     const cgroup = cgroupWord(base);
     const alone = hasNamespace(launched.achieved, "net");
@@ -169,8 +164,8 @@ export class WorldMaker {
       {
         id,
         init: this.#options.init,
-        spec: layers === undefined ? spec : { ...spec, access: { kind: "overlay", layers: layers.folder } },
-        mountedAt: layers?.madeAt ?? null,
+        spec,
+        mountedAt,
         changes: this.#changes,
         replacements: this.#replacements,
         userxattr: userNamespace,

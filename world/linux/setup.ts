@@ -25,7 +25,6 @@ export function encodeSetup(plan: LaunchPlan): Buffer {
     ...denied.map((name): Field => [TAG.DENY, denialWords(name).join("\0")]),
     ...zones.map(({ kind, path }): Field => [TAG.ZONE, `${kind}\0${path}`]),
     ...(plan.reports ? [[TAG.REPORTS, 1] as const] : []),
-    ...(plan.rest === undefined ? [] : [[TAG.WAITS, 1] as const]),
   ]);
 }
 

@@ -9,7 +9,6 @@ import type { FsDiff, Isolation } from "../../schemas/generated/types.ts";
 import type { Ending } from "./endings.ts";
 import type { HeldStore } from "./held.ts";
 import type { NetworkRules, WorldNetwork } from "./network.ts";
-import type { PreparedWorld } from "./prepared.ts";
 import type { ProgramEvent, ProgramGate } from "./programs.ts";
 import type { TelemetryReport, WorldTelemetry } from "./telemetry.ts";
 
@@ -296,11 +295,6 @@ export interface WorldBackend {
   tryOverlay?(signal: AbortSignal): Promise<string>;
   /** Warm: its first command pays no set-up. Throws {@link WorldUnavailable}; a half-made world is ended. */
   start(id: string, spec: WorldSpec, signal: AbortSignal): Promise<World>;
-  /**
-   * Begins to make an overlay world ahead of need. The layers of `spec` do not count: `begin` names them. Null where this
-   * backend has none of that, and each is made when it is asked for.
-   */
-  prepare(id: string, spec: WorldSpec): PreparedWorld | null;
   /** Removes the layers of an overlay world that has ended: nothing in them is to be kept. */
   dropHeld(world: World): Promise<void>;
   /** Removes the held changes below `root` that are older than `maxAgeMs`; returns how many. */

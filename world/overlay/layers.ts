@@ -8,24 +8,18 @@ import { WorldUnavailable } from "../model/unavailable.ts";
 /** What is being removed is called as what strayed in a world that is gone: whoever sweeps next goes on with it. */
 const NAMELESS = "wld_gone_";
 
-/** The layers of an overlay that is about to be mounted. */
-export type Layers = {
-  readonly folder: string;
-  /** Ns since the epoch, by the clock with which the kernel stamps files: it lags behind ours by up to one of its ticks. */
-  readonly madeAt: bigint;
-};
-
 /**
  * Makes the folders of one overlay: `upper` takes the changes, `work` is the kernel's scratch room and must lie
  * on the same file system. At once: it is on the path of a command, and takes less time than it takes to ask for it.
- * Throws {@link WorldUnavailable} when they cannot be made.
+ * Returns when, in ns since the epoch by the clock with which the kernel stamps files: it lags behind ours by up to one of its
+ * ticks. Throws {@link WorldUnavailable} when they cannot be made.
  */
-export function prepareLayers(folder: string): Layers {
+export function prepareLayers(folder: string): bigint {
   const upper = join(folder, "upper");
   try {
     mkdirSync(join(folder, "work"), { recursive: true, mode: 0o700 });
     mkdirSync(upper, { recursive: true, mode: 0o755 });
-    return { folder, madeAt: statSync(upper, { bigint: true }).ctimeNs };
+    return statSync(upper, { bigint: true }).ctimeNs;
   } catch (error) {
     throw unmakable(folder, error);
   }
