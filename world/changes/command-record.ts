@@ -18,15 +18,12 @@ const MAX_BYTES = 64 * 1024 * 1024;
 /** What was told of one command while it ran; read when it has ended. */
 export class CommandRecord {
   readonly #spec: Pick<WorldSpec, "access" | "project">;
-  readonly #init: string;
   #payloads: Buffer[] = [];
   #bytes = 0;
   #end: RecordEnd | undefined;
 
-  /** @param init the `substrate-init` program. */
-  constructor(spec: Pick<WorldSpec, "access" | "project">, init: string) {
+  constructor(spec: Pick<WorldSpec, "access" | "project">) {
     this.#spec = spec;
-    this.#init = init;
   }
 
   /** The payload of one TOUCHED. */
@@ -51,9 +48,8 @@ export class CommandRecord {
     const payloads = this.#payloads;
     this.#payloads = [];
     try {
-      const where = { project: this.#spec.project, init: this.#init };
       const gaps = [...gapsOf(this.#end), ...(this.#bytes > MAX_BYTES ? [TOO_LONG] : [])];
-      return await directDiff(where, { payloads, gaps }, signal);
+      return await directDiff(this.#spec.project, { payloads, gaps }, signal);
     } catch (error) {
       if (!signal.aborted) throw error;
       return unknownDiff("looking at what it wrote took too long, and was given up");

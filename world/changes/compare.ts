@@ -2,7 +2,6 @@
 import { type BigIntStats, lstatSync, readdirSync, type Stats } from "node:fs";
 import { rawPath, shownPath } from "../overlay/names.ts";
 import { type ChangeKind, changeKind } from "../overlay/tree-hash.ts";
-import { type Looks, MAX_HERE } from "./looks.ts";
 import { isAtOrBelow, originOf, targetsOf } from "./moves.ts";
 import { type Now, nowOf } from "./now.ts";
 import { type Before, HOW, type Touched } from "./touched.ts";
@@ -25,20 +24,11 @@ export type Compared = {
 /** Names in folders that were moved; as many as init tells of one command. */
 const MAX_MOVED = 200_000;
 
-/** Looks at many names at once; undefined when that cannot be. */
-export type LookAtMany = (names: readonly string[]) => Promise<Looks | undefined>;
-
 /** `root` is the project's path, one letter for each byte. Follows no link below it. Throws what `turns` throws. */
-export async function compare(
-  root: string,
-  touched: Touched,
-  { turns, lookAtMany }: { readonly turns: TimeSlices; readonly lookAtMany: LookAtMany },
-): Promise<Compared> {
+export async function compare(root: string, touched: Touched, turns: TimeSlices): Promise<Compared> {
   const comparison = new Comparison(root, touched, turns);
   await comparison.complete();
-  // What stood nowhere before is all there is to see of it, and mostly it is the most.
-  const fresh = comparison.fresh();
-  return await comparison.run(fresh.length > MAX_HERE ? await lookAtMany(fresh) : undefined);
+  return await comparison.run();
 }
 
 class Comparison {
@@ -66,32 +56,13 @@ class Comparison {
       if (!this.#touched.before.has(path)) this.#touched.before.set(path, undefined);
   }
 
-  /** Names under which nothing stood. */
-  fresh(): readonly string[] {
-    const names: string[] = [];
-    for (const [path, before] of this.#touched.before) if (before === undefined) names.push(path);
-    return names;
-  }
-
-  /** `looks` are at what {@link fresh} named. */
-  async run(looks: Looks | undefined): Promise<Compared> {
-    let at = 0;
+  async run(): Promise<Compared> {
     for (const [path, before] of this.#touched.before) {
       const passed = this.#turns.next();
       if (passed !== undefined) await passed;
-      if (before !== undefined || looks === undefined) {
-        this.#trying(() => this.#look(path, before));
-        continue;
-      }
-      this.#add(path, looks.at(at));
-      at += 1;
+      this.#trying(() => this.#look(path, before));
     }
     return { changes: this.#changes, gaps: this.#gaps() };
-  }
-
-  #add(path: string, now: Now | "gone" | "unseen"): void {
-    if (now === "unseen") this.#unseen += 1;
-    else if (now !== "gone") this.#judge(path, undefined, now, () => false);
   }
 
   #gaps(): readonly string[] {
@@ -156,11 +127,7 @@ class Comparison {
     const stats = before === undefined ? this.#now(path) : this.#exact(path);
     const how = this.#touched.how.get(path) ?? HOW.name;
     const now = stats === undefined ? undefined : nowOf(stats);
-    this.#judge(path, before, now, () => isSame(how, before, stats));
-  }
-
-  #judge(path: string, before: Before | undefined, now: Now | undefined, isSame: () => boolean): void {
-    const kind = changeKind(before?.mode, now?.mode, isSame);
+    const kind = changeKind(before?.mode, now?.mode, () => isSame(how, before, stats));
     if (kind !== undefined) this.#changes.push({ path, kind, now });
   }
 

@@ -1,16 +1,13 @@
-/** What changed files hold now, as digests: as they were looked at, read here, or beside the broker when they are many. */
+/** Digests of what changed files hold now. */
 import { createHash } from "node:crypto";
 import { closeSync, constants, fstatSync, openSync, readlinkSync, readSync } from "node:fs";
-import { bytesOf, rawPath } from "../overlay/names.ts";
+import { rawPath } from "../overlay/names.ts";
 import { contentDigest } from "../overlay/tree-hash.ts";
 import type { DirectChange } from "./compare.ts";
-import { looksBeside, MAX_HERE, type Where } from "./looks.ts";
 import { isFile, isLink, type Now } from "./now.ts";
+import type { Turns } from "./turns.ts";
 
 const PART = 64 * 1024;
-
-/** More bytes than these are read by another process, however few the files: whoever reads them here holds the broker up. */
-const MAX_BYTES_HERE = 2 * 1024 * 1024;
 
 /**
  * For each change the digest of a file's bytes or of a link's target, "" of all else; null when it cannot be read, or is not
@@ -18,19 +15,20 @@ const MAX_BYTES_HERE = 2 * 1024 * 1024;
  */
 export type Digests = readonly (string | null)[];
 
-/** Rejects as {@link looksBeside}. */
+/** `root` is the project's path, one letter for each byte. Throws what `turns` throws. */
 export async function digestsOf(
-  where: Where,
+  root: string,
   changes: readonly DirectChange[],
-  signal: AbortSignal,
+  turns: Turns,
 ): Promise<Digests> {
-  const unread = changes.filter(({ now }) => now !== undefined && now.content === undefined);
-  const beside = unread.length > MAX_HERE || bytesIn(unread) > MAX_BYTES_HERE;
-  const read = beside ? await readBeside(where, unread, signal) : readHere(where, unread);
-  return changes.map((change) => {
-    if (change.now === undefined) return "";
-    return change.now.content === undefined ? (read.get(change) ?? null) : change.now.content;
-  });
+  const part = Buffer.allocUnsafe(PART);
+  const digests: (string | null)[] = [];
+  for (const { path, now } of changes) {
+    const passed = turns.next();
+    if (passed !== undefined) await passed;
+    digests.push(await digestOf(rawPath(`${root}/${path}`), now, part, turns));
+  }
+  return digests;
 }
 
 /** Bytes of all files among them. */
@@ -38,61 +36,68 @@ export function bytesIn(changes: readonly DirectChange[]): number {
   return changes.reduce((sum, { now }) => sum + (now !== undefined && isFile(now.mode) ? now.size : 0), 0);
 }
 
-type Read = ReadonlyMap<DirectChange, string | null>;
-
-async function readBeside(
-  where: Where,
-  changes: readonly DirectChange[],
-  signal: AbortSignal,
-): Promise<Read> {
-  const paths = changes.map(({ path }) => path);
-  const looks = await looksBeside(where, paths, signal);
-  return new Map(changes.map((change, at) => [change, sameContent(change.now, looks.at(at))]));
-}
-
-function sameContent(before: Now | undefined, now: Now | "gone" | "unseen"): string | null {
-  if (now === "gone" || now === "unseen" || now.mode !== before?.mode || now.size !== before.size)
-    return null;
-  return now.content ?? null;
-}
-
-function readHere({ project }: Where, changes: readonly DirectChange[]): Read {
-  const part = Buffer.allocUnsafe(PART);
-  const root = bytesOf(project);
-  const digests = new Map<DirectChange, string | null>();
-  for (const change of changes) {
-    if (change.now === undefined) continue;
-    try {
-      digests.set(change, digest(rawPath(`${root}/${change.path}`), change.now, part));
-    } catch {
-      digests.set(change, null);
-    }
-  }
-  return digests;
-}
-
-function digest(path: Buffer, now: Now, part: Buffer): string | null {
-  if (isLink(now.mode)) return contentDigest(readlinkSync(path, { encoding: "buffer" }));
-  // As the other process has it: what is empty says so without being opened.
-  if (now.size === 0) return contentDigest(Buffer.alloc(0));
-  const fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+async function digestOf(
+  path: Buffer,
+  now: Now | undefined,
+  part: Buffer,
+  turns: Turns,
+): Promise<string | null> {
+  if (now === undefined || !(isFile(now.mode) || isLink(now.mode))) return "";
+  // A file that is empty need not be readable.
+  if (isFile(now.mode) && now.size === 0) return contentDigest(Buffer.alloc(0));
+  const fd = isFile(now.mode) ? openedFile(path, now) : undefined;
+  if (fd === null) return null;
+  if (fd === undefined) return linkDigest(path);
   try {
-    const { ino, dev } = fstatSync(fd);
-    const same = ino === Number(now.stats?.ino) && dev === Number(now.stats?.dev);
-    return same ? digestOf(fd, now.size, part) : null;
+    return await fileDigest(fd, now.size, part, turns);
   } finally {
     closeSync(fd);
   }
 }
 
+function linkDigest(path: Buffer): string | null {
+  try {
+    return contentDigest(readlinkSync(path, { encoding: "buffer" }));
+  } catch {
+    // It is gone, or no link any more, ignoring: null says so.
+    return null;
+  }
+}
+
+/** Null: it cannot be opened, or is another file than the one that was compared. */
+function openedFile(path: Buffer, now: Now): number | null {
+  let fd: number | undefined;
+  try {
+    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    const { ino, dev } = fstatSync(fd);
+    if (ino === Number(now.stats.ino) && dev === Number(now.stats.dev)) return fd;
+  } catch {
+    // Null says so, ignoring.
+  }
+  if (fd !== undefined) closeSync(fd);
+  return null;
+}
+
 /** At most the size that was compared: a file that grows meanwhile has no end. */
-function digestOf(fd: number, size: number, part: Buffer): string {
+async function fileDigest(fd: number, size: number, part: Buffer, turns: Turns): Promise<string | null> {
   const hash = createHash("sha256");
   for (let at = 0; at < size; ) {
-    const count = readSync(fd, part, 0, Math.min(size - at, PART), at);
+    const passed = turns.next();
+    if (passed !== undefined) await passed;
+    const count = readPart(fd, part, Math.min(size - at, PART), at);
+    if (count === null) return null;
     if (count === 0) break;
     hash.update(part.subarray(0, count));
     at += count;
   }
   return hash.digest("hex");
+}
+
+function readPart(fd: number, part: Buffer, length: number, at: number): number | null {
+  try {
+    return readSync(fd, part, 0, length, at);
+  } catch {
+    // Null says so, ignoring.
+    return null;
+  }
 }

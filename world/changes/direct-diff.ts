@@ -6,7 +6,6 @@ import { bytesOf, shownPath } from "../overlay/names.ts";
 import { byPath, type HashedChange, treeHash } from "../overlay/tree-hash.ts";
 import { compare, type DirectChange } from "./compare.ts";
 import { bytesIn, digestsOf } from "./content.ts";
-import { type Looks, looksBeside, type Where } from "./looks.ts";
 import { readTouched, type Touched } from "./touched.ts";
 import { TimeSlices } from "./time-slices.ts";
 
@@ -23,19 +22,18 @@ export function unknownDiff(why: string): FsDiff {
   return { ...NO_CHANGES, truncated: true, summary: `not measured: ${why}` };
 }
 
-/** Throws what `signal` is aborted with. */
-export async function directDiff(where: Where, told: Told, signal: AbortSignal): Promise<FsDiff> {
+/** `project`: its path. Throws what `signal` is aborted with. */
+export async function directDiff(project: string, told: Told, signal: AbortSignal): Promise<FsDiff> {
   if (told.payloads.length === 0) return withGaps(NO_CHANGES, told.gaps);
-  const root = bytesOf(where.project);
+  const root = bytesOf(project);
   const turns = new TimeSlices(signal);
   const touched = await readTouched(told.payloads, turns);
-  const lookAtMany = (names: readonly string[]) => looksOrNone(where, names, signal);
-  const compared = await compare(root, touched.project, { turns, lookAtMany });
+  const compared = await compare(root, touched.project, turns);
   const outside = await compareOutside(touched.outside, turns);
   const changes = compared.changes.toSorted(byPath);
   // A hash over a part would look like one over all: there is none when something is missing.
   const missing = [...new Set(compared.gaps), ...told.gaps];
-  const { hash, gap } = missing.length > 0 ? NO_HASH : await hashOf(where, changes, signal);
+  const { hash, gap } = missing.length > 0 ? NO_HASH : await hashOf(root, changes, turns);
   const files = changes.filter(({ kind }) => kind !== "dir");
   const folders = changes.filter(({ kind }) => kind === "dir");
   const listed = files.slice(0, MAX_FILES);
@@ -63,27 +61,10 @@ async function compareOutside(
   turns: TimeSlices,
 ): Promise<{ readonly paths: readonly string[]; readonly gaps: readonly string[] }> {
   if (touched.before.size === 0 && touched.moves.length === 0) return { paths: [], gaps: [] };
-  const { changes, gaps } = await compare("", touched, {
-    turns,
-    lookAtMany: () => Promise.resolve(undefined),
-  });
+  const { changes, gaps } = await compare("", touched, turns);
   const paths = changes.map(({ path }) => shownPath(`/${path}`)).sort();
   const more = `${paths.length} paths outside the project changed; the first ${MAX_FILES} are listed`;
   return { paths, gaps: paths.length > MAX_FILES ? [...gaps, more] : gaps };
-}
-
-/** Without that program the names are looked at here, and why there is no hash then is said by {@link hashOf}. */
-async function looksOrNone(
-  where: Where,
-  names: readonly string[],
-  signal: AbortSignal,
-): Promise<Looks | undefined> {
-  try {
-    return await looksBeside(where, names, signal);
-  } catch {
-    signal.throwIfAborted();
-    return undefined;
-  }
 }
 
 function withGaps(diff: FsDiff, gaps: readonly string[]): FsDiff {
@@ -94,20 +75,15 @@ type Hash = { readonly hash: string | null; readonly gap: readonly string[] };
 
 const NO_HASH: Hash = { hash: null, gap: [] };
 
-async function hashOf(where: Where, changes: readonly DirectChange[], signal: AbortSignal): Promise<Hash> {
+async function hashOf(root: string, changes: readonly DirectChange[], turns: Turns): Promise<Hash> {
   if (bytesIn(changes) > MAX_HASHED) return noHash(`the changes hold more than ${MAX_HASHED} bytes`);
-  try {
-    const digests = await digestsOf(where, changes, signal);
-    const unread = changes.filter((_change, at) => digests[at] === null);
-    if (unread.length > 0)
-      return noHash(
-        `${unread.length} paths cannot be read, the first is '${shownPath(unread[0]?.path ?? "")}'`,
-      );
-    return { hash: treeHash(changes.map((change, at) => hashed(change, digests[at] ?? ""))), gap: [] };
-  } catch (error) {
-    signal.throwIfAborted();
-    return noHash(error instanceof Error ? error.message : String(error));
-  }
+  const digests = await digestsOf(root, changes, turns);
+  const unread = changes.filter((_change, at) => digests[at] === null);
+  if (unread.length > 0)
+    return noHash(
+      `${unread.length} paths cannot be read, the first is '${shownPath(unread[0]?.path ?? "")}'`,
+    );
+  return { hash: treeHash(changes.map((change, at) => hashed(change, digests[at] ?? ""))), gap: [] };
 }
 
 function hashed({ path, kind, now }: DirectChange, content: string): HashedChange {

@@ -6,15 +6,12 @@ export type Now = {
   readonly mode: number;
   /** Bytes. */
   readonly size: number;
-  /** Which file was looked at; undefined when another process looked. */
-  readonly stats: Stats | BigIntStats | undefined;
-  /** What it holds: a digest, "" of what has none, null when that cannot be read; undefined when nobody read it yet. */
-  readonly content: string | null | undefined;
+  /** Identity of the file that was compared. */
+  readonly stats: Stats | BigIntStats;
 };
 
 export function nowOf(stats: Stats | BigIntStats): Now {
-  const mode = Number(stats.mode);
-  return { mode, size: Number(stats.size), stats, content: hasContent(mode) ? undefined : "" };
+  return { mode: Number(stats.mode), size: Number(stats.size), stats };
 }
 
 export function isFile(mode: number): boolean {
@@ -23,8 +20,4 @@ export function isFile(mode: number): boolean {
 
 export function isLink(mode: number): boolean {
   return (mode & constants.S_IFMT) === constants.S_IFLNK;
-}
-
-export function hasContent(mode: number): boolean {
-  return isFile(mode) || isLink(mode);
 }

@@ -86,7 +86,8 @@ bool callers_is_dots(const char *leaf) {
   return strcmp(leaf, ".") == 0 || strcmp(leaf, "..") == 0;
 }
 
-ssize_t callers_split(char *text, const char **leaf) {
+/* How many letters of a path name its folder, with the leaf in it; slashes at its end are taken away. -1: there is no leaf. */
+static ssize_t split(char *text, const char **leaf) {
   size_t length = strlen(text);
   while (length > 1 && text[length - 1] == '/') text[--length] = 0;
   const char *slash = strrchr(text, '/');
@@ -97,7 +98,7 @@ ssize_t callers_split(char *text, const char **leaf) {
 }
 
 int callers_part(const struct view *view, char *text, const char **leaf) {
-  ssize_t length = callers_split(text, leaf);
+  ssize_t length = split(text, leaf);
   if (length < 0) return -1;
   char next = text[length];
   text[length] = 0;

@@ -42,9 +42,6 @@ bool callers_memory(pid_t caller, uint64_t address, void *data, size_t length);
 ssize_t callers_string(pid_t caller, uint64_t address, char *text, size_t size);
 /* False, with errno, also when it is longer than a path can be. */
 bool callers_text(pid_t caller, uint64_t address, char text[PATH_MAX]);
-/* Parts a path: how many letters of it name the folder, and the leaf in it; slashes at its end are taken away. -1: there is no
-   leaf. */
-ssize_t callers_split(char *text, const char **leaf);
 /* Parts a path into a folder, which is opened, and the leaf in it; slashes at its end are taken away. -1: there is none. */
 int callers_part(const struct view *view, char *text, const char **leaf);
 

@@ -23,7 +23,6 @@
 #include "frames.h"
 #include "guard.h"
 #include "held.h"
-#include "looks.h"
 #include "namespaces.h"
 #include "network.h"
 #include "probe.h"
@@ -71,7 +70,6 @@ int main(int count, char **words) {
   if (count == 2 && strcmp(words[1], "held") == 0) return held_run();
   if (count > 2 && strcmp(words[1], "exchange") == 0) return exchange_run(count - 2, words + 2);
   if (count == 2 && strcmp(words[1], "find") == 0) find_names_run();
-  if (count == 3 && strcmp(words[1], "looks") == 0) looks_run(words[2]);
   /* A path is where a container shows the host's tree; any other word is something to try. */
   if (count > 1 && words[1][0] != '/') return probe_run(count - 1, words + 1);
   entrance_take(count, words);

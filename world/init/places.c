@@ -13,7 +13,6 @@
 
 #include "callers.h"
 #include "denied_names.h"
-#include "last_folder.h"
 #include "opened.h"
 
 
@@ -213,11 +212,12 @@ static enum found walk(struct search *search, const struct file_name *name, bool
     const char *last = strrchr(search->text, '/');
     errno = 0;
     if (callers_is_dots(last == NULL ? search->text : last + 1) && name_folder(search) < 0) return found_nothing();
-    bool settled;
-    int fd = last_folder_part(&search->view, search->text, &search->leaf, search->real, &settled);
-    if (fd < 0) return settled ? found_nothing() : UNREADABLE;
+    int fd = callers_part(&search->view, search->text, &search->leaf);
+    if (fd < 0) return found_nothing();
+    fd = callers_settle(&search->view, fd, search->real);
+    if (fd < 0) return UNREADABLE;
     int more = look(search, fd, name, follow, place, &found);
-    last_folder_close(search->view.base);
+    if (search->view.base >= 0) close(search->view.base);
     search->view.base = fd;
     if (!more) return found;
   }
@@ -246,6 +246,6 @@ enum found place_find(pid_t caller, struct file_name *name, struct place *place)
     if (found != FOUND) return found;
   }
   enum found found = walk(&search, name, name->follow && !descriptor, place);
-  last_folder_close(search.view.base);
+  if (search.view.base >= 0) close(search.view.base);
   return found;
 }

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-const uint32_t SHA256_ROUNDS[64] = {
+/* The round constants of the standard. */
+static const uint32_t ROUNDS[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -33,7 +34,7 @@ static void block(uint32_t *state, const uint8_t *data) {
   uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
   for (int t = 0; t < 64; t++) {
     uint32_t sum1 = turned(e, 6) ^ turned(e, 11) ^ turned(e, 25);
-    uint32_t t1 = h + sum1 + ((e & f) ^ (~e & g)) + SHA256_ROUNDS[t] + w[t];
+    uint32_t t1 = h + sum1 + ((e & f) ^ (~e & g)) + ROUNDS[t] + w[t];
     uint32_t sum0 = turned(a, 2) ^ turned(a, 13) ^ turned(a, 22);
     uint32_t t2 = sum0 + ((a & b) ^ (a & c) ^ (b & c));
     h = g, g = f, f = e, e = d + t1;
@@ -43,15 +44,8 @@ static void block(uint32_t *state, const uint8_t *data) {
   for (int i = 0; i < 8; i++) state[i] += now[i];
 }
 
-static void plain_blocks(uint32_t *state, const uint8_t *data, size_t blocks) {
+static void compress(uint32_t *state, const uint8_t *data, size_t blocks) {
   for (; blocks > 0; blocks--, data += SHA256_BLOCK) block(state, data);
-}
-
-static sha256_blocks chosen(void) {
-  static sha256_blocks compress;
-  if (compress == NULL) compress = sha256_of_processor();
-  if (compress == NULL) compress = plain_blocks;
-  return compress;
 }
 
 void sha256_begin(struct sha256 *hash) {
@@ -71,9 +65,9 @@ void sha256_add(struct sha256 *hash, const void *data, size_t length) {
     at += taken;
     length -= taken;
     if (held + taken < SHA256_BLOCK) return;
-    chosen()(hash->state, hash->rest, 1);
+    compress(hash->state, hash->rest, 1);
   }
-  chosen()(hash->state, at, length / SHA256_BLOCK);
+  compress(hash->state, at, length / SHA256_BLOCK);
   memcpy(hash->rest, at + length - length % SHA256_BLOCK, length % SHA256_BLOCK);
 }
 

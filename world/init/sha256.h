@@ -20,10 +20,4 @@ void sha256_add(struct sha256 *hash, const void *data, size_t length);
 /* Ends the hash; `hex` takes SHA256_HEX digits. */
 void sha256_end(struct sha256 *hash, char *hex);
 
-/* What the processor has for it, where it has something: whole blocks only. */
-typedef void (*sha256_blocks)(uint32_t *state, const uint8_t *data, size_t blocks);
-sha256_blocks sha256_of_processor(void);
-/* The round constants of the standard. */
-extern const uint32_t SHA256_ROUNDS[64];
-
 #endif

@@ -11,7 +11,6 @@
 #include "commands.h"
 #include "failure.h"
 #include "frames.h"
-#include "last_folder.h"
 #include "siphash.h"
 
 /* Bytes that are collected before they are sent; the longest record fits. */
@@ -50,7 +49,6 @@ struct touched {
 
 static uint64_t key[2];
 static size_t names; /* of all commands */
-static size_t moving; /* folders on their way, of all commands */
 
 bool touched_begin(struct command *command) {
   if (command->touched != NULL) return true;
@@ -126,7 +124,6 @@ static void put(struct command *command, unsigned how, enum before before, const
 }
 
 static void forget(struct move *move) {
-  if (move->caller != 0) moving--;
   free(move->from);
   *move = (struct move){0};
 }
@@ -176,12 +173,6 @@ void touched_move(struct command *command, pid_t caller, bool exchanged, const s
   memcpy(both, from->path, from->length + 1);
   memcpy(both + from->length + 1, to->path, to->length + 1);
   *move = (struct move){caller, from->stat.st_ino, exchanged, from->length, to->length, both};
-  last_folder_forget();
-  moving++;
-}
-
-bool touched_moving(void) {
-  return moving > 0;
 }
 
 void touched_note(struct command *command, unsigned how, const struct place *place) {
@@ -217,7 +208,6 @@ void touched_put(const struct command *command, struct field_writer *writer) {
 
 void touched_end(struct command *command) {
   if (command->touched == NULL) return;
-  last_folder_forget();
   names -= command->touched->used;
   for (int i = 0; i < PENDING_MAX; i++) forget(&command->touched->pending[i]);
   free(command->touched->slots);

@@ -18,8 +18,6 @@ void touched_move(struct command *command, pid_t caller, bool exchanged, const s
                   const struct place *to);
 /* Before anything else that this caller does: whether the moves on their way were carried out. 0: whoever it is. */
 void touched_settle(struct command *command, pid_t caller);
-/* Whether any folder is on its way: where a name led a moment ago it may not lead now. */
-bool touched_moving(void);
 /* A call whose name could not be read. */
 void touched_unread(struct command *command);
 /* Sends what was not sent yet. */

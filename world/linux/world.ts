@@ -114,7 +114,7 @@ export class LinuxWorld implements World {
     const id = this.#takeId();
     const command = new LinuxCommand(id, (frame) => this.#send(frame), {
       ...request,
-      record: new CommandRecord(this.spec, this.#facts.init),
+      record: new CommandRecord(this.spec),
       replace: (payload, judge) => answerReplacement(this.#facts.replacements, payload, judge, request),
       onStrayed: () => {
         this.#mayHaveStrays = true;
