@@ -1,5 +1,5 @@
 /**
- * Writes `schemas/generated/`, `world/init/frames.h` and `policies/REFERENCE.md` from the JSON Schemas in this folder.
+ * Writes `schemas/generated/`, `world/native/lib/frames.h` and `policies/REFERENCE.md` from the JSON Schemas in this folder.
  *
  *   node schemas/generate.mjs                write what differs
  *   node schemas/generate.mjs --check        write nothing; exit 1 and name the files in git that differ
@@ -39,7 +39,7 @@ async function filesInGit() {
     ["schemas/generated/types.ts", await typesModule(schemas)],
     ["schemas/generated/validators.d.ts", validatorsDeclaration(schemas)],
     ["schemas/generated/frames.ts", await framesModule(schemas)],
-    ["world/init/frames.h", framesHeader(schemas)],
+    ["world/native/lib/frames.h", framesHeader(schemas)],
     ["policies/REFERENCE.md", policiesReference(schemas)],
   ]);
 }

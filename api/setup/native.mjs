@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, realpathSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { BUILD } from "./checkout.mjs";
-import { filesIn, fingerprint } from "./fingerprint.mjs";
+import { BUILD, CHECKOUT } from "./checkout.mjs";
+import { filesBelow, filesIn, fingerprint } from "./fingerprint.mjs";
 import { findProgram, lastLines, run } from "./programs.mjs";
 import { SetUpError, say } from "./say.mjs";
 import { updateStamp } from "./stamp.mjs";
@@ -27,13 +27,14 @@ const LIBRARY = [
 ];
 
 /**
- * What is built of C: the files that lie in a folder, not in those below.
- * @typedef {{ folder: string, file: string, flags: readonly string[] }} Native
+ * What is built of C: the files that lie in a folder, and with `rooms` those in the folders below it, which then include each other by
+ * paths from that folder.
+ * @typedef {{ folder: string, file: string, flags: readonly string[], rooms?: true }} Native
  */
 
 /** @type {Readonly<Record<"init" | "shim" | "preload", Native>>} */
 export const NATIVE = {
-  init: { folder: "world/init", file: "substrate-init", flags: PROGRAM },
+  init: { folder: "world/native", file: "substrate-init", flags: PROGRAM, rooms: true },
   shim: { folder: "shim", file: "substrate-shim", flags: PROGRAM },
   preload: { folder: "shim/preload", file: "substrate-preload.so", flags: LIBRARY },
 };
@@ -49,20 +50,23 @@ export const preload = nativeStep("preload");
 
 /** @param {keyof typeof NATIVE} name its key in the stamp too */
 function nativeStep(name) {
-  const { folder, file, flags } = NATIVE[name];
+  const { folder, file, rooms } = NATIVE[name];
+  const flags = flagsOf(CHECKOUT, NATIVE[name]);
+  /** @param {readonly string[]} suffixes */
+  const files = (suffixes) => (rooms ? filesBelow : filesIn)(folder, suffixes);
   const target = join(BUILD, file);
   return {
     /** @param {import("./stamp.mjs").Stamp} stamp */
     isCurrent(stamp) {
-      return existsSync(target) && stamp[name] === inputs(folder, flags);
+      return existsSync(target) && stamp[name] === inputs(files([".c", ".h"]), flags);
     },
 
     async make() {
-      const made = inputs(folder, flags);
+      const made = inputs(files([".c", ".h"]), flags);
       mkdirSync(BUILD, { recursive: true });
       const draft = `${target}.${process.pid}.tmp`;
       try {
-        await compileNative(draft, filesIn(folder, [".c"]), flags);
+        await compileNative(draft, files([".c"]), flags);
         renameSync(draft, target);
       } finally {
         rmSync(draft, { force: true });
@@ -86,13 +90,22 @@ export async function compileNative(output, sources, flags) {
 }
 
 /**
- * @param {string} folder
+ * @param {string} root the checkout
+ * @param {Native} native
+ * @returns {readonly string[]}
+ */
+export function flagsOf(root, { folder, flags, rooms }) {
+  return rooms ? [...flags, "-I", join(root, folder)] : flags;
+}
+
+/**
+ * @param {readonly string[]} files absolute paths
  * @param {readonly string[]} flags
  */
-function inputs(folder, flags) {
+function inputs(files, flags) {
   const cc = realpathSync(compiler());
   const { size, mtimeMs } = statSync(cc);
-  return fingerprint(filesIn(folder, [".c", ".h"]), [...flags, cc, String(size), String(mtimeMs)]);
+  return fingerprint(files, [...flags, cc, String(size), String(mtimeMs)]);
 }
 
 function compiler() {

@@ -8,7 +8,7 @@
 #define SHOWN __attribute__((visibility("default")))
 
 /* A message: u8 kind, u8 flags, u16 (little-endian) how many before it were not taken, and at most REPORT_TEXT bytes. The numbers
-   are read again in world/init/telemetry.c. */
+   are read again in world/native/telemetry/telemetry.c. */
 enum report_kind { REPORT_EXEC = 1, REPORT_WRITE, REPORT_CONNECT, REPORT_UNLINK, REPORT_RENAME };
 enum report_flag { REPORT_CUT = 1 };
 #define REPORT_HEADER 4

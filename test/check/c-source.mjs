@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { compileNative, NATIVE } from "../../api/setup/native.mjs";
+import { compileNative, flagsOf, NATIVE } from "../../api/setup/native.mjs";
 import { filesOf } from "./tree.mjs";
 
 /**
@@ -12,10 +12,18 @@ import { filesOf } from "./tree.mjs";
 export async function checkC(root) {
   const all = filesOf(root, [".c"]);
   const found = Object.values(NATIVE)
-    .map(({ folder, flags }) => ({ sources: all.filter((path) => dirname(path) === folder), flags }))
+    .map((native) => ({ sources: all.filter((path) => isOf(native, path)), flags: flagsOf(root, native) }))
     .filter(({ sources }) => sources.length > 0);
   const findings = await Promise.all(found.map(({ sources, flags }) => compileAside(root, sources, flags)));
   return found.length === 0 ? ["There is no C source"] : findings.flat();
+}
+
+/**
+ * @param {import("../../api/setup/native.mjs").Native} native
+ * @param {string} path
+ */
+function isOf({ folder, rooms }, path) {
+  return rooms ? path.startsWith(`${folder}/`) : dirname(path) === folder;
 }
 
 /**

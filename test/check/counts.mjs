@@ -14,7 +14,9 @@ const root = resolve(values.root ?? fileURLToPath(new URL("../..", import.meta.u
 const CODE = /\.(?:ts|mjs|js|c|h)$/;
 /** What the product is made of: neither tests nor what a program writes. */
 const PRODUCT = /^(?:api|broker|world|shim|lima|schemas)\//;
-const GENERATED = /^schemas\/generated\/|^world\/(?:init|native\/lib)\/frames\.h$/;
+const GENERATED = /^schemas\/generated\/|^world\/native\/lib\/frames\.h$/;
+/** Where C files include each other by paths from this folder. */
+const ROOMS = "world/native/";
 
 const files = execFileSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8", maxBuffer: 1 << 26 })
   .split("\0")
@@ -94,7 +96,10 @@ function includeGraph() {
   for (const path of product.filter((each) => /\.[ch]$/.test(each))) {
     const from = path.replace(/\.[ch]$/, "");
     for (const [, name = ""] of textOf(path).matchAll(/^#include "([^"]+)"/gm)) {
-      const to = posix.join(posix.dirname(path), name).replace(/\.[ch]$/, "");
+      const to = (path.startsWith(ROOMS) ? `${ROOMS}${name}` : posix.join(posix.dirname(path), name)).replace(
+        /\.[ch]$/,
+        "",
+      );
       if (to !== from) graph.set(from, (graph.get(from) ?? new Set()).add(to));
     }
   }

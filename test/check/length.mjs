@@ -13,7 +13,7 @@ const SOURCE = [".ts", ".mjs", ".js", ".c", ".h", ".sh"];
  */
 export function checkLength(root) {
   return filesOf(root, SOURCE)
-    .filter((path) => !path.startsWith("schemas/generated/") && path !== "world/init/frames.h")
+    .filter((path) => !path.startsWith("schemas/generated/") && path !== "world/native/lib/frames.h")
     .map((path) => ({ path, lines: readFileSync(join(root, path), "utf8").split("\n").length - 1 }))
     .filter(({ lines }) => lines > LONGEST)
     .map(({ path, lines }) => `${path} has ${lines} lines, the longest allowed is ${LONGEST}`);

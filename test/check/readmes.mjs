@@ -2,7 +2,7 @@ import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { FOLDERS } from "./tree.mjs";
 
-const ALSO = ["", "world/init"];
+const ALSO = ["", "world/native"];
 
 /**
  * Folders without a README.

@@ -14,7 +14,7 @@ const ROUNDS = 3;
 /** How long a command goes on after it has planted something: longer than init waits for the settings of a repository. */
 const GOES_ON_MS = 1500;
 
-/** Longer than an idle world watches folders (world/init/denied_names.c). */
+/** Longer than an idle world watches folders (world/native/deny/denied_names.c). */
 const IDLE_MS = 6000;
 
 /** What a command does beside the clones: calls that give names, one after the other. */

@@ -17,7 +17,7 @@ const RUN_NEXT = [
   "policies",
   "schemas",
   "shim",
-  "world/init",
+  "world/native",
 ] as const;
 
 describe.each(everyActor().slice(0, 1))("the running installation, as $kind", (actor) => {

@@ -147,9 +147,9 @@ describe("the other parts find", () => {
   });
 
   test("a C warning", async () => {
-    write("world/init/main.c", "int main(void) { int unused; return 0; }");
+    write("world/native/main.c", "int main(void) { int unused; return 0; }");
     expect(await checkC(tree)).toEqual([expect.stringContaining("unused")]);
-    write("world/init/main.c", "int main(void) { return 0; }");
+    write("world/native/main.c", "int main(void) { return 0; }");
     expect(await checkC(tree)).toEqual([]);
   });
 });
@@ -169,7 +169,7 @@ describe("npm run check", () => {
     ["format", "api/a.ts", "export   const a = 1\n", "api/a.ts"],
     ["generated", "schemas/generate.mjs", 'console.error("drifted"); process.exit(1);\n', "drifted"],
     ["layering", "schemas/a.ts", 'import "../api/a.ts";\n', "may not import"],
-    ["c", "world/init/main.c", "int main(void) { return x; }\n", "undeclared"],
+    ["c", "world/native/main.c", "int main(void) { return x; }\n", "undeclared"],
     ["no such part", "api/a.ts", "", "No part of the check"],
   ])("exits with 1 when %s fails", (part, path, content, expected) => {
     for (const name of ["package.json", "tsconfig.json", ".oxlintrc.json", ".biome.json"]) {

@@ -180,7 +180,7 @@ test("the generated files are what the schemas say", { timeout: 60_000 }, async 
 });
 
 test("TypeScript and C have the same frame numbers", () => {
-  const header = readFileSync(join(ROOT, "world/init/frames.h"), "utf8");
+  const header = readFileSync(join(ROOT, "world/native/lib/frames.h"), "utf8");
   const defined = new Map(
     [...header.matchAll(/^#define (\w+) (\d+)$/gm)].map(([, name, value]) => [name, Number(value)]),
   );

@@ -106,15 +106,15 @@ test("a checkout that is not built answers 125 and says what to run", () => {
 });
 
 test("a second build does nothing and says so", () => {
-  mkdirSync(join(checkout, "world/init"), { recursive: true });
-  writeFileSync(join(checkout, "world/init/main.c"), "int main(void) { return 0; }\n");
+  mkdirSync(join(checkout, "world/native"), { recursive: true });
+  writeFileSync(join(checkout, "world/native/main.c"), "int main(void) { return 0; }\n");
   const steps = `
     import { setUp } from "./api/setup/set-up.mjs";
     import { init } from "./api/setup/native.mjs";
     await setUp([init]);`;
   expect(run(steps)).toBe("set-up: built .build/substrate-init\n");
   expect(run(steps)).toBe("set-up: nothing to do\n");
-  writeFileSync(join(checkout, "world/init/main.c"), "int main(void) { return 1; }\n");
+  writeFileSync(join(checkout, "world/native/main.c"), "int main(void) { return 1; }\n");
   expect(run(steps)).toBe("set-up: built .build/substrate-init\n");
 });
 

@@ -1,7 +1,7 @@
 import type { ExecRequest, WorldViolation } from "../model/world.ts";
 import { takeOut } from "./quarantine.ts";
 
-/** Bits of a DENY rule, as init sends them (world/init/rules.h). */
+/** Bits of a DENY rule, as init sends them (world/native/deny/rules.h). */
 const DENY_READ = 1;
 
 type Tell = ExecRequest["onViolation"];

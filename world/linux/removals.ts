@@ -1,6 +1,6 @@
 /**
  * Removes and moves on the host what a command may not by itself, since a seal of its world keeps it, when whoever knows says that a
- * command made it (world/init/removals.h says how). Only a rename that finds nothing in its way, or a removal of one name: a folder
+ * command made it (world/native/seals/removals.h says how). Only a rename that finds nothing in its way, or a removal of one name: a folder
  * is removed empty.
  */
 import {
@@ -22,7 +22,7 @@ import { decodeFields, decodeNumber, type Field } from "./frame-codec.ts";
 /** From `include/uapi/asm-generic/fcntl.h`: Node has no name for it. */
 const O_PATH = 0o10000000;
 
-/** In REMOVING (world/init/removals.c). */
+/** In REMOVING (world/native/seals/removals.c). */
 const REMOVES_FILE = 1;
 const REMOVES_FOLDER = 2;
 const MOVES = 3;

@@ -1,6 +1,6 @@
 /**
  * Writes a sealed file of the host for a command, when whoever knows such files has judged what the command would put in its
- * place. The new file is sealed in every world before any command can reach it (world/init/replacements.h says how), so there is
+ * place. The new file is sealed in every world before any command can reach it (world/native/seals/replacements.h says how), so there is
  * no moment at which a command could open it for writing, and none at which the host reads half of it.
  */
 import { spawn } from "node:child_process";
@@ -47,7 +47,7 @@ const MAX_TRIES = 3;
 /** A rename; a file system that does not answer is not waited for. */
 const EXCHANGE_PATIENCE_MS = 2000;
 
-/** How `substrate-init exchange` ends when the file is another one (world/init/exchange.h). */
+/** How `substrate-init exchange` ends when the file is another one (world/native/seals/exchange.h). */
 const CHANGED = 3;
 
 const SECOND = 1_000_000_000n;

@@ -40,7 +40,7 @@ const END_PATIENCE_MS = 2000;
 /** How long the channel of an init that has ended may stay open; the kernel closes it at once. */
 const LAST_WORDS_MS = 1000;
 
-/** A bit of APPEARED, as init sends it (world/init/rules.h): the name is sealed where it stands. */
+/** A bit of APPEARED, as init sends it (world/native/deny/rules.h): the name is sealed where it stands. */
 const DENY_JUDGED = 128;
 
 /** A running world: the broker's end of its channel and the commands that run on it. */

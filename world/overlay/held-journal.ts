@@ -1,7 +1,7 @@
 /**
  * What was done with held changes so far, in `layers`: a folder `applies/N` for each apply and undo, with its plan, what was
  * replaced (`old`) and how everything was left (`record`), and `discarded`. The native part writes `placed`, `record` and
- * `finished` (world/init/held_change.c says in which order).
+ * `finished` (world/native/changes/held_change.c says in which order).
  */
 import { randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fieldsOf } from "./held-session.ts";
 import { parentOf, type Sight, sightOf } from "./held-rows.ts";
 
-/** `p` put, `i` into the put before it, `t` taken away, `a` attributes (world/init/held_plan.h). */
+/** `p` put, `i` into the put before it, `t` taken away, `a` attributes (world/native/changes/held_plan.h). */
 export type Step = {
   readonly kind: "p" | "i" | "t" | "a";
   /** `w` whole, `a` alone, `t` times only, `n` nothing. */

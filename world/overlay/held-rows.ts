@@ -1,4 +1,4 @@
-/** What `substrate-init held` says of a layer and of the project below it (world/init/held_scan.h). */
+/** What `substrate-init held` says of a layer and of the project below it (world/native/changes/held_scan.h). */
 import type { HeldKind } from "../model/held.ts";
 
 /** How one name was found. Times are nanoseconds since the epoch. */

@@ -52,7 +52,7 @@ export function devices(spec: WorldSpec): readonly MountOperation[] {
   ];
 }
 
-/** What init covers denied names with, as long as the world lives (world/init/denials.h): nobody may read it. */
+/** What init covers denied names with, as long as the world lives (world/native/deny/denials.h): nobody may read it. */
 function maskSources(): readonly MountOperation[] {
   return [
     { op: "dir", target: "/dev/.denied", mode: "755" },

@@ -8,7 +8,7 @@ import { isOfKernel, isPrivate, isWithin } from "./scopes.ts";
 
 /**
  * `veil`: an overlay, which shows nothing of the mounts below. `spine`: a folder of our own in which each child has its place
- * (world/init/spines.h). `bare`: as the host has it, read-only.
+ * (world/native/mount/spines.h). `bare`: as the host has it, read-only.
  */
 export type TreePart = { readonly kind: "veil" | "spine" | "bare"; readonly path: string };
 

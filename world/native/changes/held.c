@@ -1,0 +1,221 @@
+/* The loop: a request is its length (u32, little-endian) and that many bytes of fields, the first of which is the verb; so
+   is an answer. */
+#define _GNU_SOURCE
+#include "changes/held.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/fields.h"
+#include "changes/held_change.h"
+#include "changes/held_marks.h"
+#include "changes/held_open.h"
+#include "changes/held_paths.h"
+#include "changes/held_scan.h"
+#include "changes/held_text.h"
+
+#define REQUEST_MAX (1024 * 1024)
+/* As held-store.ts calls it. */
+#define SEEN "seen"
+#define FOLDER (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+
+/* `failed`, what of, and why. */
+static void answer_failed(struct text *answer, const char *what, int error) {
+  answer->length = 0;
+  text_field(answer, "failed");
+  text_field(answer, what);
+  text_field(answer, error == ESTALE ? "another folder stands there now" : strerror(error));
+}
+
+/* The folder that is `identity` (device:inode; empty: whatever stands there). -1 with errno; ESTALE when it is another. */
+static int open_folder(const char *path, const char *identity) {
+  struct stat status;
+  char found[64];
+  int fd = open(path, FOLDER);
+  if (fd < 0 || *identity == 0) return fd;
+  int error = ESTALE;
+  if (fstat(fd, &status) < 0) error = errno;
+  snprintf(found, sizeof found, "%ju:%ju", (uintmax_t)status.st_dev, (uintmax_t)status.st_ino);
+  if (error == ESTALE && strcmp(found, identity) == 0) return fd;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+/* Held until the process ends: nobody else changes that project with us. */
+static void lock(const char *path, struct text *answer) {
+  int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return answer_failed(answer, path, errno);
+  while (flock(fd, LOCK_EX) < 0) {
+    if (errno != EINTR) return answer_failed(answer, path, errno);
+  }
+  text_field(answer, "ok");
+}
+
+static void scan(const char *layer, const char *project, const char *identity, struct text *answer) {
+  int upper = open(layer, FOLDER | O_NOFOLLOW);
+  if (upper < 0) return answer_failed(answer, layer, errno);
+  int lower = open_folder(project, identity);
+  if (lower < 0) answer_failed(answer, project, errno);
+  else {
+    text_field(answer, "ok");
+    if (scan_changes(upper, lower, answer) < 0) answer_failed(answer, "held changes", errno);
+    close(lower);
+  }
+  close(upper);
+}
+
+/* The first look, kept as rows in the file `seen` of the layers: for whoever compares later, and told to nobody now. */
+static void look(const char *layers, const char *project, const char *identity, struct text *answer) {
+  struct text rows = {0};
+  struct stat status;
+  int folder = open(layers, FOLDER | O_NOFOLLOW);
+  if (folder < 0) return answer_failed(answer, layers, errno);
+  bool looked = fstatat(folder, SEEN, &status, AT_SYMLINK_NOFOLLOW) == 0;
+  int upper = looked ? -1 : openat(folder, "upper", FOLDER | O_NOFOLLOW);
+  int lower = upper < 0 ? -1 : open_folder(project, identity);
+  if (looked || (lower >= 0 && scan_changes(upper, lower, &rows) == 0 && text_write(&rows, folder, SEEN) == 0)) {
+    text_field(answer, "ok");
+  } else {
+    answer_failed(answer, layers, errno);
+  }
+  text_clear(&rows);
+  if (lower >= 0) close(lower);
+  if (upper >= 0) close(upper);
+  close(folder);
+}
+
+/* `none` where there is no regular file, else its size and its first bytes. */
+static void content(const char *root, const char *identity, const char *path, const char *limit, struct text *answer) {
+  const char *name;
+  struct stat status;
+  char piece[65536];
+  long long left = atoll(limit);
+  int top = open_folder(root, identity);
+  if (top < 0) return answer_failed(answer, root, errno);
+  int parent = open_parent_of(top, path, &name);
+  int fd = parent < 0 ? -1 : open_readable(parent, name, &status);
+  int error = errno;
+  if (parent >= 0) close(parent);
+  close(top);
+  bool absent = error == ENOENT || error == ENOTDIR || error == ELOOP || error == EINVAL || error == ENXIO;
+  if (fd < 0 && !absent) return answer_failed(answer, path, error);
+  text_field(answer, fd < 0 ? "none" : "ok");
+  if (fd < 0) return;
+  text_format(answer, "%lld", (long long)status.st_size);
+  while (left > 0) {
+    ssize_t got = read(fd, piece, left < (long long)sizeof piece ? (size_t)left : sizeof piece);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) answer_failed(answer, path, errno);
+    if (got <= 0) break;
+    text_add(answer, piece, (size_t)got);
+    left -= got;
+  }
+  close(fd);
+}
+
+static void serve(struct text_reader *reader, struct text *answer) {
+  const char *verb = text_next(reader), *field[4];
+  int count = 0;
+  while (count < 4 && (field[count] = text_next(reader)) != NULL) count++;
+  if (count == 1 && strcmp(verb, "lock") == 0) lock(field[0], answer);
+  else if (count == 3 && strcmp(verb, "scan") == 0) scan(field[0], field[1], field[2], answer);
+  else if (count == 3 && strcmp(verb, "look") == 0) look(field[0], field[1], field[2], answer);
+  else if (count == 4 && strcmp(verb, "content") == 0) content(field[0], field[1], field[2], field[3], answer);
+  else if (count == 1 && strcmp(verb, "change") == 0) change_run(field[0], answer);
+  else if (count == 1 && strcmp(verb, "recover") == 0) change_recover(field[0], answer);
+  else answer_failed(answer, "request", EPROTO);
+}
+
+static bool read_all(void *data, size_t length) {
+  char *at = data;
+  while (length > 0) {
+    ssize_t got = read(STDIN_FILENO, at, length);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    at += got;
+    length -= (size_t)got;
+  }
+  return true;
+}
+
+/* Without it worlds are made in a user namespace, as an ordinary user's are. */
+static bool has_admin(void) {
+  struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+  struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+  if (syscall(SYS_capget, &header, data) < 0) return false;
+  return (data[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN)) != 0;
+}
+
+/* Whoever is root of the whole host mounts with `trusted.` marks; nobody else could read those. */
+static bool is_host_root(void) {
+  char map[64] = "";
+  unsigned inside, outside, count;
+  int fd = open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  ssize_t got = read(fd, map, sizeof map - 1);
+  close(fd);
+  if (geteuid() != 0 || got <= 0 || sscanf(map, "%u %u %u", &inside, &outside, &count) != 3) return false;
+  return inside == 0 && outside == 0 && count == UINT32_MAX && has_admin();
+}
+
+static void write_map(const char *path, unsigned id) {
+  char line[64];
+  int length = snprintf(line, sizeof line, "%u %u 1", id, id);
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  /* Half a namespace, in which we are nobody, is worse than none. */
+  if (fd < 0 || write(fd, line, (size_t)length) != length) exit(1);
+  close(fd);
+}
+
+/* A command may take its own user's rights away (`chmod 0`). In a user namespace of his own the owner has them all the same,
+   over what is his. Where the host makes none, such things are told as what cannot be read. */
+static void enter_own_namespace(void) {
+  unsigned uid = geteuid(), gid = getegid();
+  if (uid == 0 || unshare(CLONE_NEWUSER) < 0) return;
+  int fd = open("/proc/self/setgroups", O_WRONLY | O_CLOEXEC);
+  if (fd < 0 || write(fd, "deny", 4) != 4) exit(1);
+  close(fd);
+  write_map("/proc/self/uid_map", uid);
+  write_map("/proc/self/gid_map", gid);
+}
+
+int held_run(void) {
+  uint8_t head[4];
+  struct rlimit files;
+  /* Trees are walked with a descriptor for each folder on the way down. */
+  if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+  }
+  signal(SIGPIPE, SIG_IGN);
+  umask(0);
+  marks_take(!is_host_root());
+  enter_own_namespace();
+  while (read_all(head, sizeof head)) {
+    uint32_t length = read_u32(head);
+    struct text answer = {0};
+    if (length > REQUEST_MAX) return 1;
+    char *request = held_grow(NULL, length + 1);
+    if (!read_all(request, length)) return 1;
+    struct text_reader reader = {request, request + length};
+    serve(&reader, &answer);
+    free(request);
+    if (answer.length > UINT32_MAX) return 1;
+    write_u32(head, (uint32_t)answer.length);
+    if (!write_all(STDOUT_FILENO, head, sizeof head) || !write_all(STDOUT_FILENO, answer.data, answer.length)) return 1;
+    text_clear(&answer);
+  }
+  return 0;
+}

@@ -1,0 +1,13 @@
+#ifndef HELD_CHANGE_H
+#define HELD_CHANGE_H
+
+#include "changes/held_text.h"
+
+/* Carries out the plan in the folder `home`, all of it or nothing. Answers `done`, `conflict` (path, reason) or `failed`
+   (path, reason, errno's text), each followed by notes (path, sentence) on what could not be taken back. */
+void change_run(const char *home, struct text *answer);
+/* Finishes a change that an earlier process was killed in, or takes it back: `whole` (it had ended), `finished`, `back`, or
+   `stuck` with the reason; then notes. */
+void change_recover(const char *home, struct text *answer);
+
+#endif

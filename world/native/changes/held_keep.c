@@ -1,0 +1,99 @@
+/* Keeping what was replaced: moved in one go where the journal lies on the same file system, copied before elsewhere. */
+#define _GNU_SOURCE
+#include "changes/held_keep.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "changes/held_commit.h"
+#include "changes/held_copy.h"
+#include "changes/held_links.h"
+#include "changes/held_moves.h"
+
+#define TRIAL "trial"
+#define FOLDER (O_RDONLY | O_DIRECTORY)
+
+/* By doing: two mounts of one file system have one device number and refuse all the same. */
+static int can_move(struct plan *plan) {
+  if (mkdirat(plan->stage, TRIAL, 0700) < 0) return -1;
+  int moved = renameat(plan->stage, TRIAL, plan->home, TRIAL);
+  if (moved == 0) return unlinkat(plan->home, TRIAL, AT_REMOVEDIR) < 0 ? -1 : 1;
+  return errno == EXDEV ? 0 : -1;
+}
+
+static int copy_all(struct plan *plan, int kept) {
+  struct text names = {0};
+  struct links *links = held_grow(NULL, sizeof *links);
+  *links = (struct links){.home = kept};
+  struct copy copy = {.whole = true, .links = links};
+  int result = names_of(plan->old, &names);
+  struct text_reader reader = {names.data, names.data + names.length};
+  for (char *name = text_next(&reader); name != NULL && result == 0; name = text_next(&reader)) {
+    links->top = name;
+    result = copy_entry(&copy, plan->old, name, kept, name, "");
+  }
+  int error = errno;
+  links_end(links);
+  free(links);
+  text_clear(&names);
+  errno = error;
+  return result;
+}
+
+int keep_elsewhere(struct plan *plan) {
+  int movable = can_move(plan);
+  if (movable != 0) return movable < 0 ? -1 : 0;
+  int kept = openat(plan->home, "old", FOLDER | O_NOFOLLOW | O_CLOEXEC);
+  if (kept < 0) return -1;
+  int result = copy_all(plan, kept);
+  int error = errno;
+  close(kept);
+  errno = error;
+  return result;
+}
+
+int keep_one(struct plan *plan, const char *name) {
+  int kept = openat(plan->home, "old", FOLDER | O_NOFOLLOW | O_CLOEXEC);
+  struct sight sight;
+  if (kept < 0) return -1;
+  int result = sight_at(plan->old, name, &sight);
+  if (result == 0) result = move(plan->old, name, sight.mode, kept, name, 0, 0);
+  if (result < 0 && errno == EXDEV) {
+    struct links *links = held_grow(NULL, sizeof *links);
+    *links = (struct links){.home = kept, .top = name};
+    struct copy copy = {.whole = true, .links = links};
+    result = remove_tree(kept, name) < 0 ? -1 : copy_entry(&copy, plan->old, name, kept, name, "");
+    links_end(links);
+    free(links);
+  }
+  int error = errno;
+  close(kept);
+  errno = error;
+  return result;
+}
+
+/* What the plan makes of the project's own folder; as it was where it says nothing. */
+static int64_t wanted_time(struct plan *plan) {
+  struct stat status;
+  struct sight sight = plan->project_seen;
+  for (size_t i = 0; i < plan->count; i++) {
+    const struct step *step = &plan->steps[i];
+    if (step->kind != 'a' || *step->path != 0) continue;
+    int source = step->how == 'n' ? dup(plan->project) : open_beneath(plan->layers, step->source, O_PATH | O_NOFOLLOW);
+    if (source >= 0 && fstat(source, &status) == 0) sight_of(&status, &sight);
+    if (source >= 0) close(source);
+  }
+  return sight.mtime;
+}
+
+int commit_finish(struct plan *plan) {
+  struct text nothing = {0};
+  int64_t mtime = wanted_time(plan);
+  /* Over the empty folder made before. Elsewhere it was copied; gone it was moved already. */
+  if (plan->keeps && plan->stage >= 0 && renameat(plan->stage, "old", plan->home, "old") < 0 && errno != EXDEV && errno != ENOENT) return -1;
+  if (stage_remove(plan, mtime) < 0) return -1;
+  return text_write(&nothing, plan->home, "finished");
+}

@@ -1,0 +1,179 @@
+/* Extended attributes: what an overlay says with them, and what people keep in them. */
+#define _GNU_SOURCE
+#include "changes/held_marks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+#define VALUE_MAX 65536
+#define NAMES_FIRST 256
+
+/* The kernel's struct ovl_fb: version, magic, length, flags, type, uuid, then the handle (fs/overlayfs/overlayfs.h). */
+#define ORIGIN_MAGIC 0xfb
+#define ORIGIN_HEAD 21
+
+static bool of_user;
+
+void marks_take(bool user) {
+  of_user = user;
+}
+
+static char *path_of(int folder, const char *name) {
+  char *path;
+  if (asprintf(&path, "/proc/self/fd/%d/%s", folder, name) < 0) abort();
+  return path;
+}
+
+/* The kernel makes room for all that could be written: little is asked for first. */
+static ssize_t list_names(ssize_t (*list)(const char *path, char *names, size_t room), const char *path, char *names) {
+  ssize_t length = list(path, names, NAMES_FIRST);
+  return length < 0 && errno == ERANGE ? list(path, names, VALUE_MAX) : length;
+}
+
+int attributes_of(const char *path, struct text *names) {
+  char list[VALUE_MAX];
+  ssize_t length = list_names(llistxattr, path, list);
+  /* A file system without any is one without marks. */
+  if (length < 0) return errno == ENOTSUP ? 0 : -1;
+  text_add(names, list, (size_t)length);
+  return 0;
+}
+
+bool attribute_is_kept(const char *name) {
+  if (strncmp(name, "user.overlay.", 13) == 0) return false;
+  return strncmp(name, "user.", 5) == 0 || strncmp(name, "system.posix_acl_", 17) == 0;
+}
+
+static void read_origin(const char *path, const char *name, struct origin *origin) {
+  uint8_t value[ORIGIN_HEAD + sizeof origin->bytes];
+  ssize_t length = lgetxattr(path, name, value, sizeof value);
+  if (length <= ORIGIN_HEAD || value[1] != ORIGIN_MAGIC || value[2] != length) return;
+  origin->type = value[4];
+  origin->length = (unsigned)length - ORIGIN_HEAD;
+  memcpy(origin->bytes, value + ORIGIN_HEAD, origin->length);
+}
+
+/* `word` is what follows `trusted.overlay.` or `user.overlay.`. */
+static void take_mark(const char *path, const char *name, const char *word, struct marks *marks) {
+  char value = 0;
+  if (strcmp(word, "opaque") == 0) {
+    /* "x" says that there may be whiteouts that are files, and hides nothing. */
+    if (lgetxattr(path, name, &value, 1) != 1) return;
+    if (value == 'x') marks->whiteouts = true;
+    else marks->opaque = true;
+  } else if (strcmp(word, "whiteouts") == 0) {
+    marks->whiteouts = true;
+  } else if (strcmp(word, "whiteout") == 0) {
+    marks->whiteout = true;
+  } else if (strcmp(word, "metacopy") == 0 || strcmp(word, "redirect") == 0) {
+    marks->elsewhere = true;
+  } else if (strcmp(word, "origin") == 0) {
+    read_origin(path, name, &marks->origin);
+  } else if (strncmp(word, "overlay.", 8) == 0) {
+    marks->forged = true;
+  }
+}
+
+int marks_of(int folder, const char *name, struct marks *marks) {
+  struct text names = {0};
+  char *path = path_of(folder, name);
+  *marks = (struct marks){0};
+  int result = attributes_of(path, &names);
+  struct text_reader reader = {names.data, names.data + names.length};
+  for (char *each = text_next(&reader); each != NULL; each = text_next(&reader)) {
+    if (strcmp(each, "security.capability") == 0) marks->capability = true;
+    if (strncmp(each, "trusted.overlay.", 16) == 0 && !of_user) take_mark(path, each, each + 16, marks);
+    if (strncmp(each, "user.overlay.", 13) != 0) continue;
+    /* Not the kernel's word for that overlay, so a command's: it must neither count nor land in the project. */
+    if (of_user) take_mark(path, each, each + 13, marks);
+    else marks->forged = true;
+  }
+  int error = errno;
+  text_clear(&names);
+  free(path);
+  errno = error;
+  return result;
+}
+
+bool origin_is(const struct origin *origin, int folder, const char *name) {
+  struct {
+    struct file_handle head;
+    uint8_t bytes[128];
+  } found = {.head = {.handle_bytes = 128}};
+  int mount;
+  if (origin->length == 0 || name_to_handle_at(folder, name, &found.head, &mount, 0) < 0) return true;
+  return found.head.handle_type == origin->type && found.head.handle_bytes == origin->length &&
+         memcmp(found.head.f_handle, origin->bytes, origin->length) == 0;
+}
+
+/* Whether each kept attribute in `names` has the same value at both; counts them. */
+static bool values_equal(const struct text *names, const char *left, const char *right, int *count) {
+  static char one[VALUE_MAX], other[VALUE_MAX];
+  struct text_reader reader = {names->data, names->data + names->length};
+  for (char *name = text_next(&reader); name != NULL; name = text_next(&reader)) {
+    if (!attribute_is_kept(name)) continue;
+    ++*count;
+    ssize_t here = lgetxattr(left, name, one, sizeof one);
+    ssize_t there = lgetxattr(right, name, other, sizeof other);
+    if (here < 0 || here != there || memcmp(one, other, (size_t)here) != 0) return false;
+  }
+  return true;
+}
+
+bool attributes_equal(int left, const char *left_name, int right, const char *right_name) {
+  struct text lefts = {0}, rights = {0};
+  char *one = path_of(left, left_name), *other = path_of(right, right_name);
+  int here = 0, there = 0;
+  bool equal = attributes_of(one, &lefts) == 0 && attributes_of(other, &rights) == 0 &&
+               values_equal(&lefts, one, other, &here) && values_equal(&rights, other, one, &there) && here == there;
+  text_clear(&lefts);
+  text_clear(&rights);
+  free(one);
+  free(other);
+  return equal;
+}
+
+/* These are paths that lead on by themselves (/proc/self/fd/N), so nothing more is followed. */
+static int copy_values(const struct text *names, const char *from, const char *to) {
+  static char value[VALUE_MAX];
+  struct text_reader reader = {names->data, names->data + names->length};
+  for (char *name = text_next(&reader); name != NULL; name = text_next(&reader)) {
+    if (!attribute_is_kept(name)) continue;
+    ssize_t length = getxattr(from, name, value, sizeof value);
+    if (length < 0 || setxattr(to, name, value, (size_t)length, 0) < 0) return -1;
+  }
+  return 0;
+}
+
+static int drop_others(const struct text *names, const char *from, const char *to) {
+  struct text_reader reader = {names->data, names->data + names->length};
+  for (char *name = text_next(&reader); name != NULL; name = text_next(&reader)) {
+    if (attribute_is_kept(name) && getxattr(from, name, NULL, 0) < 0 && removexattr(to, name) < 0) return -1;
+  }
+  return 0;
+}
+
+static int names_at(const char *link, struct text *names) {
+  char list[VALUE_MAX];
+  ssize_t length = list_names(listxattr, link, list);
+  if (length < 0) return errno == ENOTSUP ? 0 : -1;
+  text_add(names, list, (size_t)length);
+  return 0;
+}
+
+int attributes_copy(const char *from, const char *to) {
+  struct text wanted = {0}, present = {0};
+  int result = names_at(from, &wanted);
+  if (result == 0) result = names_at(to, &present);
+  if (result == 0) result = drop_others(&present, from, to);
+  if (result == 0) result = copy_values(&wanted, from, to);
+  int error = errno;
+  text_clear(&wanted);
+  text_clear(&present);
+  errno = error;
+  return result;
+}

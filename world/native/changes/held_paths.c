@@ -1,0 +1,194 @@
+/* Names of a tree that somebody else may be changing: every step is taken from a descriptor, and none through a link. */
+#define _GNU_SOURCE
+#include "changes/held_paths.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int64_t nanoseconds(const struct timespec *time) {
+  return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
+}
+
+static char type_of(mode_t mode) {
+  switch (mode & S_IFMT) {
+    case S_IFREG: return 'f';
+    case S_IFDIR: return 'd';
+    case S_IFLNK: return 'l';
+    case S_IFIFO: return 'p';
+    case S_IFSOCK: return 's';
+    case S_IFCHR: return 'c';
+    default: return 'b';
+  }
+}
+
+void sight_of(const struct stat *status, struct sight *sight) {
+  *sight = (struct sight){.type = type_of(status->st_mode), .mode = status->st_mode, .size = status->st_size,
+                          .mtime = nanoseconds(&status->st_mtim), .ctime = nanoseconds(&status->st_ctim),
+                          .inode = status->st_ino, .links = status->st_nlink};
+}
+
+int sight_at(int folder, const char *name, struct sight *sight) {
+  struct stat status;
+  *sight = (struct sight){0};
+  if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0) sight_of(&status, sight);
+  else if (errno != ENOENT) return -1;
+  return 0;
+}
+
+void sight_write(struct text *text, const struct sight *sight) {
+  if (sight->type == 0) text_field(text, "");
+  else
+    text_format(text, "%c %u %lld %lld %llu %lld %llu %lld %llu", sight->type, sight->mode, (long long)sight->size,
+                (long long)sight->mtime, (unsigned long long)sight->inode, (long long)sight->ctime,
+                (unsigned long long)sight->links, (long long)sight->newest, (unsigned long long)sight->count);
+}
+
+bool sight_read(const char *text, struct sight *sight) {
+  long long size, mtime, ctime, newest;
+  unsigned long long inode, links, count;
+  *sight = (struct sight){0};
+  if (*text == 0) return true;
+  if (sscanf(text, "%c %u %lld %lld %llu %lld %llu %lld %llu", &sight->type, &sight->mode, &size, &mtime, &inode, &ctime,
+             &links, &newest, &count) != 9) {
+    return false;
+  }
+  sight->size = size, sight->mtime = mtime, sight->ctime = ctime, sight->newest = newest;
+  sight->inode = inode, sight->links = links, sight->count = count;
+  return true;
+}
+
+static int open_step(int root, const char *path, int flags) {
+  struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),
+                         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
+  for (;;) {
+    int fd = (int)syscall(SYS_openat2, root, *path == 0 ? "." : path, &how, sizeof how);
+    /* EAGAIN: something was renamed meanwhile, and the kernel could not be sure (openat2(2)). */
+    if (fd >= 0 || (errno != EAGAIN && errno != EINTR)) return fd;
+  }
+}
+
+int open_beneath(int root, const char *path, int flags) {
+  char piece[PATH_MAX];
+  int at = -1;
+  while (strlen(path) >= PATH_MAX) {
+    size_t length = PATH_MAX - 1;
+    while (length > 0 && path[length] != '/') length--;
+    if (length == 0) {
+      errno = ENAMETOOLONG;
+      break;
+    }
+    memcpy(piece, path, length);
+    piece[length] = 0;
+    int next = open_step(at < 0 ? root : at, piece, O_PATH | O_DIRECTORY);
+    int error = errno;
+    if (at >= 0) close(at);
+    errno = error;
+    if (next < 0) return -1;
+    at = next;
+    path += length + 1;
+  }
+  int fd = strlen(path) >= PATH_MAX ? -1 : open_step(at < 0 ? root : at, path, flags);
+  int error = errno;
+  if (at >= 0) close(at);
+  errno = error;
+  return fd;
+}
+
+int open_parent_of(int root, const char *path, const char **name) {
+  const char *last = strrchr(path, '/');
+  *name = last == NULL ? path : last + 1;
+  char *folder = strndup(path, last == NULL ? 0 : (size_t)(last - path));
+  if (folder == NULL) abort();
+  int fd = open_beneath(root, folder, O_PATH | O_DIRECTORY);
+  int error = errno;
+  free(folder);
+  errno = error;
+  return fd;
+}
+
+char *path_join(const char *below, const char *name) {
+  char *path;
+  if (asprintf(&path, "%s%s%s", below, *below == 0 || *name == 0 ? "" : "/", name) < 0) abort();
+  return path;
+}
+
+int names_of(int folder, struct text *names) {
+  int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR *listing = again < 0 ? NULL : fdopendir(again);
+  if (listing == NULL) return -1;
+  for (;;) {
+    errno = 0;
+    struct dirent *entry = readdir(listing);
+    if (entry == NULL) break;
+    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) text_field(names, entry->d_name);
+  }
+  int error = errno;
+  closedir(listing);
+  errno = error;
+  return error == 0 ? 0 : -1;
+}
+
+int walk_below(int folder, const char *path, struct sight *whole,
+               void (*each)(void *context, const char *path, const struct sight *sight), void *context) {
+  struct text names = {0};
+  int result = names_of(folder, &names);
+  struct text_reader reader = {names.data, names.data + names.length};
+  for (char *name = text_next(&reader); name != NULL && result == 0; name = text_next(&reader)) {
+    struct sight sight;
+    result = sight_at(folder, name, &sight);
+    if (result < 0 || sight.type == 0) continue;
+    whole->count++;
+    if (sight.ctime > whole->newest) whole->newest = sight.ctime;
+    char *below = path_join(path, name);
+    if (each != NULL) each(context, below, &sight);
+    if (sight.type == 'd') {
+      int child = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+      result = child < 0 ? -1 : walk_below(child, below, whole, each, context);
+      int error = errno;
+      if (child >= 0) close(child);
+      errno = error;
+    }
+    free(below);
+  }
+  int error = errno;
+  text_clear(&names);
+  errno = error;
+  return result;
+}
+
+static int empty_folder(int folder) {
+  struct text names = {0};
+  int result = names_of(folder, &names);
+  struct text_reader reader = {names.data, names.data + names.length};
+  for (char *name = text_next(&reader); name != NULL && result == 0; name = text_next(&reader)) {
+    result = remove_tree(folder, name);
+  }
+  int error = errno;
+  text_clear(&names);
+  errno = error;
+  return result;
+}
+
+int remove_tree(int folder, const char *name) {
+  if (unlinkat(folder, name, 0) == 0 || errno == ENOENT) return 0;
+  if (errno != EISDIR && errno != EPERM) return -1;
+  if (unlinkat(folder, name, AT_REMOVEDIR) == 0 || errno == ENOENT) return 0;
+  /* A folder that its owner may not look into, or not empty: the mode goes with it. No link is followed on the way. */
+  char link[64];
+  int fd = openat(folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return -1;
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  int result = chmod(link, 0700) < 0 ? -1 : empty_folder(fd);
+  int error = errno;
+  close(fd);
+  errno = error;
+  return result < 0 ? -1 : unlinkat(folder, name, AT_REMOVEDIR);
+}

@@ -1,0 +1,183 @@
+/* Reading an upper layer beside the project it lies over. Two trees in step, by descriptors, no link followed. */
+#define _GNU_SOURCE
+#include "changes/held_scan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "changes/held_compare.h"
+#include "changes/held_marks.h"
+#include "changes/held_paths.h"
+
+struct entry {
+  const char *path, *name;
+  int upper, lower; /* the folders it is in; `lower` is -1 where there is none */
+  bool whiteouts;   /* its folder may hold whiteouts that are files */
+  bool covered;     /* its folder hides what is below */
+};
+
+/* More folders in each other than any path has names (PATH_MAX): each takes stack, a descriptor or two, and its path. */
+#define DEPTH_MAX 2100
+
+static int depth;
+
+static int scan_folder(struct text *rows, const char *path, int upper, int lower, bool whiteouts, bool covered);
+
+static void row(struct text *rows, char kind, const char *path, const char *flags, const char *refusal,
+                const struct sight *above, const struct sight *below) {
+  char word[2] = {kind, 0};
+  text_field(rows, word);
+  text_field(rows, path);
+  text_field(rows, flags);
+  text_field(rows, refusal);
+  sight_write(rows, above);
+  sight_write(rows, below);
+}
+
+static void tell_below(void *context, const char *path, const struct sight *sight) {
+  static const struct sight NONE = {0};
+  row(context, '.', path, "", "", &NONE, sight);
+}
+
+/* A folder below goes with all that is in it: who changed something there meanwhile must be asked. */
+static int count_below(struct text *rows, const struct entry *entry, struct sight *below) {
+  int folder = openat(entry->lower, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (folder < 0) return -1;
+  int result = walk_below(folder, entry->path, below, tell_below, rows);
+  int error = errno;
+  close(folder);
+  errno = error;
+  return result;
+}
+
+static const char *refusal_of(const struct sight *above, const struct marks *marks) {
+  if (above->type == 'c' || above->type == 'b') return "it is a device";
+  if (above->type == 's') return "it is a socket, which only the process that made it could serve";
+  if (above->type == 'p') return "it is a pipe, which would hold whoever opens it";
+  if (above->type == 'f' && (above->mode & S_ISUID) != 0) return "it is a setuid file";
+  if (above->type == 'f' && (above->mode & S_ISGID) != 0) return "it is a setgid file";
+  if (above->type == 'd' && (above->mode & S_ISUID) != 0) return "it is a setuid folder";
+  if (marks->capability) return "it has a file capability";
+  if (marks->elsewhere) return "its layer names content that lies elsewhere (metacopy or redirect)";
+  if (marks->forged || marks->whiteout) return "it carries an overlay's own attributes";
+  return "";
+}
+
+/* What stands in a folder of both and only below: gone, because the upper folder hides it. */
+static int scan_hidden(struct text *rows, const char *path, int upper, int lower) {
+  static const struct sight NONE = {0};
+  struct text names = {0};
+  int result = names_of(lower, &names);
+  struct text_reader reader = {names.data, names.data + names.length};
+  for (char *name = text_next(&reader); name != NULL && result == 0; name = text_next(&reader)) {
+    struct sight above, below;
+    if (sight_at(upper, name, &above) < 0 || sight_at(lower, name, &below) < 0) result = -1;
+    if (result < 0 || below.type == 0 || above.type != 0) continue;
+    struct entry entry = {.path = path_join(path, name), .name = name, .upper = upper, .lower = lower};
+    if (below.type == 'd') result = count_below(rows, &entry, &below);
+    row(rows, 'w', entry.path, "i", "", &NONE, &below);
+    free((char *)entry.path);
+  }
+  int error = errno;
+  text_clear(&names);
+  errno = error;
+  return result;
+}
+
+/* -1 where there is none that could be gone into: it is another kind of thing, or not there. */
+static int open_lower(const struct entry *entry, const struct sight *below) {
+  if (below->type != 'd') return -1;
+  int fd = open_beneath(entry->lower, entry->name, O_RDONLY | O_DIRECTORY);
+  return fd;
+}
+
+static int scan_directory(struct text *rows, const struct entry *entry, const struct sight *above, struct sight *below,
+                          const struct marks *marks, char *flags, const char *refusal) {
+  int lower = open_lower(entry, below);
+  if (below->type == 'd' && lower < 0) refusal = "the folder of that name cannot be read, or is another file system";
+  if (depth == DEPTH_MAX) {
+    row(rows, 'd', entry->path, flags, "it lies too deep to be looked into", above, below);
+    if (lower >= 0) close(lower);
+    return 0;
+  }
+  bool covered = marks->opaque || entry->covered;
+  int result = marks->opaque && lower >= 0 ? count_below(rows, entry, below) : 0;
+  int upper = result < 0 ? -1 : openat(entry->upper, entry->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (upper < 0 && errno == EACCES) refusal = "its mode keeps its owner from looking into it";
+  else if (upper < 0) result = -1;
+  row(rows, 'd', entry->path, flags, refusal, above, below);
+  depth++;
+  if (upper >= 0) result = scan_folder(rows, entry->path, upper, lower, marks->whiteouts, covered);
+  depth--;
+  if (result == 0 && upper >= 0 && covered && lower >= 0) result = scan_hidden(rows, entry->path, upper, lower);
+  int error = errno;
+  if (upper >= 0) close(upper);
+  if (lower >= 0) close(lower);
+  errno = error;
+  return result;
+}
+
+static bool is_whiteout(const struct entry *entry, const struct stat *status, const struct marks *marks) {
+  if (S_ISCHR(status->st_mode) && status->st_rdev == makedev(0, 0)) return true;
+  return entry->whiteouts && marks->whiteout && S_ISREG(status->st_mode) && status->st_size == 0;
+}
+
+static int scan_entry(struct text *rows, const struct entry *entry) {
+  char flags[16];
+  struct stat status;
+  struct sight above, below = {0};
+  struct marks marks = {0};
+  static const struct sight NONE = {0};
+  if (fstatat(entry->upper, entry->name, &status, AT_SYMLINK_NOFOLLOW) < 0) return -1;
+  sight_of(&status, &above);
+  /* A whiteout's device has no attributes: it is seen at once. */
+  if (above.type != 'c' && marks_of(entry->upper, entry->name, &marks) < 0) return -1;
+  if (entry->lower >= 0 && sight_at(entry->lower, entry->name, &below) < 0) return -1;
+  if (is_whiteout(entry, &status, &marks)) {
+    /* In a folder that hides what is below they say nothing. */
+    if (entry->lower < 0 || entry->covered) return 0;
+    if (below.type == 'd' && count_below(rows, entry, &below) < 0) return -1;
+    row(rows, 'w', entry->path, "", "", &NONE, &below);
+    return 0;
+  }
+  if (entry->lower < 0) snprintf(flags, sizeof flags, "n%s", marks.opaque ? "o" : "");
+  else flags_of(flags, sizeof flags, entry->upper, entry->lower, entry->name, &above, &below, &marks);
+  const char *refusal = refusal_of(&above, &marks);
+  if (above.type == 'd') return scan_directory(rows, entry, &above, &below, &marks, flags, refusal);
+  if (below.type == 'd' && count_below(rows, entry, &below) < 0) return -1;
+  row(rows, above.type == 'f' || above.type == 'l' ? above.type : 'x', entry->path, flags, refusal, &above, &below);
+  return 0;
+}
+
+static int scan_folder(struct text *rows, const char *path, int upper, int lower, bool whiteouts, bool covered) {
+  struct text names = {0};
+  int result = names_of(upper, &names);
+  struct text_reader reader = {names.data, names.data + names.length};
+  for (char *name = text_next(&reader); name != NULL && result == 0; name = text_next(&reader)) {
+    struct entry entry = {path_join(path, name), name, upper, lower, whiteouts, covered};
+    result = scan_entry(rows, &entry);
+    int error = errno;
+    free((char *)entry.path);
+    errno = error;
+  }
+  int error = errno;
+  text_clear(&names);
+  errno = error;
+  return result;
+}
+
+int scan_changes(int upper, int project, struct text *rows) {
+  struct stat above, below;
+  struct marks marks;
+  if (fstat(upper, &above) < 0 || fstat(project, &below) < 0 || marks_of(upper, ".", &marks) < 0) return -1;
+  struct sight sights[2];
+  sight_of(&above, &sights[0]);
+  sight_of(&below, &sights[1]);
+  row(rows, 'd', "", "", marks.opaque || marks.elsewhere ? "its layer hides the whole project" : "", &sights[0], &sights[1]);
+  return scan_folder(rows, "", upper, project, marks.whiteouts, false);
+}

@@ -1,0 +1,212 @@
+/* Staging: everything that can fail for want of room happens here, before anything in the project is another. */
+#define _GNU_SOURCE
+#include "changes/held_stage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "changes/held_copy.h"
+#include "changes/held_links.h"
+#include "changes/held_parents.h"
+
+#define FOLDER (O_RDONLY | O_DIRECTORY)
+#define LAYER "upper/"
+
+struct staging {
+  struct plan *plan;
+  struct text rows;
+  struct links links;
+  struct parents sources;
+};
+
+static struct verdict failed(const char *path, const char *reason) {
+  return (struct verdict){'f', path, reason, errno};
+}
+
+bool sight_matches(const struct step *step, const struct sight *now) {
+  const struct sight *then = &step->expect;
+  if (then->type != now->type || (then->type != 0 && then->inode != now->inode)) return false;
+  return then->type == 0 || then->ctime == 0 || then->ctime == now->ctime;
+}
+
+bool stage_open(struct plan *plan) {
+  plan->stage = open_beneath(plan->project, plan->stage_name, FOLDER);
+  if (plan->stage < 0) return false;
+  plan->made = open_beneath(plan->stage, "new", FOLDER);
+  plan->old = open_beneath(plan->stage, "old", FOLDER);
+  return true;
+}
+
+static int set_mtime(int fd, int64_t mtime) {
+  struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = mtime / 1000000000, .tv_nsec = mtime % 1000000000}};
+  return futimens(fd, times);
+}
+
+int stage_remove(struct plan *plan, int64_t mtime) {
+  if (remove_tree(plan->project, plan->stage_name) < 0) return -1;
+  return set_mtime(plan->project, mtime);
+}
+
+/* No tool should take it for content, in the moments that it is there. */
+static int hide_from_git(int stage) {
+  int fd = openat(stage, ".gitignore", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return -1;
+  int result = write_all(fd, "*\n", 2) ? 0 : -1;
+  int error = errno;
+  close(fd);
+  errno = error;
+  return result;
+}
+
+static int make_folders(struct plan *plan) {
+  if (mkdirat(plan->project, plan->stage_name, 0700) < 0) return -1;
+  int stage = open_beneath(plan->project, plan->stage_name, FOLDER);
+  bool made =
+      stage >= 0 && hide_from_git(stage) == 0 && mkdirat(stage, "new", 0700) == 0 && mkdirat(stage, "old", 0700) == 0;
+  int error = errno;
+  if (stage >= 0) close(stage);
+  else unlinkat(plan->project, plan->stage_name, AT_REMOVEDIR);
+  /* However much of it there is: who takes it back finds it by its descriptor. */
+  bool opened = stage_open(plan);
+  if (!made) {
+    errno = error;
+    return -1;
+  }
+  if (!opened || plan->made < 0 || plan->old < 0) return -1;
+  return mkdirat(plan->home, "old", 0700) < 0 && errno != EEXIST ? -1 : 0;
+}
+
+static int open_source(struct staging *staging, const struct step *step, const char **name, struct copy *copy) {
+  *copy = (struct copy){.layer = strncmp(step->source, LAYER, strlen(LAYER)) == 0, .whole = step->how == 'w',
+                        .rows = &staging->rows, .links = &staging->links};
+  return parents_open(&staging->sources, step->source, name);
+}
+
+static struct verdict stage_put(struct staging *staging, struct step *step) {
+  struct copy copy;
+  const char *name;
+  int from = open_source(staging, step, &name, &copy);
+  if (from < 0) return failed(step->path, "what is held cannot be read");
+  staging->links.top = step->name;
+  staging->links.skip = strlen(step->path);
+  if (copy_entry(&copy, from, name, staging->plan->made, step->name, step->path) < 0) return failed(step->path, "it cannot be copied");
+  return (struct verdict){0};
+}
+
+/* The part of a folder that is put in place with a part of what it holds. */
+static struct verdict stage_into(struct staging *staging, const struct step *step) {
+  struct copy copy;
+  const char *name, *as;
+  int from = open_source(staging, step, &name, &copy);
+  char *place = path_join(staging->links.top, step->path + staging->links.skip + 1);
+  int to = from < 0 ? -1 : open_parent_of(staging->plan->made, place, &as);
+  bool made = to >= 0 && copy_entry(&copy, from, name, to, as, step->path) == 0;
+  int error = errno;
+  if (to >= 0) close(to);
+  free(place);
+  errno = error;
+  return made ? (struct verdict){0} : failed(step->path, "it cannot be copied");
+}
+
+/* An empty thing that carries the attributes which are about to be changed. */
+static struct verdict stage_attributes(const struct plan *plan, const struct step *step) {
+  struct stat status;
+  struct sight now;
+  int target = open_beneath(plan->project, step->path, O_PATH | O_NOFOLLOW);
+  if (target < 0) return (struct verdict){'c', step->path, "it is there no more, or a link leads to it", errno};
+  if (fstat(target, &status) < 0) status = (struct stat){0};
+  sight_of(&status, &now);
+  bool same = sight_matches(step, &now);
+  int carrier = -1;
+  if (same && now.type == 'd' && mkdirat(plan->old, step->name, 0700) == 0) carrier = openat(plan->old, step->name, FOLDER | O_NOFOLLOW | O_CLOEXEC);
+  if (same && now.type == 'f') carrier = openat(plan->old, step->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  bool made = carrier >= 0 && copy_attributes(target, carrier) == 0;
+  /* The staging folder was made in it since. */
+  if (made && *step->path == 0) made = set_mtime(carrier, plan->project_seen.mtime) == 0;
+  int error = errno;
+  if (carrier >= 0) close(carrier);
+  close(target);
+  errno = error;
+  if (!same) return (struct verdict){'c', step->path, "it was changed meanwhile", 0};
+  return made ? (struct verdict){0} : failed(step->path, "its attributes cannot be kept");
+}
+
+/* Folders that were made empty get their attributes once they are filled; the inner ones first. */
+static struct verdict finish_folders(struct staging *staging) {
+  struct plan *plan = staging->plan;
+  struct sight sight;
+  size_t top = 0;
+  for (size_t i = plan->count; i-- > 0;) {
+    const struct step *step = &plan->steps[i];
+    if ((step->kind != 'p' && step->kind != 'i') || step->how != 'a') continue;
+    for (top = i; plan->steps[top].kind == 'i';) top--;
+    char *place = path_join(plan->steps[top].name, i == top ? "" : step->path + strlen(plan->steps[top].path) + 1);
+    int source = open_beneath(plan->layers, step->source, O_PATH | O_NOFOLLOW);
+    int made = source < 0 ? -1 : open_beneath(plan->made, place, O_PATH | O_NOFOLLOW);
+    struct stat status;
+    bool folder = made >= 0 && fstat(made, &status) == 0 && S_ISDIR(status.st_mode);
+    bool done = made >= 0 && (!folder || (copy_attributes(source, made) == 0 && fstat(made, &status) == 0));
+    int error = errno;
+    if (source >= 0) close(source);
+    if (made >= 0) close(made);
+    free(place);
+    errno = error;
+    if (!done) return failed(step->path, "its attributes cannot be set");
+    if (!folder) continue;
+    sight_of(&status, &sight);
+    text_field(&staging->rows, step->path);
+    sight_write(&staging->rows, &sight);
+  }
+  return (struct verdict){0};
+}
+
+static struct verdict stage_steps(struct staging *staging) {
+  struct plan *plan = staging->plan;
+  struct verdict verdict = {0};
+  for (size_t i = 0; i < plan->count && verdict.kind == 0; i++) {
+    struct step *step = &plan->steps[i];
+    if (step->kind == 'p') verdict = stage_put(staging, step);
+    if (step->kind == 'i') verdict = stage_into(staging, step);
+    if (step->kind == 'a') verdict = stage_attributes(plan, step);
+  }
+  if (verdict.kind == 0) verdict = finish_folders(staging);
+  for (size_t i = 0; i < plan->count && verdict.kind == 0; i++) {
+    struct step *step = &plan->steps[i];
+    if (step->kind == 'p' && sight_at(plan->made, step->name, &step->placed) < 0) verdict = failed(step->path, "it was staged and is gone");
+  }
+  return verdict;
+}
+
+/* `placed`: for each number what was made, then a row for everything, which the record is made of. */
+static struct verdict write_placed(struct staging *staging) {
+  struct plan *plan = staging->plan;
+  struct text page = {0};
+  for (size_t i = 0; i < plan->count; i++) sight_write(&page, &plan->steps[i].placed);
+  text_add(&page, staging->rows.data, staging->rows.length);
+  int result = text_write(&page, plan->home, "placed");
+  int error = errno;
+  text_clear(&page);
+  errno = error;
+  return result < 0 ? failed("", "the journal cannot be written") : (struct verdict){0};
+}
+
+struct verdict stage_make(struct plan *plan) {
+  struct staging *staging = held_grow(NULL, sizeof *staging);
+  *staging = (struct staging){.plan = plan, .sources = {.root = plan->layers, .fd = -1}};
+  if (make_folders(plan) < 0) {
+    struct verdict verdict = failed(plan->stage_name, "the staging folder cannot be made");
+    free(staging);
+    return verdict;
+  }
+  staging->links.home = plan->made;
+  struct verdict verdict = stage_steps(staging);
+  if (verdict.kind == 0) verdict = write_placed(staging);
+  parents_end(&staging->sources);
+  links_end(&staging->links);
+  text_clear(&staging->rows);
+  free(staging);
+  return verdict;
+}

@@ -1,0 +1,400 @@
+#define _GNU_SOURCE
+#include "deny/denied_names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "seals/brought.h"
+#include "deny/calls_in_progress.h"
+#include "run/children.h"
+#include "deny/closings.h"
+#include "lib/commands.h"
+#include "lib/credentials.h"
+#include "deny/denials.h"
+#include "lib/failure.h"
+#include "deny/folder_links.h"
+#include "deny/folder_watches.h"
+#include "deny/late_names.h"
+#include "deny/rules.h"
+#include "deny/scan.h"
+#include "lib/watch.h"
+#include "deny/zones.h"
+
+#define STEP "denied names"
+
+/* A user may have 128 instances of inotify for everything he runs, and each world wants one. Where so few folders are
+   of interest that looking costs less than a fork, an idle world gives its own back and looks when it is used again;
+   and so does one that gets none. */
+#define FEW_FOLDERS 256
+#define IDLE_MS 5000
+
+/* Seals reach through the whole working tree. Its folders are watched up to a number that leaves most of the user's watches to
+   his own programs, and where they are many, an idle world that wakes looks through them again only after a while. */
+#define TREE_WATCHES 2048
+#define TREE_LOOK_MS 30000
+
+static int events = -1; /* -1: nothing is watched */
+static bool started;
+static const struct zone *current; /* the zone that is being looked through */
+static size_t folders;             /* that the last look at everything went into */
+static size_t unwatched;
+static size_t unwatched_repositories; /* those among them that are a known git folder */
+static size_t tree_folders; /* that the last look for seals alone went into */
+static int64_t tree_looked; /* ms of CLOCK_MONOTONIC */
+static bool gapless; /* every folder of interest has been watched since the last look at everything */
+static int64_t used; /* ms of CLOCK_MONOTONIC */
+
+size_t names_unwatched(void) {
+  return unwatched;
+}
+
+bool names_guarded(void) {
+  return started && zones_any(ZONE_WATCH);
+}
+
+static int64_t now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+bool names_nobody_runs(void) {
+  for (const struct command *command = command_after(NULL); command != NULL; command = command_after(command)) {
+    /* Of one whose end was told, only the last bytes of its outputs may be left. */
+    if (!command->exit_sent || command->leader != NULL) return false;
+  }
+  return children_settled();
+}
+
+/* Whether a name that turns up now is certainly not a command's work. A name that was known and replaced is not: nobody
+   inside can replace a mount point. */
+static bool is_persons(bool known) {
+  return known || names_nobody_runs() || (gapless && !calls_may_be_in_progress());
+}
+
+/* Another sealed name stands in the same folder, and was there before: the folder of a worktree or a submodule, or a git folder
+   outside of the project. None of those is known by itself. */
+static bool is_beside_seal(const char *path) {
+  char beside[PATH_MAX];
+  const char *leaf = strrchr(path, '/') + 1, *name;
+  uint16_t at = 0;
+  while ((name = rules_next_end(DENY_SEAL, &at)) != NULL) {
+    if (strcmp(name, leaf) == 0) continue;
+    int length = snprintf(beside, sizeof beside, "%.*s%s", (int)(leaf - path), path, name);
+    if (length < (int)sizeof beside && denial_known(beside) && denial_holds(beside)) return true;
+  }
+  return false;
+}
+
+/* Directly in a git folder that was there before. What stood is sealed; what was missing is no command's to make. */
+static bool in_known_repository(const char *path) {
+  char folder[PATH_MAX];
+  snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+  return denial_known(folder) || is_beside_seal(path);
+}
+
+/* The same without a git folder that a command may have made: what a person, or a command of another world, makes in it at this moment
+   is sealed one by one, and what is not is judged with all of it when this world's command ends. */
+static bool is_at_once(const char *path) {
+  char folder[PATH_MAX];
+  snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+  return denial_known(folder) || (is_beside_seal(path) && !brought_waits(folder));
+}
+
+bool names_refuse(const char *path) {
+  unsigned denied;
+  if (!names_guarded() || strlen(path) >= PATH_MAX) return false;
+  if (rules_may_end(DENY_SEAL, strrchr(path, '/') + 1)) {
+    (void)places_at(path, DENY_SEAL | DENY_WRITE, &denied);
+    if ((denied & (DENY_SEAL | DENY_WRITE)) != 0 && in_known_repository(path)) return true;
+  }
+  /* A git folder that is made anew where one was removed unseen is another one. */
+  denial_forget(path);
+  return false;
+}
+
+bool names_ask_about_missing(const char *path) {
+  unsigned denied;
+  if (!names_guarded() || strlen(path) >= PATH_MAX || !rules_may_end(DENY_ASKS, strrchr(path, '/') + 1)) return false;
+  (void)places_at(path, DENY_IN_ZONES, &denied);
+  return (denied & DENY_ASKS) != 0 && (denied & ~DENY_OF_SEALS) == 0 && in_known_repository(path);
+}
+
+/* A worktree's or a submodule's, in the git folder of a repository that is known or not. Other seals are no business of git's. */
+static void add_folder_of(const char *path) {
+  char folder[PATH_MAX];
+  if (strstr(path, ".git/") == NULL) return;
+  snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+  if (!denial_known(folder)) brought_add(folder);
+}
+
+/* Git replaces its settings more than once while it makes a repository: what is gone when it is sealed has a successor. */
+#define SEAL_TRIES 3
+
+/* Sealed: nobody inside can write it any more. A git folder that has its settings by now is not closed to commands any longer. */
+static void seal_persons(const char *path, unsigned denies, bool pins) {
+  char folder[PATH_MAX];
+  bool sealed = false;
+  for (int tried = 0; !sealed && tried < SEAL_TRIES; tried++) sealed = denial_apply(current->path, path, denies, pins);
+  if (!sealed || (denies & DENY_ASKS) == 0) return;
+  snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+  closing_end(folder);
+}
+
+/* What turned up after the first look. A person's name is masked where it is, and never moved. One that a command may have
+   made is taken out: when the command ends, or at once when only what it left behind is running, and at once from a git folder of a
+   person's, who may run git there at any moment. Until then it cannot be read; it is not pinned, so that what makes whole folders can still move them. */
+static bool on_late(const char *path, unsigned denies) {
+  bool known = denial_known(path);
+  bool active = late_commands_run();
+  unsigned refuses = denies & ~DENY_ASKS;
+  if (denial_holds(path)) {
+    if (!known && denial_adopt(path)) return false;
+    /* A seal is never put on what has to be taken out. */
+    if (!known && (refuses & ~DENY_SEAL) == 0) {
+      denial_remember(path);
+      return false;
+    }
+    /* Told of before, and moved before it was taken out. */
+    if (!known && active) late_name_add(path, refuses);
+    else if (!known) late_name_tell(path, refuses);
+    return false;
+  }
+  if (is_persons(known)) {
+    seal_persons(path, denies, true);
+    return (denies & DENY_READ) == 0;
+  }
+  if ((refuses & ~DENY_SEAL) == 0 && closing_covers(path)) {
+    seal_persons(path, denies, true);
+    late_name_tell(path, refuses | DENY_JUDGED);
+    return true;
+  }
+  if ((refuses & ~DENY_SEAL) == 0 && !is_at_once(path)) {
+    add_folder_of(path);
+    return true;
+  }
+  /* No tool makes such a name on its way to something else there. */
+  bool waits = active && !is_at_once(path);
+  if (waits && !late_name_add(path, refuses)) return false;
+  if ((denies & DENY_READ) != 0) denial_apply(current->path, path, denies, false);
+  if (!waits) late_name_tell(path, refuses);
+  return false;
+}
+
+static bool on_found(const char *path, unsigned denies) {
+  if ((denies & DENY_REPOSITORY) != 0) {
+    denies &= ~DENY_REPOSITORY;
+    bool persons = !started || is_persons(false);
+    /* Also one that the first look of a world finds: somebody may be making it while the world begins. */
+    bool closes = started || (current->kind == ZONE_WATCH && closing_is_recent(path));
+    if (persons && closes && !denial_known(path)) closing_begin(current->path, path);
+    if (persons) denial_remember(path);
+    else if (!denial_known(path)) brought_add(path);
+    if (denies == 0) return true;
+  }
+  if (started) return on_late(path, denies);
+  seal_persons(path, denies, current->kind == ZONE_WATCH);
+  return (denies & DENY_READ) == 0;
+}
+
+/* Through a link everything that it leads to would have the denied name, and whoever writes there later is not told of it. */
+static void on_link(const char *path, unsigned denies) {
+  if ((denies & DENY_WRITE) == 0 || !folder_link_is_new(path)) return;
+  denies = DENY_WRITE | DENY_FOLDER_LINK;
+  if (!started || is_persons(false)) folder_link_remember(path);
+  else if (!late_commands_run()) late_name_tell(path, denies);
+  else late_name_add(path, denies);
+}
+
+static bool on_enter(int folder, const char *path, const struct places *places) {
+  bool tree = (places->denies & ~DENY_OF_SEALS) == 0;
+  if (tree) tree_folders++;
+  else folders++;
+  /* A known git folder counts: what it lacks is no command's to make, however many folders come before it. */
+  bool repository = tree && denial_known(path);
+  if (current->kind == ZONE_ONCE || events < 0 || (tree && !repository && tree_folders > TREE_WATCHES)) return true;
+  int error = folder_watch(events, folder, path, places);
+  if (error == ENOSPC) {
+    unwatched += tree && !repository ? 0 : 1;
+    unwatched_repositories += repository ? 1 : 0;
+    gapless = false;
+  } else if (error != 0 && error != ENOENT) fail_world(STEP, path, error);
+  return true;
+}
+
+static void scan_zone(const char *path, const struct places *places) {
+  int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (root < 0) fail_world(STEP, "/", errno);
+  const struct scan scan = {.root = root, .enter = on_enter, .found = on_found, .link = on_link};
+  scan_below(&scan, path, places);
+  close(root);
+}
+
+/* The zone's own folder may be denied, or all that it lies in. False: nothing below it is there to be looked at. */
+static bool deny_zone(unsigned denied) {
+  if (denied != 0 && !started) denial_apply(current->path, current->path, denied, false);
+  return (denied & DENY_READ) == 0;
+}
+
+/* What this look is for. */
+static unsigned kinds_to_look_for(bool lost) {
+  int64_t now = now_ms();
+  if (started && !lost && unwatched_repositories == 0 && tree_folders > FEW_FOLDERS && now - tree_looked < TREE_LOOK_MS)
+    return DENY_IN_ZONES & ~DENY_OF_SEALS;
+  tree_looked = now;
+  tree_folders = unwatched_repositories = 0;
+  return DENY_IN_ZONES;
+}
+
+/* Names that only this finds may have been there for long: who made them is not known. */
+static void scan_zones(bool lost) {
+  unsigned denied, kinds = kinds_to_look_for(lost);
+  folders = unwatched = 0;
+  gapless = false;
+  for (current = zones_first(); current != NULL; current = current->next) {
+    if (current->kind == ZONE_SKIP) continue;
+    const struct places *places = zone_places(current, kinds, &denied);
+    if (deny_zone(denied) && places != NULL) scan_zone(current->path, places);
+  }
+  gapless = events >= 0 && unwatched == 0;
+}
+
+/* True when there is an instance. Without one, many folders cannot be kept in view, and the world says so. */
+static bool begin_watching(void) {
+  events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  if (events < 0 && errno != EMFILE && errno != ENFILE) fail_world(STEP, "inotify", errno);
+  return events >= 0;
+}
+
+void names_start(void) {
+  if (rules_begin(DENY_IN_ZONES) == NULL) return;
+  denials_open();
+  bool watched = !zones_any(ZONE_WATCH) || begin_watching();
+  scan_zones(true);
+  if (!watched && folders > FEW_FOLDERS) unwatched = folders;
+  started = true;
+}
+
+void names_listen(void) {
+  used = now_ms();
+  if (events >= 0) watch_add(events, EPOLLIN, SOURCE_NAMES, 0);
+}
+
+int names_check_idle(void) {
+  if (events < 0 || folders + tree_folders > FEW_FOLDERS || command_after(NULL) != NULL) return -1;
+  int64_t left = used + IDLE_MS - now_ms();
+  if (left > 0) return (int)left;
+  folders_forget();
+  close(events);
+  events = -1;
+  gapless = false;
+  return -1;
+}
+
+static void on_appeared(const struct watched *folder, const char *name, bool is_folder) {
+  char path[PATH_MAX];
+  unsigned matched, through = 0;
+  const struct places *further = NULL;
+  if (is_folder) further = rules_step(folder->places, name, &matched);
+  else {
+    matched = rules_match(folder->places, name);
+    through = rules_through(folder->places, name);
+  }
+  if (matched == 0 && further == NULL && through == 0) return;
+  if (snprintf(path, sizeof path, "%s/%s", folder->path, name) >= (int)sizeof path) return;
+  current = zone_of(path);
+  if (current == NULL) return;
+  if (through != 0) on_link(path, through);
+  if (matched != 0 && !on_found(path, matched)) return;
+  /* The folder may have been filled before it was watched, or moved here with all that is in it. */
+  if (further != NULL) scan_zone(path, further);
+}
+
+/* Two files that change names on the host are told of as one that came and one that went. */
+static void forget_gone(const char *path) {
+  if (denial_known(path) && !denial_holds(path)) denial_forget(path);
+}
+
+static void on_disappeared(const struct watched *folder, const char *name) {
+  char path[PATH_MAX];
+  if (snprintf(path, sizeof path, "%s/%s", folder->path, name) < (int)sizeof path) forget_gone(path);
+}
+
+/* A known git folder that is removed, in a folder that is not watched itself. */
+static void on_ignored(const struct watched *folder) {
+  forget_gone(folder->path);
+  folder_forget(folder->descriptor);
+}
+
+/* True when events were lost. */
+static bool take_event(const struct inotify_event *event) {
+  if ((event->mask & IN_Q_OVERFLOW) != 0) return true;
+  const struct watched *folder = folder_find(event->wd);
+  if (folder == NULL) return false;
+  if ((event->mask & IN_IGNORED) != 0) on_ignored(folder);
+  else if ((event->mask & (IN_CREATE | IN_MOVED_TO)) != 0)
+    on_appeared(folder, event->name, (event->mask & IN_ISDIR) != 0);
+  else if ((event->mask & (IN_DELETE | IN_MOVED_FROM)) != 0) on_disappeared(folder, event->name);
+  return false;
+}
+
+/* True when events were lost. */
+static bool take_events(void) {
+  bool lost = false;
+  while (folder_events_wait(events)) lost |= take_event(folder_event());
+  return lost;
+}
+
+static void look(bool everywhere) {
+  if (events < 0 || (!folder_events_wait(events) && !everywhere)) return;
+  credentials_raise();
+  bool lost = take_events();
+  if (lost || everywhere) scan_zones(lost);
+  credentials_lower();
+}
+
+void names_hear(void) {
+  calls_mark_over();
+  look(false);
+  calls_drop_over();
+}
+
+void names_hear_before(pid_t task) {
+  look(false);
+  calls_begin(task);
+}
+
+int64_t names_next_look_us(void) {
+  if (calls_next_look_us() == 0) names_hear();
+  return calls_next_look_us();
+}
+
+/* Everything is looked at anew, once with an instance to listen to from then on, or each time without. */
+static void look_again(void) {
+  credentials_raise();
+  if (begin_watching()) names_listen();
+  scan_zones(false);
+  credentials_lower();
+}
+
+void names_look(void) {
+  used = now_ms();
+  calls_mark_over();
+  if (events >= 0) look(unwatched > 0);
+  else if (names_guarded()) look_again();
+  if (names_nobody_runs()) calls_forget();
+  else calls_drop_over();
+}
+
+void names_settle(void) {
+  names_look();
+  late_names_tell();
+}

@@ -1,0 +1,202 @@
+#define _GNU_SOURCE
+#include "lib/callers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "lib/pidfd_info.h"
+
+#define PAGE 4096
+
+/* What is PID 1's in the world's own procfs: no caller may go there itself. */
+static const char OURS[] = "/proc/1";
+
+int callers_proc = -1;
+
+/* In our own procfs "self" is PID 1. */
+static const char *behind_self(const char *path) {
+  static const char *const NAMES[] = {"/proc/self/", "/proc/thread-self/"};
+  for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+    if (strncmp(path, NAMES[i], strlen(NAMES[i])) == 0) return path + strlen(NAMES[i]);
+  }
+  return NULL;
+}
+
+/* What a magic link of procfs leads to is the caller's business: `self` on the way is PID 1 for us. So none is followed
+   here (ELOOP), but the one that the caller's own place is named by. */
+static int open_plainly(int base, const char *path) {
+  struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS};
+  return (int)syscall(SYS_openat2, base, path, &how, sizeof how);
+}
+
+/* `place` is what procfs calls a folder of the caller's: cwd, root, fd or fd/N. */
+static int open_own(const struct view *view, const char *place, size_t length, const char *rest) {
+  char path[64];
+  snprintf(path, sizeof path, "%d/%.*s", view->caller, (int)length, place);
+  int own = openat(callers_proc, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (own < 0 || *rest == 0 || strcmp(rest, ".") == 0) return own;
+  int fd = open_plainly(own, rest);
+  int error = errno;
+  close(own);
+  errno = error;
+  return fd;
+}
+
+/* How much of a path behind `/proc/self/` names a place. */
+static size_t place_length(const char *path) {
+  size_t length = strcspn(path, "/");
+  bool numbered = length == 2 && memcmp(path, "fd", 2) == 0 && path[2] == '/';
+  return numbered ? 3 + strcspn(path + 3, "/") : length;
+}
+
+bool callers_memory(pid_t caller, uint64_t address, void *data, size_t length) {
+  struct iovec here = {data, length}, there = {(void *)(uintptr_t)address, length};
+  ssize_t got = process_vm_readv(caller, &here, 1, &there, 1, 0);
+  if (got >= 0 && got < (ssize_t)length) errno = EFAULT;
+  return got == (ssize_t)length;
+}
+
+/* A page at a time: the next one may not be there. */
+ssize_t callers_string(pid_t caller, uint64_t address, char *text, size_t size) {
+  size_t got = 0;
+  while (got < size) {
+    size_t part = PAGE - (address + got) % PAGE;
+    if (part > size - got) part = size - got;
+    if (!callers_memory(caller, address + got, text + got, part)) return -1;
+    const char *end = memchr(text + got, 0, part);
+    if (end != NULL) return end - text;
+    got += part;
+  }
+  return (ssize_t)size;
+}
+
+bool callers_text(pid_t caller, uint64_t address, char text[PATH_MAX]) {
+  ssize_t length = callers_string(caller, address, text, PATH_MAX);
+  if (length == PATH_MAX) errno = ENAMETOOLONG;
+  return length >= 0 && length < PATH_MAX;
+}
+
+bool callers_is_dots(const char *leaf) {
+  return strcmp(leaf, ".") == 0 || strcmp(leaf, "..") == 0;
+}
+
+/* How many letters of a path name its folder, with the leaf in it; slashes at its end are taken away. -1: there is no leaf. */
+static ssize_t split(char *text, const char **leaf) {
+  size_t length = strlen(text);
+  while (length > 1 && text[length - 1] == '/') text[--length] = 0;
+  const char *slash = strrchr(text, '/');
+  *leaf = slash == NULL ? text : slash + 1;
+  if ((*leaf)[0] == 0) return -1;
+  if (slash == NULL) return 0;
+  return slash == text ? 1 : slash - text;
+}
+
+int callers_part(const struct view *view, char *text, const char **leaf) {
+  ssize_t length = split(text, leaf);
+  if (length < 0) return -1;
+  char next = text[length];
+  text[length] = 0;
+  int fd = callers_open(view, text);
+  text[length] = next;
+  return fd;
+}
+
+int callers_open(const struct view *view, const char *folder) {
+  char place[32];
+  const char *own = behind_self(folder);
+  if (own != NULL) {
+    size_t length = place_length(own);
+    const char *rest = own + length + strspn(own + length, "/");
+    return open_own(view, own, length, rest);
+  }
+  if (folder[0] == '/') return open_plainly(AT_FDCWD, folder);
+  const char *rest = folder[0] == 0 ? "." : folder;
+  if (view->base >= 0) return open_plainly(view->base, rest);
+  if (view->folder == AT_FDCWD) return open_own(view, "cwd", 3, rest);
+  int length = snprintf(place, sizeof place, "fd/%d", view->folder);
+  return open_own(view, place, (size_t)length, rest);
+}
+
+bool callers_real(int fd, char real[PATH_MAX + 1]) {
+  char link[32];
+  snprintf(link, sizeof link, "self/fd/%d", fd);
+  ssize_t length = readlinkat(callers_proc, link, real, PATH_MAX);
+  real[length <= 0 || length == PATH_MAX ? 0 : length] = 0;
+  return real[0] == '/';
+}
+
+/* What follows in a path of PID 1's own, NULL: it is none. */
+static const char *behind_ours(const char *real) {
+  const char *rest = real + strlen(OURS);
+  return strncmp(real, OURS, strlen(OURS)) == 0 && (*rest == 0 || *rest == '/') ? rest : NULL;
+}
+
+int callers_settle(const struct view *view, int fd, char real[PATH_MAX + 1]) {
+  static char path[PATH_MAX + 64];
+  const char *rest = callers_real(fd, real) ? behind_ours(real) : "";
+  if (rest == NULL) return fd;
+  close(fd);
+  if (real[0] != '/') return -1;
+  snprintf(path, sizeof path, "%d%s", view->caller, rest);
+  fd = openat(callers_proc, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (fd >= 0 && callers_real(fd, real)) return fd;
+  if (fd >= 0) close(fd);
+  return -1;
+}
+
+/* The process of a thread: when it starts a program it becomes the only one, by the process's number. 0: it is gone. */
+static pid_t process_of(pid_t task) {
+  char path[32], text[1024];
+  int pid;
+  snprintf(path, sizeof path, "%d/status", task);
+  int fd = openat(callers_proc, path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  ssize_t length = read(fd, text, sizeof text - 1);
+  close(fd);
+  text[length < 0 ? 0 : length] = 0;
+  const char *line = strstr(text, "\nTgid:");
+  return line != NULL && sscanf(line, "\nTgid: %d", &pid) == 1 ? pid : 0;
+}
+
+/* A fifth of what procfs costs. False also of a thread that is not its process's first: it has no pidfd. */
+static bool ask_kernel(pid_t task, struct caller *caller) {
+  struct pidfd_process info = {.mask = PIDFD_PROCESS_IDS};
+  int fd = (int)syscall(SYS_pidfd_open, task, 0);
+  if (fd < 0) return false;
+  bool told = ioctl(fd, PIDFD_PROCESS, &info) == 0 && (info.mask & PIDFD_PROCESS_IDS) != 0;
+  close(fd);
+  *caller = (struct caller){(pid_t)info.tgid, (pid_t)info.ppid};
+  return told && info.tgid != 0;
+}
+
+/* "12 (name) S 11 …": the name may hold anything, so the last bracket ends it (proc_pid_stat(5)). */
+static bool ask_procfs(pid_t task, struct caller *caller) {
+  char path[32], text[512];
+  snprintf(path, sizeof path, "%d/stat", task);
+  int fd = openat(callers_proc, path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  ssize_t length = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (length <= 0) return false;
+  text[length] = 0;
+  const char *rest = strrchr(text, ')');
+  int parent, threads;
+  /* Fields 4 and 20. */
+  if (rest == NULL || sscanf(rest, ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d",
+                             &parent, &threads) != 2) {
+    return false;
+  }
+  pid_t pid = threads > 1 ? process_of(task) : task;
+  *caller = (struct caller){pid, parent};
+  return pid > 0;
+}
+
+bool callers_identify(pid_t task, struct caller *caller) {
+  return ask_kernel(task, caller) || ask_procfs(task, caller);
+}

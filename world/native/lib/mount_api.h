@@ -1,0 +1,38 @@
+/* The kernel's descriptor-based mount calls (Linux 5.12), by number: C libraries got them late. */
+#ifndef SUBSTRATE_LIB_MOUNT_API_H
+#define SUBSTRATE_LIB_MOUNT_API_H
+
+#include <stdint.h>
+
+/* Mount attributes of mount_setattr(2) and fsmount(2). */
+#define ATTR_RDONLY 0x01
+#define ATTR_NOSUID 0x02
+#define ATTR_NODEV 0x04
+#define ATTR_NOEXEC 0x08
+
+/* openat2(2) with O_PATH: every symlink stays below `root`, or none is followed at all. */
+#define WALK_IN_ROOT 0
+#define WALK_NO_SYMLINKS 1
+int open_below(int root, const char *path, int flags, int walk);
+
+/* A detached copy of the tree at `source`, for mount_place. All of these return -1 with errno. */
+int mount_copy(int source);
+int mount_restrict(int tree, uint64_t attributes);
+/* The same for one mount that is in place, and none below it. */
+int mount_restrict_one(int mount, uint64_t attributes);
+/* Takes attributes away from one mount again that this namespace gave it. */
+int mount_allow_one(int mount, uint64_t attributes);
+int mount_place(int tree, int target);
+
+/* A new file system: create, add options (NULL value: a flag), make the detached mount. */
+int filesystem_begin(const char *type);
+int filesystem_option(int context, const char *key, const char *value);
+int filesystem_mount(int context, uint64_t attributes);
+
+/* The file system of a mount, and nothing but its root: to be configured anew as it is. */
+int filesystem_pick(int mount);
+int filesystem_reconfigure(int context);
+
+int pivot(const char *root, const char *old);
+
+#endif

@@ -1,0 +1,102 @@
+/* The outer process: enters the namespaces, starts PID 1 in them, and mirrors how it ends. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "outer/cgroup.h"
+#include "changes/changes.h"
+#include "lib/channel.h"
+#include "lib/credentials.h"
+#include "outer/entrance.h"
+#include "seals/exchange.h"
+#include "lib/failure.h"
+#include "seccomp/filter.h"
+#include "deny/find_names.h"
+#include "lib/frames.h"
+#include "seccomp/guard.h"
+#include "changes/held.h"
+#include "outer/namespaces.h"
+#include "network/network.h"
+#include "probe/probe.h"
+#include "outer/setup.h"
+#include "run/supervisor.h"
+
+/* Above the standard descriptors, the channel and the cgroup. */
+#define FIRST_FREE_FD (CGROUP_FD + 1)
+
+static int open_null(void) {
+  int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (fd < 0) fail_world("open", "/dev/null", errno);
+  int high = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+  if (high < 0) fail_world("open", "/dev/null", errno);
+  if (fd > 2) close(fd);
+  return high;
+}
+
+/* Waits for PID 1 with nothing open but the world's cgroup and the end of `alive` whose closing tells that we died. */
+_Noreturn static void wait_outside(pid_t pid, int alive, const struct limits *limits) {
+  int status;
+  syscall(SYS_close_range, 0U, CGROUP_FD - 1U, 0U);
+  if (alive > CGROUP_FD + 1) syscall(SYS_close_range, CGROUP_FD + 1U, (unsigned)alive - 1, 0U);
+  syscall(SYS_close_range, (unsigned)alive + 1, ~0U, 0U);
+  while (waitpid(pid, &status, 0) < 0) {
+    if (errno != EINTR) _exit(1);
+  }
+  /* Here and not by the broker: it may be what died. */
+  cgroup_remove(limits);
+  if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
+  /* As the same signal, and without a core of our own. */
+  struct rlimit none = {0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  signal(WTERMSIG(status), SIG_DFL);
+  raise(WTERMSIG(status));
+  _exit(128 + WTERMSIG(status));
+}
+
+int main(int count, char **words) {
+  struct frame frame;
+  struct setup setup;
+  int alive[2];
+  if (count == 3 && strcmp(words[1], "network") == 0) network_run(words[2]);
+  if (count == 2 && strcmp(words[1], "changes") == 0) changes_run();
+  if (count == 2 && strcmp(words[1], "held") == 0) return held_run();
+  if (count > 2 && strcmp(words[1], "exchange") == 0) return exchange_run(count - 2, words + 2);
+  if (count == 2 && strcmp(words[1], "find") == 0) find_names_run();
+  /* A path is where a container shows the host's tree; any other word is something to try. */
+  if (count > 1 && words[1][0] != '/') return probe_run(count - 1, words + 1);
+  entrance_take(count, words);
+  /* What the broker did not mean to hand down (a library's file without close-on-exec) ends here. */
+  if (syscall(SYS_close_range, CGROUP_FD + 1U, ~0U, 0U) < 0) return 1;
+  channel_open();
+  int null = open_null();
+  while (!channel_next(&frame)) channel_receive(true);
+  if (frame.type != FRAME_SETUP || frame.id != 0) fail_protocol("the first frame must be SETUP");
+  const char *wrong = setup_parse(frame.payload, frame.length, &setup);
+  if (wrong != NULL) fail_protocol(wrong);
+  guard_keep(setup.guard, setup.guard_length);
+  filter_keep(FILTER_WORLD, setup.filter, setup.filter_length);
+  filter_keep(FILTER_COMMAND, setup.command_filter, setup.command_filter_length);
+  filter_keep(FILTER_RECORD, setup.record_filter, setup.record_filter_length);
+  limits_keep(&setup.limits);
+  cgroup_take(&setup.limits);
+  /* Refused when we lead a process group already, which is as good. */
+  if (setsid() < 0 && errno != EPERM) fail_world("setsid", "", errno);
+  namespaces_enter(&setup);
+  /* After the identity maps: a process that is not dumpable cannot write its own. */
+  credentials_hide();
+  if (pipe2(alive, O_CLOEXEC) < 0) fail_world("pipe", "", errno);
+  pid_t pid = cgroup_fork_init(&setup.limits);
+  if (pid < 0) fail_world(setup.limits.cgroup[0] == 0 ? "fork" : "cgroup", "init", errno);
+  if (pid > 0) close(alive[0]);
+  if (pid > 0) wait_outside(pid, alive[1], &setup.limits);
+  close(alive[1]);
+  supervisor_run(&setup, alive[0], null);
+}

@@ -1,0 +1,31 @@
+/* Veils: read-only overlays of host trees under a layer of whiteouts. A denied name is gone there whether it
+   exists or not, nothing is made on the host, and a host's socket below does not connect: an overlay's
+   socket file is another inode than the one it listens at. */
+#ifndef SUBSTRATE_MOUNT_VEIL_H
+#define SUBSTRATE_MOUNT_VEIL_H
+
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "mount/mounts.h"
+
+/* A whiteout at an absolute host path, in the layer that every veil gets its part of. 0, or -1 with errno. */
+int veil_hide(const struct stage *stage, const char *path);
+/* A file with this text at an absolute host path, in the same layer: it stands before the host's own, or where that has none,
+   and nothing is made on the host. What is hidden stays hidden. 0, or -1 with errno. */
+int veil_show(const struct stage *stage, const char *path, const char *text);
+/* A folder at an absolute host path, in the same layer: a mount point, also where the host has none. What is hidden stays
+   hidden. 0, or -1 with errno. */
+int veil_folder(const struct stage *stage, const char *path);
+/* Opens the folder of that layer for the absolute host path of a folder with that status; its parent must be there. Or -1. */
+int veil_layer(int masks, const char *path, const struct stat *host);
+/* A detached veil of the host's folder, as an ordinary user makes it. Or -1. */
+int veil_of(int masks, int host, uint64_t attributes);
+/* Has a detached veil of the host's folder forget names (veil_names.h), where the host can change. 0, or -1 with errno. */
+int veil_watch(int tree, int host);
+/* Lets go of what veils share while they are placed. */
+void veil_finish(void);
+/* veil SOURCE TARGET [UPPER WORK] [userxattr]. 0, or -1 with errno and the path in `*path`. */
+int veil_place(const struct stage *stage, const struct mount_step *step, const char **path);
+
+#endif

@@ -1,0 +1,142 @@
+#define _GNU_SOURCE
+#include "mount/veil_names.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "run/children.h"
+#include "lib/commands.h"
+#include "lib/credentials.h"
+#include "lib/failure.h"
+#include "lib/mount_api.h"
+
+#define STEP "veil names"
+#define OVERLAY_MAGIC 0x794c7630
+#define VEILS_MAX 512
+/* Contexts that wait to be closed: this many for each veil, and no more than this part of all descriptors. */
+#define WAITING_EACH 2
+#define WAITING_PART 32
+/* Closed at once: some 10 us of work each, and up to 40 us until it is done. */
+#define CLOSED_AT_ONCE 4
+
+static int veils[VEILS_MAX];
+static size_t count, kept;
+static size_t unwatched; /* for which there was no room: they show names as they were first looked up */
+static int waiting[VEILS_MAX * WAITING_EACH];
+static size_t waiting_count, waiting_most = 1;
+/* Somebody may have looked up names since they were forgotten. */
+static bool stale = true;
+
+int veil_names_watch(int tree) {
+  struct statfs status;
+  /* Refreshing reconfigures a whole file system: never one that is not our own. */
+  if (fstatfs(tree, &status) < 0) return -1;
+  if (status.f_type != OVERLAY_MAGIC) {
+    errno = EINVAL;
+    return -1;
+  }
+  if (count == VEILS_MAX) {
+    unwatched++;
+    return 0;
+  }
+  int veil = fcntl(tree, F_DUPFD_CLOEXEC, 0);
+  if (veil < 0) return -1;
+  veils[count++] = veil;
+  return 0;
+}
+
+void veil_names_unwatch(dev_t device) {
+  struct stat status;
+  for (size_t i = 0; i < count; i++) {
+    if (fstat(veils[i], &status) < 0 || status.st_dev != device) continue;
+    close(veils[i]);
+    veils[i] = veils[--count];
+    return;
+  }
+}
+
+void veil_names_let_go(void) {
+  while (count > 0) close(veils[--count]);
+}
+
+bool veil_names_any(void) {
+  return count > 0;
+}
+
+uint64_t veil_names_fit(uint64_t descriptors) {
+  uint64_t wanted = count * WAITING_EACH, fitting = descriptors / WAITING_PART;
+  waiting_most = wanted < fitting ? wanted : fitting;
+  if (waiting_most == 0) waiting_most = 1;
+  return count + waiting_most;
+}
+
+size_t veil_names_kept(void) {
+  return kept;
+}
+
+static void close_one(void) {
+  close(waiting[--waiting_count]);
+}
+
+/* Where the host gives few descriptors, those that wait make room. */
+static int pick(int veil) {
+  int context = filesystem_pick(veil);
+  if (context >= 0 || errno != EMFILE || waiting_count == 0) return context;
+  while (waiting_count > 0) close_one();
+  return filesystem_pick(veil);
+}
+
+/* Reconfiguring a file system drops all of its names that nobody uses (fs/super.c, reconfigure_super) before the overlay
+   itself is asked, which has nothing to change; one without an upper layer says EROFS then, since nobody asks for it to stay
+   read-only. Closing the context waits for an RCU grace period, ten times as long as the rest: later. */
+static bool forget(int veil) {
+  int context = pick(veil);
+  if (context < 0) return false;
+  bool done = filesystem_reconfigure(context) == 0 || errno == EROFS;
+  int error = errno;
+  if (waiting_count >= waiting_most) close_one();
+  waiting[waiting_count++] = context;
+  errno = error;
+  return done;
+}
+
+void veil_names_start(void) {
+  size_t working = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (forget(veils[i])) veils[working++] = veils[i];
+    else close(veils[i]);
+  }
+  while (waiting_count > 0) close_one();
+  kept = count - working + unwatched;
+  count = working;
+}
+
+static void forget_all(void) {
+  credentials_raise();
+  for (size_t i = 0; i < count; i++) {
+    if (!forget(veils[i])) fail_world(STEP, "", errno);
+  }
+  credentials_lower();
+}
+
+void veil_names_forget(void) {
+  if (stale) forget_all();
+  stale = true;
+}
+
+int veil_names_rest(void) {
+  if (count == 0) return -1;
+  bool somebody_runs = command_after(NULL) != NULL || !children_settled();
+  if (stale && !somebody_runs) {
+    forget_all();
+    stale = false;
+  } else {
+    /* Few at a time: a command that comes meanwhile goes first. */
+    for (int i = 0; i < CLOSED_AT_ONCE && waiting_count > 0; i++) close_one();
+  }
+  return waiting_count > 0 ? 0 : -1;
+}

@@ -1,0 +1,24 @@
+/* connect(2) and sendto(2) as PID 1 makes them on a socket of a caller's: they never wait. */
+#ifndef SUBSTRATE_NOTIFY_CONNECTS_DIAL_CALLS_H
+#define SUBSTRATE_NOTIFY_CONNECTS_DIAL_CALLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "notify/connects/dial_parts.h"
+
+/* What is sent: `flags` as the caller gave them. */
+struct dial_data {
+  int flags;
+  size_t size;
+  const uint8_t *bytes;
+};
+
+/* Before any command. */
+void dial_calls_open(void);
+/* Each returns 0 or an errno; `blocks` says whether the caller's own call would wait. */
+int dial_connect(int socket, const struct dial_address *address, bool *blocks);
+int dial_send(int socket, const struct dial_address *address, const struct dial_data *data, int64_t *sent, bool *blocks);
+
+#endif

@@ -1,0 +1,101 @@
+#define _GNU_SOURCE
+#include "notify/connects/dial_parts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "lib/callers.h"
+#include "notify/connects/own_sockets.h"
+
+/* PIDFD_THREAD: Linux 6.9. */
+#define OF_THREAD O_EXCL
+
+#define PATH_AT offsetof(struct sockaddr_un, sun_path)
+
+/* Before Linux 6.9 only a process has a pidfd, and its threads nearly always share its descriptors. */
+static int open_task(pid_t task) {
+  struct caller caller;
+  int pidfd = (int)syscall(SYS_pidfd_open, task, OF_THREAD);
+  if (pidfd >= 0 || errno != EINVAL) return pidfd;
+  if (!callers_identify(task, &caller)) {
+    errno = ESRCH;
+    return -1;
+  }
+  return (int)syscall(SYS_pidfd_open, caller.pid, 0);
+}
+
+int dial_socket(pid_t task, int fd) {
+  int pidfd = open_task(task);
+  if (pidfd < 0) return -1;
+  int copy = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+  int error = errno;
+  close(pidfd);
+  errno = error;
+  return copy;
+}
+
+/* Links of procfs that stand for whoever looks: each with what stands for it below the caller's own folder of procfs. */
+static const struct {
+  const char *name;
+  const char *own;
+} OWN[] = {
+    {"/proc/self/", ""},
+    {"/proc/thread-self/", ""},
+    {"/dev/fd/", "fd/"},
+};
+
+/* Opens the file that the caller's path leads to, as the caller's own call would find it. A path that leads elsewhere for us (a link
+   to /proc/self) does no harm: whatever is found is looked at, and that very file is connected to. */
+static int open_target(pid_t task, const char *path) {
+  char text[sizeof(struct sockaddr_un) + 32];
+  for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++) {
+    size_t length = strlen(OWN[i].name);
+    if (strncmp(path, OWN[i].name, length) != 0) continue;
+    snprintf(text, sizeof text, "%d/%s%s", task, OWN[i].own, path + length);
+    return openat(callers_proc, text, O_PATH | O_CLOEXEC);
+  }
+  if (path[0] == '/') return open(path, O_PATH | O_CLOEXEC);
+  snprintf(text, sizeof text, "%d/cwd/%s", task, path);
+  return openat(callers_proc, text, O_PATH | O_CLOEXEC);
+}
+
+/* Of a socket file that nobody in this world has bound the caller learns what it would of one that nobody has bound. */
+static int judge(int target, bool *foreign) {
+  struct stat stat;
+  if (fstat(target, &stat) < 0) return errno;
+  if (!S_ISSOCK(stat.st_mode)) return ECONNREFUSED;
+  *foreign = !own_sockets_reachable(target, &stat);
+  return *foreign ? ECONNREFUSED : 0;
+}
+
+int dial_address_read(pid_t task, uint64_t at, uint64_t length, struct dial_address *address,
+                      char refused[sizeof(struct sockaddr_storage)]) {
+  struct sockaddr_un *name = (struct sockaddr_un *)&address->name;
+  char path[sizeof address->name] = "";
+  bool foreign = false;
+  refused[0] = 0;
+  address->target = -1;
+  address->length = (socklen_t)length;
+  if ((int)length < 0 || (uint32_t)length > sizeof address->name) return EINVAL;
+  memset(&address->name, 0, sizeof address->name);
+  if ((uint32_t)length > 0 && !callers_memory(task, at, &address->name, (uint32_t)length)) {
+    return errno == EPERM ? EPERM : EFAULT;
+  }
+  if (address->length <= PATH_AT || address->name.ss_family != AF_UNIX || name->sun_path[0] == 0) return 0;
+  if (address->length > sizeof *name) return EINVAL;
+  memcpy(path, name->sun_path, address->length - PATH_AT);
+  address->target = open_target(task, path);
+  if (address->target < 0) return errno;
+  int error = judge(address->target, &foreign);
+  if (foreign) memcpy(refused, path, sizeof path);
+  int text = snprintf(name->sun_path, sizeof name->sun_path, "/proc/self/fd/%d", address->target);
+  address->length = (socklen_t)(PATH_AT + (size_t)text + 1);
+  return error;
+}

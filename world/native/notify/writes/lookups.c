@@ -1,0 +1,251 @@
+#define _GNU_SOURCE
+#include "notify/writes/lookups.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "lib/callers.h"
+#include "deny/denied_names.h"
+#include "notify/writes/opened.h"
+
+
+static char project[PATH_MAX];
+static size_t project_length;
+
+/* A look-up on its way: `text` is what is left of it, from `base`. */
+struct search {
+  struct view view;
+  char text[PATH_MAX];
+  const char *leaf;
+  char real[PATH_MAX + 1]; /* of the folder that holds the leaf */
+};
+
+bool lookups_counted(void) {
+  return project_length > 0;
+}
+
+bool lookup_holds(const char *path, ino_t inode) {
+  static char whole[3 * PATH_MAX];
+  struct stat stat;
+  if (path[0] == '/') snprintf(whole, sizeof whole, "%s", path);
+  else snprintf(whole, sizeof whole, "%s/%s", project, path);
+  return lstat(whole, &stat) == 0 && stat.st_ino == inode;
+}
+
+bool lookup_whole(const struct lookup *place, char whole[PATH_MAX]) {
+  int length = place->path[0] == '/' ? snprintf(whole, PATH_MAX, "%s", place->path)
+                                     : snprintf(whole, PATH_MAX, "%s/%s", project, place->path);
+  return length < PATH_MAX;
+}
+
+/* What a descriptor of the caller's leads to; false when it has no path. */
+static enum found read_descriptor(struct search *search, int fd) {
+  char link[64];
+  if (fd == AT_FDCWD) snprintf(link, sizeof link, "%d/cwd", search->view.caller);
+  else snprintf(link, sizeof link, "%d/fd/%d", search->view.caller, fd);
+  ssize_t length = readlinkat(callers_proc, link, search->text, sizeof search->text - 1);
+  if (length < 0) return errno == ENOENT ? ELSEWHERE : UNREADABLE;
+  search->text[length] = 0;
+  return search->text[0] == '/' ? FOUND : ELSEWHERE;
+}
+
+/* Why we found nothing: whether its call must fail too, or it is us who could not look. What is closed to us (EACCES) is closed to
+   it: nobody in a world has more rights than we have, nor a user namespace of its own. */
+static enum found found_nothing(void) {
+  bool ours = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ELOOP || errno == ENOSYS;
+  return ours ? UNREADABLE : ELSEWHERE;
+}
+
+/* A folder that is not here under its real name has no names below it: then nothing is told, and EXIT says so. */
+void lookups_open(int procfs, const char *path) {
+  char real[PATH_MAX + 1];
+  callers_proc = procfs;
+  if (path == NULL) return;
+  int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (fd >= 0 && callers_real(fd, real) && strcmp(real, path) == 0) {
+    project_length = strlen(path);
+    memcpy(project, path, project_length + 1);
+  }
+  if (fd >= 0) close(fd);
+}
+
+/* A name that ends in dots is a folder: its own path says how it is called. */
+static int name_folder(struct search *search) {
+  int fd = callers_open(&search->view, search->text);
+  if (fd < 0) return -1;
+  bool read = callers_real(fd, search->real);
+  close(fd);
+  if (!read) return -1;
+  size_t length = strlen(search->real);
+  if (length >= sizeof search->text) return -1;
+  memcpy(search->text, search->real, length + 1);
+  return 0;
+}
+
+static bool is_below(const char *real) {
+  if (strncmp(real, project, project_length) != 0) return false;
+  return real[project_length] == 0 || real[project_length] == '/';
+}
+
+/* The absolute path of the leaf. */
+static int write_whole(const struct search *search, char whole[2 * PATH_MAX]) {
+  const char *slash = search->real[1] == 0 ? "" : "/";
+  return snprintf(whole, 2 * PATH_MAX, "%s%s%s", search->real, slash, search->leaf);
+}
+
+/* Leaves the absolute path in `place` when it is in what is opened outside of the project. */
+static bool is_opened(const struct search *search, struct lookup *place) {
+  if (!opened_any()) return false;
+  place->length = (size_t)write_whole(search, place->path);
+  return opened_holds(place->path);
+}
+
+static void put_path(const struct search *search, struct lookup *place) {
+  const char *below = search->real + project_length;
+  int length = below[0] == 0 ? snprintf(place->path, sizeof place->path, "%s", search->leaf)
+                             : snprintf(place->path, sizeof place->path, "%s/%s", below + 1, search->leaf);
+  place->length = (size_t)length;
+}
+
+static bool is_read_only(int fd, const char *leaf) {
+  struct statfs status;
+  int file = openat(fd, leaf, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  if (file < 0) return false;
+  bool read_only = fstatfs(file, &status) == 0 && (status.f_flags & ST_RDONLY) != 0;
+  close(file);
+  return read_only;
+}
+
+/* access(2) asks for permission first, as the call will: EROFS is what a caller gets that could write there on the host. Only a
+   read-only file system, not a read-only mount, comes before its permissions. */
+static bool is_closed(int fd, const char *leaf) {
+  return faccessat(fd, leaf, W_OK, 0) < 0 && errno == EROFS;
+}
+
+/* Taken away or moved to, but never opened: a mount stands on it. */
+static bool is_pinned(int fd, const char *leaf) {
+  struct statx status;
+  int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT;
+  return statx(fd, leaf, flags, 0, &status) == 0 && (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+/* A folder with names in it is removed by nobody, on the host neither: git tries that on each folder above what it removed. */
+static bool is_full(int fd, const char *leaf) {
+  int folder = openat(fd, leaf, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  DIR *names = folder < 0 ? NULL : fdopendir(folder);
+  if (names == NULL) {
+    if (folder >= 0) close(folder);
+    return false;
+  }
+  const struct dirent *each;
+  do each = readdir(names);
+  while (each != NULL && callers_is_dots(each->d_name));
+  closedir(names);
+  return each != NULL;
+}
+
+static int refused_as(int fd, const char *leaf, const struct file_name *name, bool below, const struct lookup *place) {
+  bool writes = (name->how & HOW_WRITE) != 0 && place->exists && S_ISREG(place->stat.st_mode);
+  if (writes && is_closed(fd, leaf)) return EROFS;
+  /* What is made must be missing, and what is taken away be there: else the call fails on the host, too. */
+  bool named = (name->how & HOW_NAME) != 0 && ((name->how & HOW_MOVED) != 0 || name->makes != place->exists);
+  if (named) {
+    if (is_closed(fd, ".")) return EROFS;
+    if (!place->exists || !is_pinned(fd, leaf)) return 0;
+    return name->removes && S_ISDIR(place->stat.st_mode) && is_full(fd, leaf) ? 0 : EBUSY;
+  }
+  /* A chmod; the first name of a link has the same bit. In the project it is one of many, and what is sealed there is told of writes. */
+  bool sets_mode = name->how == HOW_MODE && !name->makes && !below && place->exists;
+  bool may = geteuid() == 0 || place->stat.st_uid == geteuid();
+  return sets_mode && may && is_read_only(fd, leaf) ? EROFS : 0;
+}
+
+static bool makes(const struct file_name *name, const struct lookup *place) {
+  return (name->how & HOW_NAME) != 0 && (name->makes || (name->how & HOW_MOVED) != 0) && !place->exists;
+}
+
+static void note_refusal(const struct search *search, int fd, const struct file_name *name, bool below, struct lookup *place) {
+  place->refused = refused_as(fd, search->leaf, name, below, place);
+  bool made = place->refused == 0 && makes(name, place);
+  if (place->refused == 0 && !made) return;
+  write_whole(search, place->refused_path);
+  if (made && names_refuse(place->refused_path)) place->refused = EPERM;
+}
+
+/* One step: the leaf in the folder `fd`. 1: it is a link that is to be followed, and `text` is what it says. */
+static int look(struct search *search, int fd, const struct file_name *name, bool follow, struct lookup *place,
+                enum found *found) {
+  bool below = is_below(search->real);
+  bool fits = strlen(search->leaf) <= NAME_MAX;
+  *found = ELSEWHERE;
+  if (!fits) return 0;
+  if (below || is_opened(search, place)) *found = FOUND;
+  place->exists = fstatat(fd, search->leaf, &place->stat, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!place->exists && errno != ENOENT && errno != ENOTDIR) {
+    *found = found_nothing();
+    return 0;
+  }
+  if (follow && place->exists && S_ISLNK(place->stat.st_mode)) {
+    char target[PATH_MAX];
+    ssize_t length = readlinkat(fd, search->leaf, target, sizeof target - 1);
+    *found = ELSEWHERE;
+    if (length <= 0) return 0;
+    memcpy(search->text, target, (size_t)length);
+    search->text[length] = 0;
+    return 1;
+  }
+  note_refusal(search, fd, name, below, place);
+  if (below) put_path(search, place);
+  return 0;
+}
+
+static enum found walk(struct search *search, const struct file_name *name, bool follow, struct lookup *place) {
+  enum found found = ELSEWHERE;
+  for (int links = 0; links < CALLERS_LINKS_MAX; links++) {
+    const char *last = strrchr(search->text, '/');
+    errno = 0;
+    if (callers_is_dots(last == NULL ? search->text : last + 1) && name_folder(search) < 0) return found_nothing();
+    int fd = callers_part(&search->view, search->text, &search->leaf);
+    if (fd < 0) return found_nothing();
+    fd = callers_settle(&search->view, fd, search->real);
+    if (fd < 0) return UNREADABLE;
+    int more = look(search, fd, name, follow, place, &found);
+    if (search->view.base >= 0) close(search->view.base);
+    search->view.base = fd;
+    if (!more) return found;
+  }
+  return ELSEWHERE;
+}
+
+enum found lookup_find(pid_t caller, struct file_name *name, struct lookup *place) {
+  static struct search search;
+  search.view.caller = caller;
+  search.view.base = -1;
+  search.view.folder = name->folder;
+  place->refused = 0;
+  if (name->open_how != 0) {
+    struct open_how how;
+    if (!callers_memory(caller, name->open_how, &how, sizeof how)) return UNREADABLE;
+    if (!file_call_opens(name, how.flags)) return ELSEWHERE;
+    /* Its folder is its root: what a name says there, it says nowhere else. */
+    if ((how.resolve & RESOLVE_IN_ROOT) != 0) return UNREADABLE;
+  }
+  /* A descriptor is the file itself where there is no text, or an empty one. */
+  search.text[0] = 0;
+  if (name->address != 0 && !callers_text(caller, name->address, search.text)) return UNREADABLE;
+  bool descriptor = name->by_descriptor && search.text[0] == 0;
+  if (descriptor) {
+    enum found found = read_descriptor(&search, name->folder);
+    if (found != FOUND) return found;
+  }
+  enum found found = walk(&search, name, name->follow && !descriptor, place);
+  if (search.view.base >= 0) close(search.view.base);
+  return found;
+}

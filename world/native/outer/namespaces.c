@@ -1,0 +1,106 @@
+#define _GNU_SOURCE
+#include "outer/namespaces.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/credentials.h"
+#include "lib/failure.h"
+
+static void write_text(int directory, const char *path, const char *text) {
+  int fd = openat(directory, path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) fail_world("write", path, errno);
+  if (write(fd, text, strlen(text)) != (ssize_t)strlen(text)) fail_world("write", path, errno);
+  if (close(fd) < 0) fail_world("write", path, errno);
+}
+
+static void write_identity(const char *path, uint32_t id) {
+  char line[64];
+  snprintf(line, sizeof line, "%u %u 1", id, id);
+  write_text(AT_FDCWD, path, line);
+}
+
+/* What waits in a socket to be heard by us is ten messages otherwise (unix(7)), and a program that has more to say in a row loses
+   them. Kernels that refuse keep their ten. */
+#define REPORTS_WAITING "512"
+
+static void make_room_for_reports(int directory, const char *path) {
+  int fd = openat(directory, path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  ssize_t written = write(fd, REPORTS_WAITING, strlen(REPORTS_WAITING));
+  (void)written;
+  close(fd);
+}
+
+static int open_namespace(uint64_t pid, const char *name) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%llu/ns/%s", (unsigned long long)pid, name);
+  int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) fail_world("join network", path, errno);
+  return fd;
+}
+
+/* The user namespace that we unshare then is one below that which owns the network: no capability in it, which a command
+   might get hold of, says anything about rules and addresses. */
+static void join_network(const struct setup *setup) {
+  int net = open_namespace(setup->network, "net");
+  if ((setup->namespaces & CLONE_NEWUSER) != 0) {
+    int user = open_namespace(setup->network, "user");
+    /* Both opened first: afterwards we are another user to whoever holds them. */
+    if (setns(user, CLONE_NEWUSER) < 0) fail_world("join network", "user", errno);
+    close(user);
+  }
+  if (setns(net, CLONE_NEWNET) < 0) fail_world("join network", "net", errno);
+  close(net);
+  /* Here, as one who may: in the user namespace below, which is next, nobody may. */
+  if (setup->reports == 1) make_room_for_reports(AT_FDCWD, "/proc/sys/net/unix/max_dgram_qlen");
+}
+
+void namespaces_enter(const struct setup *setup) {
+  if ((setup->namespaces & CLONE_NEWUSER) != 0) {
+    if (geteuid() != setup->uid || getegid() != setup->gid) credentials_become(setup->uid, setup->gid);
+  }
+  if (setup->network != 0) join_network(setup);
+  if ((setup->namespaces & CLONE_NEWUSER) != 0) {
+    /* First and alone: it gives the capabilities that the other namespaces ask for. */
+    if (unshare(CLONE_NEWUSER) < 0) fail_world("unshare user", "", errno);
+    /* The kernel takes an ordinary user's gid_map only after setgroups is denied (user_namespaces(7)). */
+    write_text(AT_FDCWD, "/proc/self/setgroups", "deny");
+    write_identity("/proc/self/gid_map", setup->gid);
+    write_identity("/proc/self/uid_map", setup->uid);
+  }
+  if (unshare((int)(setup->namespaces & ~(uint64_t)CLONE_NEWUSER)) < 0) fail_world("unshare", "", errno);
+}
+
+static void loopback_up(void) {
+  int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) fail_world("loopback", "lo", errno);
+  struct ifreq request = {.ifr_name = "lo"};
+  if (ioctl(fd, SIOCGIFFLAGS, &request) < 0) fail_world("loopback", "lo", errno);
+  request.ifr_flags |= IFF_UP;
+  if (ioctl(fd, SIOCSIFFLAGS, &request) < 0) fail_world("loopback", "lo", errno);
+  close(fd);
+}
+
+void namespaces_prepare(const struct setup *setup, int proc_fd) {
+  if (setup->hostname != NULL && sethostname(setup->hostname, strlen(setup->hostname)) < 0) {
+    fail_world("hostname", setup->hostname, errno);
+  }
+  if ((setup->namespaces & CLONE_NEWNET) != 0) {
+    loopback_up();
+    if (setup->reports == 1) make_room_for_reports(proc_fd, "sys/net/unix/max_dgram_qlen");
+  }
+  if ((setup->namespaces & CLONE_NEWUSER) != 0) {
+    /* The limit belongs to this user namespace: the host's own stays. Without it, every command could
+       give itself all capabilities in a namespace of its own, and the kernel's mount and netfilter
+       code with them. Our private procfs is used: a container's /proc/sys is often read-only. */
+    write_text(proc_fd, "sys/user/max_user_namespaces", "0");
+  }
+}

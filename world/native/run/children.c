@@ -1,0 +1,249 @@
+#define _GNU_SOURCE
+#include "run/children.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/commands.h"
+#include "deny/denied_names.h"
+#include "run/endings.h"
+#include "lib/failure.h"
+#include "seccomp/filter.h"
+#include "run/forker.h"
+#include "seccomp/guard.h"
+#include "run/group.h"
+#include "lib/jobs.h"
+#include "notify/listener.h"
+#include "notify/writes/lookups.h"
+#include "notify/writes/touched.h"
+#include "lib/tree.h"
+#include "lib/watch.h"
+
+/* How often to look again for a leader when a process on the way dies meanwhile: then the next has another parent. */
+#define OWNER_ATTEMPTS 3
+
+/* `kill -9 -1` reaches all of them in one go, and each takes a moment to die. */
+#define IDLE_DIES_WITHIN_MS 10
+#define FORKER_DIES_WITHIN_MS 50
+
+static pid_t forker;
+static int forker_socket;
+static int proc_fd;
+static struct leader *leaders; /* all that are not reaped yet */
+static struct leader *idle;
+static bool requested;
+static struct group *coming; /* of the leader that was asked for */
+static bool strays_possible;
+
+static struct leader **find(pid_t pid) {
+  struct leader **link = &leaders;
+  while (*link != NULL && (*link)->pid != pid) link = &(*link)->next;
+  return link;
+}
+
+void children_start(int proc, int null) {
+  proc_fd = proc;
+  forker = forker_start(proc, null, &forker_socket);
+  if (guard_kept()) listener_take(forker_socket);
+}
+
+void leader_request(void) {
+  if (requested || idle != NULL) return;
+  /* Between a request and its answer there is a child that we do not know yet: look before. */
+  if (strays_possible) children_end_strays();
+  int handles[GROUP_HANDLES];
+  coming = group_take();
+  int count = group_handles(coming, handles);
+  if (job_send(forker_socket, "l", 1, NULL, 0, handles, count, 0) < 0) fail_world("forker", "", errno);
+  requested = true;
+}
+
+static void await(int socket) {
+  struct pollfd word = {.fd = socket, .events = POLLIN};
+  while (poll(&word, 1, -1) < 0) {
+    if (errno != EINTR) fail_world("forker", "poll", errno);
+  }
+}
+
+void children_watch(void) {
+  watch_add(forker_socket, EPOLLIN, SOURCE_FORKER, 0);
+  leader_request();
+  /* It answers when it has dropped everything and loaded the filter: what it cannot do is no world, and no READY. */
+  await(forker_socket);
+  int error = children_take_birth();
+  if (error != 0) fail_world("forker", "first leader", error);
+  if (!filter_listens()) return;
+  await(idle->socket);
+  leader_hear(); /* the kernel gives a listener to all of them or to none */
+}
+
+int children_take_birth(void) {
+  struct birth birth;
+  int fds[JOB_FDS];
+  int count = 0;
+  ssize_t length = job_receive(forker_socket, &birth, sizeof birth, fds, &count, MSG_DONTWAIT);
+  if (length < 0 && errno == EAGAIN) return 0;
+  if (length != sizeof birth) fail_world("forker", "", length < 0 ? errno : ECHILD);
+  requested = false;
+  struct group *group = coming;
+  coming = NULL;
+  if (birth.error != 0) {
+    group_end(group, false);
+    return birth.error;
+  }
+  struct leader *leader = calloc(1, sizeof *leader);
+  if (leader == NULL || count != 3) fail_world("forker", "", ENOMEM);
+  *leader = (struct leader){
+      .pid = birth.pid, .socket = fds[0], .outputs = {fds[1], fds[2]}, .listener = -1, .group = group, .next = leaders};
+  leaders = leader;
+  idle = leader;
+  watch_add(leader->socket, EPOLLIN, SOURCE_IDLE, 0);
+  return 0;
+}
+
+void leader_hear(void) {
+  if (idle != NULL && !listener_hear(idle)) leader_lost(idle);
+}
+
+void children_listen(pid_t pid, uint32_t events) {
+  if (pid == 0) listener_serve(NULL, events);
+  else if (*find(pid) != NULL) listener_serve(*find(pid), events);
+}
+
+bool children_gated(void) { return guard_kept() || (idle != NULL && idle->listener >= 0); }
+
+bool leader_ready(void) {
+  return idle != NULL;
+}
+
+int leader_assign(struct command *command, const struct order *order, const void *payload, size_t length,
+                  const int *fds, int fd_count) {
+  struct leader *leader = idle;
+  idle = NULL;
+  if (job_send(leader->socket, order, sizeof *order, payload, length, fds, fd_count, MSG_DONTWAIT) < 0) {
+    int error = errno;
+    leader_lost(leader);
+    errno = error;
+    return -1;
+  }
+  leader->command = command;
+  command->leader = leader;
+  for (int i = 0; i < 2; i++) {
+    command->outputs[i].fd = leader->outputs[i];
+    leader->outputs[i] = -1;
+  }
+  if ((leader->listener >= 0 || guard_kept()) && lookups_counted()) touched_begin(command);
+  watch_change(leader->socket, EPOLLIN, SOURCE_LEADER, command->id);
+  return 0;
+}
+
+void leader_released(struct leader *leader, bool leaves_strays, bool group_killed) {
+  close(leader->socket);
+  leader->socket = -1;
+  listener_remove(leader);
+  for (int i = 0; i < 2; i++) {
+    if (leader->outputs[i] >= 0) close(leader->outputs[i]);
+    leader->outputs[i] = -1;
+  }
+  leader->command = NULL;
+  leader->leaves_strays = leaves_strays;
+  if (leaves_strays) group_destroy(leader->group);
+  else group_end(leader->group, group_killed);
+  leader->group = NULL;
+}
+
+static void forget(struct leader *leader) {
+  struct command *command = leader->command;
+  if (leader == idle) idle = NULL;
+  if (command != NULL) group_measure(leader->group, &command->measured);
+  leader_released(leader, true, true);
+  /* What its command left comes to us: the end of that command is told when none of it lives. */
+  strays_possible = true;
+  if (command != NULL) ending_orphaned(command);
+}
+
+void leader_lost(struct leader *leader) {
+  kill(leader->pid, SIGKILL); /* it may live on; what it leaves comes to us when it is reaped */
+  forget(leader);
+}
+
+static bool closes(int socket, int within_ms) {
+  return poll(&(struct pollfd){.fd = socket}, 1, within_ms) > 0;
+}
+
+void children_expect_forker(void) {
+  /* Killed alone, a leader leaves an idle one behind. */
+  if (idle != NULL && !closes(idle->socket, IDLE_DIES_WITHIN_MS)) return;
+  if (closes(forker_socket, FORKER_DIES_WITHIN_MS)) fail_world("forker", "", ECHILD);
+}
+
+static void reaped(pid_t pid) {
+  if (pid == forker) fail_world("forker", "", ECHILD);
+  struct leader **link = find(pid);
+  struct leader *leader = *link;
+  if (leader == NULL) {
+    strays_possible = true;
+    return;
+  }
+  /* Its last word may still stand in the socket. */
+  if (leader->command != NULL) ending_receive(leader->command);
+  if (leader->socket >= 0) forget(leader);
+  if (leader->leaves_strays) strays_possible = true;
+  link = find(pid);
+  *link = leader->next;
+  free(leader);
+}
+
+void children_reap(void) {
+  siginfo_t info;
+  for (;;) {
+    info.si_pid = 0;
+    if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG) < 0 || info.si_pid == 0) break;
+    if (info.si_code == CLD_STOPPED) kill(info.si_pid, SIGCONT);
+    else reaped(info.si_pid);
+  }
+  leader_request();
+}
+
+bool children_end_strays(void) {
+  if (!strays_possible || requested) return strays_possible;
+  int count;
+  const struct tree_process *children = tree_below(proc_fd, 1, 0, &count);
+  bool any = false;
+  for (int i = 0; i < count; i++) {
+    if (children[i].pid == forker || *find(children[i].pid) != NULL) continue;
+    kill(children[i].pid, SIGKILL);
+    any = true;
+  }
+  /* What the last of them did is still theirs. */
+  if (!any) names_look();
+  strays_possible = any;
+  return any;
+}
+
+bool children_settled(void) {
+  for (const struct leader *leader = leaders; leader != NULL; leader = leader->next) {
+    if (leader->leaves_strays) return false;
+  }
+  return !strays_possible;
+}
+
+void children_end_all(void) {
+  strays_possible = true;
+  tree_end_all();
+}
+
+struct command *children_owner(pid_t task) {
+  for (int attempt = 0; attempt < OWNER_ATTEMPTS; attempt++) {
+    pid_t top = tree_top(proc_fd, task);
+    const struct leader *leader = top == 0 ? NULL : *find(top);
+    if (leader != NULL) return leader->command;
+  }
+  return NULL;
+}

@@ -1,0 +1,241 @@
+#define _GNU_SOURCE
+#include "run/execute.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "run/children.h"
+#include "lib/commands.h"
+#include "deny/denied_names.h"
+#include "run/endings.h"
+#include "lib/failure.h"
+#include "lib/fields.h"
+#include "lib/frames.h"
+#include "notify/starts/gates.h"
+#include "run/input.h"
+#include "notify/starts/lineage.h"
+#include "run/outputs.h"
+#include "notify/starts/own_program.h"
+#include "run/program.h"
+#include "mount/spines.h"
+#include "telemetry/telemetry.h"
+#include "mount/veil_names.h"
+
+/* A parsed EXEC. Kept while it waits for a leader: parsing rewrites the frame. */
+static struct {
+  bool valid;
+  size_t length; /* of what the leader gets: the payload without what is PID 1's business */
+  int input;       /* -1: none */
+  struct input *rest; /* what does not fit into that pipe */
+  int memory_file; /* -1: none */
+  uint64_t window;
+  uint64_t keep;
+  uint64_t gate; /* 0: none */
+  uint64_t lineage;
+  size_t telemetry_length; /* 0: nobody listens */
+  uint8_t telemetry[TELEMETRY_NAME_MAX];
+} job = {.input = -1, .memory_file = -1};
+
+/* What a frame says beside what the leader gets. */
+struct files {
+  struct field input, memory;
+};
+
+static int file_with(const char *name, unsigned int flags, const uint8_t *data, size_t length) {
+  int fd = memfd_create(name, MFD_CLOEXEC | flags);
+  if (fd < 0) return -1;
+  size_t written = 0;
+  while (written < length) {
+    ssize_t count = write(fd, data + written, length - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    written += (size_t)count;
+  }
+  if (written == length && lseek(fd, 0, SEEK_SET) == 0) return fd;
+  int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+/* A file that nobody can change any more, whoever has its descriptor. */
+static int sealed_file_with(const uint8_t *data, size_t length) {
+  int fd = file_with("substrate-scope", MFD_ALLOW_SEALING, data, length);
+  if (fd < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0) return fd;
+  int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+/* Checks the payload and closes up the fields that the leader gets. What is wrong, or NULL. */
+static const char *parse(const struct frame *frame, struct files *files) {
+  struct field_reader reader = {frame->payload, frame->payload + frame->length};
+  struct field field;
+  bool has_keep = false, has_window = false;
+  int got;
+  while ((got = field_next(&reader, &field)) > 0) {
+    if (field.tag == TAG_STDIN) {
+      if (files->input.data != NULL) return "EXEC: two STDIN";
+      files->input = field;
+    } else if (field.tag == TAG_MEMORY_FILE) {
+      if (files->memory.data != NULL || field.length > FRAME_MAX_MEMORY_FILE) return "EXEC: bad MEMORY_FILE";
+      files->memory = field;
+    } else if (field.tag == TAG_KEEP) {
+      if (has_keep || !field_u64(&field, &job.keep) || job.keep > 1) return "EXEC: bad KEEP";
+      has_keep = true;
+    } else if (field.tag == TAG_WINDOW) {
+      if (has_window || !field_u64(&field, &job.window)) return "EXEC: bad WINDOW";
+      has_window = true;
+    } else if (field.tag == TAG_GATE) {
+      if (job.gate != 0 || !field_u64(&field, &job.gate) || job.gate == 0) return "EXEC: bad GATE";
+    } else if (field.tag == TAG_LINEAGE) {
+      if (job.lineage != 0 || !field_u64(&field, &job.lineage) || job.lineage != 1) return "EXEC: bad LINEAGE";
+    } else if (field.tag == TAG_TELEMETRY) {
+      if (job.telemetry_length != 0 || !field_is_string(&field, 1) || field.length > TELEMETRY_NAME_MAX) return "EXEC: bad TELEMETRY";
+      job.telemetry_length = field.length;
+      memcpy(job.telemetry, field.data, field.length);
+    }
+  }
+  return got < 0 ? "EXEC: malformed field" : NULL;
+}
+
+static bool is_for_supervisor(uint16_t tag) {
+  return tag == TAG_STDIN || tag == TAG_MEMORY_FILE || tag == TAG_KEEP || tag == TAG_WINDOW || tag == TAG_GATE ||
+         tag == TAG_LINEAGE || tag == TAG_TELEMETRY;
+}
+
+static void compact(const struct frame *frame) {
+  struct field_reader reader = {frame->payload, frame->payload + frame->length};
+  struct field field;
+  while (field_next(&reader, &field) > 0) {
+    if (is_for_supervisor(field.tag)) continue;
+    size_t size = FIELD_HEADER_SIZE + (size_t)field.length;
+    memmove(frame->payload + job.length, field.data - FIELD_HEADER_SIZE, size);
+    job.length += size;
+  }
+}
+
+/* NULL, or the step that failed, with errno. */
+static const char *keep_files(const struct files *files) {
+  const struct field *input = &files->input, *memory = &files->memory;
+  if (input->data != NULL && (job.input = input_open(input->data, input->length, &job.rest)) < 0) {
+    return "stdin";
+  }
+  if (memory->data == NULL) return NULL;
+  job.memory_file = sealed_file_with(memory->data, memory->length);
+  return job.memory_file < 0 ? "memory file" : NULL;
+}
+
+/* NULL, or the step that failed, with errno. A malformed payload ends the world. */
+static const char *prepare(const struct frame *frame) {
+  struct files files = {0};
+  size_t arguments, variables;
+  if (frame->id == 0 || command_find(frame->id) != NULL) fail_protocol("EXEC: the id is taken");
+  job.length = 0;
+  job.keep = job.window = job.gate = job.lineage = 0;
+  job.telemetry_length = 0;
+  const char *wrong = parse(frame, &files);
+  if (wrong != NULL) fail_protocol(wrong);
+  if (job.gate != 0 && job.gate != gate_last()) fail_protocol("EXEC: no such GATE");
+  const char *failed = keep_files(&files);
+  if (failed != NULL) return failed;
+  compact(frame);
+  wrong = program_check(frame->payload, job.length, &arguments, &variables);
+  if (wrong != NULL) fail_protocol(wrong);
+  job.valid = true;
+  return NULL;
+}
+
+static void done(void) {
+  if (job.input >= 0) close(job.input);
+  if (job.memory_file >= 0) close(job.memory_file);
+  input_drop(job.rest);
+  job.rest = NULL;
+  job.input = job.memory_file = -1;
+  job.valid = false;
+}
+
+void execute_abandon(const struct frame *frame, const char *step, int error) {
+  ending_failed(frame->id, step, "", error);
+  done();
+}
+
+/* Hands the job over. 0, or -1 with errno. */
+static int hand_over(const struct frame *frame, struct command *command) {
+  int fds[JOB_FDS];
+  int count = 0;
+  struct order order = {.kind = ORDER_RUN,
+                        .keep = (uint32_t)job.keep,
+                        .length = (uint32_t)job.length,
+                        .input = job.input >= 0,
+                        .memory_file = job.memory_file >= 0,
+                        .payload_in_file = job.length > JOB_INLINE,
+                        .asked = command->own != NULL};
+  if (job.input >= 0) fds[count++] = job.input;
+  if (job.memory_file >= 0) fds[count++] = job.memory_file;
+  if (!order.payload_in_file) return leader_assign(command, &order, frame->payload, job.length, fds, count);
+  int file = file_with("job", 0, frame->payload, job.length);
+  if (file < 0) return -1;
+  fds[count++] = file;
+  int result = leader_assign(command, &order, NULL, 0, fds, count);
+  int error = errno;
+  close(file);
+  errno = error;
+  return result;
+}
+
+static bool leader_is_gone(int error) {
+  return error == EPIPE || error == ECONNRESET || error == ECONNREFUSED;
+}
+
+bool execute_begin(const struct frame *frame) {
+  const char *failed = job.valid ? NULL : prepare(frame);
+  if (failed != NULL) {
+    execute_abandon(frame, failed, errno);
+    return true;
+  }
+  if (!leader_ready()) {
+    leader_request();
+    return false;
+  }
+  /* What the host did to denied names until now is dealt with before this command can see it. */
+  names_settle();
+  veil_names_forget();
+  spines_refresh();
+  struct command *command = command_add(frame->id);
+  if (command == NULL) {
+    execute_abandon(frame, "fork", errno);
+    return true;
+  }
+  command->keep = job.keep != 0;
+  command->credit = job.window;
+  if (job.gate != 0) command->gate = gate_take();
+  if (job.gate != 0 && own_program_counts(frame->payload, job.length)) {
+    command->own = own_program_keep(frame->payload, job.length);
+    if (command->own == NULL) fail_world("own program", "", ENOMEM);
+  }
+  if (job.lineage != 0) lineage_begin(command);
+  if (job.telemetry_length > 0) telemetry_begin(command, job.telemetry, job.telemetry_length);
+  if (hand_over(frame, command) < 0) {
+    int error = errno;
+    command_remove(command);
+    if (leader_is_gone(error)) {
+      /* The idle leader was killed from inside: the next one gets the job. */
+      leader_request();
+      return false;
+    }
+    execute_abandon(frame, "fork", error);
+    return true;
+  }
+  input_watch(command, job.rest);
+  job.rest = NULL;
+  done();
+  outputs_watch(command);
+  leader_request();
+  return true;
+}

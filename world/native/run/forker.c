@@ -1,0 +1,115 @@
+#define _GNU_SOURCE
+#include "run/forker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "outer/cgroup.h"
+#include "lib/channel.h"
+#include "lib/credentials.h"
+#include "lib/failure.h"
+#include "seccomp/filter.h"
+#include "run/group.h"
+#include "lib/jobs.h"
+#include "mount/kept_writes.h"
+#include "run/leader.h"
+#include "outer/limits.h"
+#include "mount/spines.h"
+#include "mount/veil_names.h"
+
+/* Set once here, inherited by every leader and every command. */
+static void prepare(int proc, int null, int socket) {
+  sigset_t all;
+  sigfillset(&all);
+  if (sigprocmask(SIG_SETMASK, &all, NULL) < 0) fail_world("forker", "signal mask", errno);
+  for (int signal = 1; signal < NSIG; signal++) {
+    struct sigaction fallback = {.sa_handler = SIG_DFL};
+    /* Refused for SIGKILL, SIGSTOP and the C library's own two, which nobody can have changed. */
+    sigaction(signal, &fallback, NULL);
+  }
+  for (int fd = 0; fd < 3; fd++) {
+    if (dup2(null, fd) < 0) fail_world("forker", "/dev/null", errno);
+  }
+  umask(022);
+  credentials_drop();
+  limits_enter_forker(proc);
+  credentials_hide();
+  /* Last: what is done above needs calls that it refuses. */
+  filter_load_world(socket);
+}
+
+/* What belongs to one leader: PID 1's ends go to PID 1, the others to the leader, none stays here. */
+enum { OURS_SOCKET, OURS_STDOUT, OURS_STDERR, OURS, THEIR_SOCKET = OURS, THEIR_STDOUT, THEIR_STDERR, ENDS };
+
+static int open_ends(int *ends) {
+  int pair[2];
+  for (int i = 0; i < OURS; i++) {
+    int made = i == OURS_SOCKET ? socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)
+                                : pipe2(pair, O_CLOEXEC);
+    if (made < 0) return -1;
+    ends[i] = pair[0];
+    ends[OURS + i] = pair[1];
+    /* PID 1 never waits for a command; the command's end does as programs expect. */
+    if (i != OURS_SOCKET && fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0) return -1;
+  }
+  return 0;
+}
+
+/* Leaders are children of PID 1 (CLONE_PARENT): it reaps them, and inherits what they leave. Each has a
+   socket of its own, so what PID 1 hears there is from that leader and its end is the leader's end. */
+static void make_leader(int socket, int proc, const int *handles) {
+  struct birth birth = {0};
+  int ends[ENDS] = {-1, -1, -1, -1, -1, -1};
+  if (open_ends(ends) == 0) {
+    birth.pid = (int32_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
+    if (birth.pid == 0) {
+      close(socket);
+      for (int i = 0; i < OURS; i++) close(ends[i]);
+      leader_run(ends[THEIR_SOCKET], &ends[THEIR_STDOUT], proc, handles);
+    }
+  }
+  if (birth.pid <= 0) birth.error = errno;
+  if (job_send(socket, &birth, sizeof birth, NULL, 0, ends, birth.pid > 0 ? OURS : 0, 0) < 0) _exit(1);
+  for (int i = 0; i < ENDS; i++) {
+    if (ends[i] >= 0) close(ends[i]);
+  }
+}
+
+pid_t forker_start(int proc, int null, int *socket) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) fail_world("forker", "", errno);
+  pid_t pid = fork();
+  if (pid < 0) fail_world("forker", "", errno);
+  if (pid > 0) {
+    close(ends[1]);
+    *socket = ends[0];
+    return pid;
+  }
+  close(ends[0]);
+  prepare(proc, null, ends[1]);
+  /* From here on the broker is PID 1's business alone. */
+  close(CHANNEL_FD);
+  cgroup_let_go(limits_kept());
+  veil_names_let_go();
+  kept_writes_let_go();
+  spines_let_go();
+  close(null);
+  for (;;) {
+    char request;
+    int fds[JOB_FDS], handles[GROUP_HANDLES] = {-1, -1};
+    int count = 0;
+    if (job_receive(ends[1], &request, 1, fds, &count, 0) != 1) _exit(0);
+    if (count != 0 && count != GROUP_HANDLES) _exit(1);
+    memcpy(handles, fds, (size_t)count * sizeof *fds);
+    make_leader(ends[1], proc, handles);
+    while (count > 0) close(fds[--count]);
+  }
+}

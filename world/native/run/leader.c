@@ -1,0 +1,175 @@
+#define _GNU_SOURCE
+#include "run/leader.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/jobs.h"
+#include "run/runner.h"
+#include "lib/tree.h"
+
+/* How long processes get to die of SIGKILL before the command is reported with a leftover. */
+#define END_WITHIN_MS 1000
+#define END_RETRY_MS 10
+
+static int channel, proc_fd, signal_fd;
+static int group_folder, group_kill_file; /* -1: the command has no cgroup */
+static uint32_t group_killed; /* cgroup.kill was written */
+static pid_t main_pid;
+static int main_status;
+static int main_ended, main_reported, keep;
+static int64_t end_deadline; /* 0: nobody is being ended */
+static int end_passes;
+static uint32_t seen; /* the most processes that were there at once when it was signalled or ended */
+static uint32_t reaped_at_end;
+
+static int64_t now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void report_ending(uint32_t kind, int leftover, int kept) {
+  struct report report = {.kind = kind, .ending = {.leftover = (uint32_t)leftover, .kept = (uint32_t)kept, .seen = seen, .group_killed = group_killed}};
+  struct ending *ending = &report.ending;
+  struct rusage usage = {0};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  ending->cpu_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+                   (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+  ending->maxrss = (uint64_t)usage.ru_maxrss * 1024;
+  if (!main_ended) ending->signal = SIGKILL;
+  else if (WIFSIGNALED(main_status)) ending->signal = (uint32_t)WTERMSIG(main_status);
+  else ending->code = (uint32_t)WEXITSTATUS(main_status);
+  if (job_send(channel, &report, sizeof report, NULL, 0, NULL, 0, 0) < 0) _exit(1);
+}
+
+_Noreturn static void report_failure(const char *step, const char *path, int error) {
+  struct report report = {.kind = REPORT_FAILED, .error = (uint32_t)error};
+  strncpy(report.step, step, sizeof report.step - 1);
+  job_send(channel, &report, sizeof report, path, strnlen(path, REPORT_PATH_MAX), NULL, 0, 0);
+  _exit(0);
+}
+
+/* There is no runner: says so to whoever comes with a job, instead of letting it wait. */
+_Noreturn static void refuse_job(int error) {
+  struct order order;
+  recv(channel, &order, sizeof order, 0);
+  report_failure("fork", "", error);
+}
+
+/* Returns when the command runs. */
+static void start(const int outputs[2]) {
+  main_pid = runner_start(channel, outputs, group_folder);
+  if (main_pid < 0) refuse_job(errno);
+  /* The pipes' only holders are then the command's processes. */
+  close(outputs[0]);
+  close(outputs[1]);
+  if (group_folder >= 0) close(group_folder);
+  const struct runner *runner = runner_wait(main_pid, signal_fd);
+  if (!runner->received) _exit(0);
+  if (runner->step != NULL) {
+    waitpid(main_pid, NULL, 0);
+    report_failure(runner->step, runner->path, runner->error);
+  }
+  keep = runner->keep;
+}
+
+static void see(uint32_t processes) {
+  if (processes > seen) seen = processes;
+}
+
+static void begin_end(void) {
+  if (end_deadline == 0) end_deadline = now_ms() + END_WITHIN_MS;
+}
+
+/* False when no more orders will come: the end of a socket is readable for ever. */
+static bool take_order(void) {
+  struct order order;
+  int fds[JOB_FDS];
+  int count = 0;
+  ssize_t length = job_receive(channel, &order, sizeof order, fds, &count, MSG_DONTWAIT);
+  if (length < 0 && errno == EAGAIN) return true;
+  if (length != sizeof order || order.kind != ORDER_SIGNAL || order.signal == SIGKILL) begin_end();
+  else see((uint32_t)tree_signal(proc_fd, getpid(), 1, (int)order.signal));
+  return length > 0;
+}
+
+/* One write ends all that is in the group, and what it forks meanwhile. Without one: a killed process leaves its
+   children to this subreaper, so killing direct children converges; what forks faster than that is met by killing the
+   whole tree in each pass. */
+static void end_all(void) {
+  if (group_kill_file >= 0 && write(group_kill_file, "1", 1) == 1) {
+    group_killed = 1;
+    return;
+  }
+  see((uint32_t)tree_signal(proc_fd, getpid(), end_passes++ > 0, SIGKILL));
+}
+
+/* True when no child is left. */
+static int reap(void) {
+  int status;
+  pid_t pid;
+  while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+    if (end_deadline != 0) see(++reaped_at_end);
+    if (pid != main_pid || main_ended) continue;
+    main_status = status;
+    main_ended = 1;
+  }
+  return pid < 0 && errno == ECHILD;
+}
+
+/* After each change: what is over, what is to be said, what is still to be ended. */
+static void settle(void) {
+  if (reap()) {
+    report_ending(main_reported ? REPORT_GONE : REPORT_ENDED, 0, 0);
+    _exit(0);
+  }
+  if (main_ended && !keep) begin_end();
+  if (end_deadline != 0) {
+    if (now_ms() > end_deadline) {
+      report_ending(main_reported ? REPORT_GONE : REPORT_ENDED, 1, 0);
+      _exit(0);
+    }
+    end_all();
+  } else if (main_ended && !main_reported) {
+    int kept;
+    tree_below(proc_fd, getpid(), 1, &kept);
+    report_ending(REPORT_KEPT, 0, kept);
+    main_reported = 1;
+  }
+}
+
+void leader_run(int socket, const int outputs[2], int proc, const int handles[GROUP_HANDLES]) {
+  channel = socket;
+  proc_fd = proc;
+  group_folder = handles[0];
+  group_kill_file = handles[1];
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  /* Every signal is blocked since the forker began: only SIGKILL and SIGSTOP from inside arrive. */
+  signal_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signal_fd < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0) _exit(1);
+  start(outputs);
+  struct pollfd sources[2] = {{.fd = signal_fd, .events = POLLIN}, {.fd = channel, .events = POLLIN}};
+  for (;;) {
+    int ready = poll(sources, 2, end_deadline != 0 ? END_RETRY_MS : -1);
+    if (ready < 0 && errno != EINTR) _exit(1);
+    if (sources[1].revents != 0 && !take_order()) sources[1].fd = -1;
+    /* First what there is to reap: mostly it is all, and the signal need not even be read. */
+    settle();
+    struct signalfd_siginfo info;
+    if (sources[0].revents == 0) continue;
+    if (read(signal_fd, &info, sizeof info) < 0 && errno != EAGAIN) _exit(1);
+    settle();
+  }
+}

@@ -1,0 +1,124 @@
+#define _GNU_SOURCE
+#include "run/outputs.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "lib/channel.h"
+#include "run/endings.h"
+#include "lib/failure.h"
+#include "lib/frames.h"
+#include "lib/watch.h"
+
+#define CHUNK 65536
+
+static uint8_t chunk[CHUNK];
+
+static enum source source_of(int which) {
+  return which == 0 ? SOURCE_STDOUT : SOURCE_STDERR;
+}
+
+static bool may_read(const struct command *command) {
+  return command->credit > 0 || command->discard;
+}
+
+/* One-shot: each event disarms its pipe, so that one at its end can stay open (closing takes time, and
+   the end of a command is no moment for it) and one without credit cannot spin. */
+static uint32_t events_of(enum armed armed) {
+  return EPOLLONESHOT | (armed == ARMED_FOR_DATA ? EPOLLIN : 0);
+}
+
+void outputs_watch(struct command *command) {
+  enum armed armed = may_read(command) ? ARMED_FOR_DATA : ARMED_FOR_END;
+  for (int i = 0; i < 2; i++) {
+    command->outputs[i].armed = armed;
+    watch_add(command->outputs[i].fd, events_of(armed), source_of(i), command->id);
+  }
+}
+
+/* Without credit a pipe is not read, but its end must still be seen: a hang-up is always reported. */
+static void arm(struct command *command) {
+  enum armed wanted = may_read(command) ? ARMED_FOR_DATA : ARMED_FOR_END;
+  for (int i = 0; i < 2; i++) {
+    struct output *output = &command->outputs[i];
+    if (output->eof || output->armed == wanted || (wanted == ARMED_FOR_END && output->hung_up)) continue;
+    output->armed = wanted;
+    watch_change(output->fd, events_of(wanted), source_of(i), command->id);
+  }
+}
+
+static void finish(struct output *output) {
+  output->eof = true;
+  output->owed = 0;
+}
+
+/* Of a pipe that cannot be read: the command is told by EPIPE, instead of waiting for a reader for ever. */
+static void give_up(struct output *output) {
+  close(output->fd);
+  output->fd = -1;
+  finish(output);
+}
+
+/* What a pipe without credit can tell: that nobody writes to it any more, and that it is empty. */
+static void look_for_end(struct output *output) {
+  struct pollfd state = {.fd = output->fd, .events = POLLIN};
+  if (poll(&state, 1, 0) < 0) fail_world("poll", "output", errno);
+  if ((state.revents & POLLHUP) == 0) return;
+  output->hung_up = true;
+  if ((state.revents & POLLIN) == 0) finish(output);
+}
+
+/* One read. False when there was nothing to be had, for now or for ever. */
+static bool transfer(struct command *command, int which) {
+  struct output *output = &command->outputs[which];
+  if (output->eof) return false;
+  if (!may_read(command)) {
+    look_for_end(output);
+    return false;
+  }
+  size_t most = command->discard || command->credit > CHUNK ? CHUNK : (size_t)command->credit;
+  ssize_t count = read(output->fd, chunk, most);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (count <= 0) {
+    if (count < 0) give_up(output);
+    else finish(output);
+    return false;
+  }
+  output->owed -= output->owed < (uint64_t)count ? output->owed : (uint64_t)count;
+  if (command->discard) return true;
+  command->credit -= (uint64_t)count;
+  channel_send(which == 0 ? FRAME_STDOUT : FRAME_STDERR, command->id, chunk, (size_t)count);
+  return true;
+}
+
+void outputs_pump(struct command *command, int which) {
+  command->outputs[which].armed = DISARMED;
+  transfer(command, which);
+  /* The last byte that EXIT waited for: its end of file stands behind it mostly. */
+  if (command->ended && !command->exit_sent && command->outputs[which].owed == 0) transfer(command, which);
+  arm(command);
+  ending_advance(command);
+}
+
+void outputs_resume(struct command *command) {
+  arm(command);
+}
+
+void outputs_settle(struct command *command) {
+  for (int i = 0; i < 2; i++) {
+    struct output *output = &command->outputs[i];
+    if (output->eof) continue;
+    int standing = 0;
+    if (ioctl(output->fd, FIONREAD, &standing) < 0) {
+      give_up(output);
+      continue;
+    }
+    output->owed = (uint64_t)standing;
+    while (output->owed > 0 && transfer(command, i)) continue;
+    /* Once more for the end of file, so that an ordinary command needs no frame after its EXIT. */
+    if (output->owed == 0) transfer(command, i);
+  }
+}

@@ -1,0 +1,16 @@
+/* Pumping the commands' outputs to the broker, within their credit. */
+#ifndef SUBSTRATE_RUN_OUTPUTS_H
+#define SUBSTRATE_RUN_OUTPUTS_H
+
+#include "lib/commands.h"
+
+/* Begins to watch both pipes of a command. */
+void outputs_watch(struct command *command);
+/* One read of one pipe; `which` 0 is stdout. Follows with EXIT or CLOSED when they are due. */
+void outputs_pump(struct command *command, int which);
+/* More credit, or (after command->discard was set) none needed any more. */
+void outputs_resume(struct command *command);
+/* Notes what stands in the pipes now and sends as much of it as the credit allows. */
+void outputs_settle(struct command *command);
+
+#endif

@@ -1,0 +1,174 @@
+#define _GNU_SOURCE
+#include "run/runner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "seccomp/filter.h"
+#include "lib/frames.h"
+#include "lib/jobs.h"
+#include "outer/limits.h"
+#include "run/program.h"
+#include "run/clone3.h"
+
+#define STACK_SIZE (64 * 1024)
+/* What an ordinary job touches of the buffers, in pages. */
+#define WARM_PAGES 3
+#define PAGE 4096
+
+static struct {
+  struct order order;
+  uint8_t payload[JOB_INLINE];
+} job;
+
+static _Alignas(64) char stack[STACK_SIZE];
+static struct runner runner;
+static int channel_fd;
+static int output_fds[2];
+static int watch_fd; /* becomes readable (end of file) when the runner has closed its end by execve */
+static int running_fd; /* that end */
+static void *mapping = MAP_FAILED;
+static size_t mapping_length;
+
+static void give_up(const char *step, const char *path, int error) {
+  runner.step = step;
+  runner.path = path;
+  runner.error = error;
+  _exit(127);
+}
+
+/* The payload of a large job, in this memory. */
+static uint8_t *map_payload(int fd, size_t length) {
+  mapping = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+  if (mapping == MAP_FAILED) give_up("mmap", "", errno);
+  mapping_length = length;
+  return mapping;
+}
+
+/* Its number is fixed, and what stood there is moved if it is still needed: of all that is open in here by now, only the
+   pipe that tells the leader of execve. 0, or -1 with errno. */
+static int place_memory_file(int fd) {
+  if (running_fd == FRAME_MEMORY_FILE_FD && fcntl(running_fd, F_DUPFD_CLOEXEC, FRAME_MEMORY_FILE_FD + 1) < 0) return -1;
+  return fd == FRAME_MEMORY_FILE_FD ? fcntl(fd, F_SETFD, 0) : dup2(fd, FRAME_MEMORY_FILE_FD);
+}
+
+/* The copy here is closed before the program runs: while any copy is open a call waits for an answer, and PID 1's death
+   must end that. */
+static int hand_over(int listener) {
+  struct report report = {.kind = REPORT_LISTENER};
+  if (job_send(channel_fd, &report, sizeof report, NULL, 0, &listener, listener >= 0 ? 1 : 0, 0) < 0) return -1;
+  return listener >= 0 ? close(listener) : 0;
+}
+
+/* The descriptors are a copy of the leader's, so this changes nothing for it. */
+static void prepare(void) {
+  if (setsid() < 0) _exit(1);
+  /* Everything is close-on-exec anyway; this holds when something one day is not. */
+  if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) < 0) _exit(1);
+  for (int i = 0; i < 2; i++) {
+    if (dup2(output_fds[i], STDOUT_FILENO + i) < 0) _exit(1);
+  }
+  int listener;
+  if (filter_load_command(&listener) < 0) _exit(1);
+  /* Under our own bound on descriptors: commands keep to a lower one, so that those they leave on their way (SCM_RIGHTS
+     counts per user) never stand in the way of this one. */
+  if (filter_listens() && hand_over(listener) < 0) _exit(1);
+  if (limits_enter_command() < 0) _exit(1);
+}
+
+static void forget_signals(void) {
+  const struct timespec at_once = {0, 0};
+  sigset_t all;
+  sigfillset(&all);
+  while (sigtimedwait(&all, NULL, &at_once) > 0) continue;
+}
+
+/* No allocation, no lock, no buffered output: the leader has the same memory, errno included. It waits in
+   poll(2) and writes nothing of what is used here until execve gave us memory of our own. */
+static int run(void) {
+  struct program program;
+  int fds[JOB_FDS];
+  int count = 0;
+  sigset_t none;
+  prepare();
+  ssize_t length = job_receive(channel_fd, &job, sizeof job, fds, &count, 0);
+  if (length < (ssize_t)sizeof job.order || job.order.kind != ORDER_RUN) _exit(0);
+  runner.received = true;
+  runner.keep = job.order.keep != 0;
+  int input = job.order.input != 0;
+  int memory = job.order.memory_file != 0;
+  int large = job.order.payload_in_file != 0;
+  if (count != input + memory + large || (!large && job.order.length != (size_t)length - sizeof job.order)) {
+    give_up("receive", "", EPROTO);
+  }
+  uint8_t *payload = large ? map_payload(fds[input + memory], job.order.length) : job.payload;
+  if (program_unpack(payload, job.order.length, &program) < 0) give_up("unpack", "", errno);
+  program.asked = job.order.asked != 0;
+  if (input && dup2(fds[0], STDIN_FILENO) < 0) give_up("stdin", "", errno);
+  if (memory && place_memory_file(fds[input]) < 0) give_up("memory file", "", errno);
+  if (chdir(program.cwd) < 0) give_up("chdir", program.cwd, errno);
+  /* What was sent while we waited (kill -TERM -1 of another command) is not for this command. */
+  forget_signals();
+  sigemptyset(&none);
+  if (sigprocmask(SIG_SETMASK, &none, NULL) < 0) give_up("sigprocmask", "", errno);
+  give_up("execve", program.argv[0], program_execute(&program));
+  return 0;
+}
+
+/* Faults of pages shared with the forker, paid for before the job comes. */
+static void warm(void) {
+  volatile uint8_t *buffer = (volatile uint8_t *)&job;
+  volatile char *top = stack + sizeof stack;
+  program_warm();
+  for (int i = 0; i < WARM_PAGES; i++) {
+    buffer[i * PAGE] = 0;
+    top[-1 - i * PAGE] = 0;
+  }
+}
+
+pid_t runner_start(int channel, const int outputs[2], int group) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) < 0) return -1;
+  channel_fd = channel;
+  watch_fd = ends[0];
+  running_fd = ends[1];
+  output_fds[0] = outputs[0];
+  output_fds[1] = outputs[1];
+  warm();
+  pid_t pid = clone3_sharing_memory(run, stack, sizeof stack, group);
+  if (pid < 0) {
+    int error = errno;
+    close(ends[0]);
+    close(ends[1]);
+    errno = error;
+    return -1;
+  }
+  close(ends[1]);
+  return pid;
+}
+
+/* The runner's errno is this one, and only a call that fails writes it. So nothing is called here that can
+   fail while the runner lives: no read of what is not there, no signal to what is reaped. */
+const struct runner *runner_wait(pid_t pid, int signals) {
+  struct pollfd sources[2] = {{.fd = watch_fd, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+  struct signalfd_siginfo info;
+  siginfo_t state;
+  while (poll(sources, 2, -1) >= 0 && sources[0].revents == 0) {
+    /* Stopped from inside (kill -STOP -1 of another command): it must be able to take its job. */
+    if ((sources[1].revents & POLLIN) == 0 || read(signals, &info, sizeof info) < 0) continue;
+    if (waitid(P_PID, (id_t)pid, &state, WSTOPPED | WNOHANG) == 0 && state.si_pid == pid) kill(pid, SIGCONT);
+  }
+  close(watch_fd);
+  if (mapping != MAP_FAILED && runner.step == NULL) munmap(mapping, mapping_length);
+  return &runner;
+}

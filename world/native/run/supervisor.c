@@ -1,0 +1,258 @@
+#define _GNU_SOURCE
+#include "run/supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "deny/calls_in_progress.h"
+#include "lib/channel.h"
+#include "run/children.h"
+#include "deny/closings.h"
+#include "lib/commands.h"
+#include "lib/credentials.h"
+#include "deny/denials.h"
+#include "deny/denied_names.h"
+#include "notify/connects/dial_calls.h"
+#include "notify/connects/dials.h"
+#include "run/endings.h"
+#include "lib/failure.h"
+#include "lib/fields.h"
+#include "lib/frames.h"
+#include "run/group.h"
+#include "seccomp/guard.h"
+#include "run/input.h"
+#include "mount/kept_writes.h"
+#include "run/last_look.h"
+#include "notify/starts/lineage.h"
+#include "notify/listener.h"
+#include "notify/starts/pidfds.h"
+#include "mount/mounts.h"
+#include "outer/namespaces.h"
+#include "run/outputs.h"
+#include "notify/connects/own_sockets.h"
+#include "notify/writes/lookups.h"
+#include "run/requests.h"
+#include "seals/replacements.h"
+#include "mount/spines.h"
+#include "telemetry/telemetry.h"
+#include "notify/starts/pending.h"
+#include "mount/veil_names.h"
+#include "lib/watch.h"
+
+/* "pid_max=" and a number of 64 bits. */
+#define LIMIT_MAX 32
+/* How soon to look again for a stray that has not died yet. */
+#define STRAYS_RETRY_MS 20
+
+static int signal_fd;
+static bool waiting; /* an EXEC waits for a leader */
+static bool deaf;    /* the channel is not listened to: the buffer is full and nothing can be served */
+static uint32_t heard; /* the events of the channel that are waited for */
+
+/* The world ends with its outer process, which may be gone already. */
+static void follow_outer(int alive) {
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail_world("pdeathsig", "", errno);
+  struct pollfd state = {.fd = alive, .events = POLLIN};
+  if (poll(&state, 1, 0) != 0) _exit(1);
+  close(alive);
+}
+
+/* What the host calls us, as its own procfs has it; 0 when that cannot be read. */
+static uint64_t host_pid(const struct stage *stage) {
+  char text[32] = "";
+  ssize_t length = readlinkat(stage->host, "proc/self", text, sizeof text - 1);
+  return length > 0 ? strtoull(text, NULL, 10) : 0;
+}
+
+static void open_signals(void) {
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  signal_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signal_fd < 0) fail_world("signalfd", "", errno);
+}
+
+/* Each command takes some. Commands keep the old limit: the forker was started with it. */
+static void raise_descriptor_limit(bool reports) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) < 0) fail_world("rlimit", "", errno);
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) < 0) fail_world("rlimit", "", errno);
+  uint64_t taken = pidfds_fit(limit.rlim_cur) + veil_names_fit(limit.rlim_cur) + dials_fit(limit.rlim_cur) + denials_descriptors() +
+                   kept_writes_descriptors();
+  commands_fit(limit.rlim_cur > taken ? limit.rlim_cur - taken : 0, groups_descriptors() + (reports ? 1 : 0));
+}
+
+static void send_ready(const struct setup *setup, uint64_t pid, uint64_t pid_max) {
+  char text[LIMIT_MAX];
+  uint8_t payload[6 * (FIELD_HEADER_SIZE + 8) + FIELD_HEADER_SIZE + LIMIT_MAX];
+  struct field_writer writer = {.data = payload, .capacity = sizeof payload};
+  field_put_u64(&writer, TAG_NAMESPACES, setup->namespaces);
+  field_put_u64(&writer, TAG_PID, pid);
+  field_put_u64(&writer, TAG_DENIED, denials_count());
+  field_put_u64(&writer, TAG_UNWATCHED, names_unwatched());
+  field_put_u64(&writer, TAG_UNREFRESHED, veil_names_kept());
+  if (children_gated()) field_put_u64(&writer, TAG_GATED, 1);
+  int length = snprintf(text, sizeof text, "pid_max=%llu", (unsigned long long)pid_max);
+  if (pid_max != 0) field_put(&writer, TAG_LIMIT, text, (size_t)length);
+  channel_send(FRAME_READY, 0, payload, writer.length);
+}
+
+/* Everything that is paid once per world. Returns the procfs that only PID 1 and the leaders reach. */
+static int build(const struct setup *setup, int null) {
+  struct stage stage;
+  sigset_t all;
+  sigfillset(&all);
+  if (sigprocmask(SIG_SETMASK, &all, NULL) < 0) fail_world("signal mask", "", errno);
+  /* Out of the broker's session: a Ctrl-C at its terminal is its own business. */
+  if (setsid() < 0) fail_world("setsid", "", errno);
+  umask(0);
+  mounts_stage(&stage);
+  namespaces_prepare(setup, stage.proc);
+  uint64_t pid_max = limits_set_pid_max(stage.proc, &setup->limits);
+  mounts_apply(&stage, setup);
+  uint64_t pid = host_pid(&stage);
+  mounts_finish(&stage);
+  /* The plan was read where the frame stands, until here. */
+  channel_release();
+  if (faccessat(stage.proc, "1/task/1/children", R_OK, 0) < 0) fail_world("procfs", "children", errno);
+  children_start(stage.proc, null);
+  /* The forker has no copy of what the guard opens. */
+  names_start();
+  veil_names_start();
+  spines_start();
+  kept_writes_start();
+  if (names_guarded() || veil_names_any() || spines_any()) credentials_drop_but_mount();
+  else credentials_drop();
+  groups_open(&setup->limits);
+  lookups_open(stage.proc, setup->project);
+  own_sockets_open();
+  dial_calls_open();
+  raise_descriptor_limit(setup->reports == 1);
+  close(null);
+  open_signals();
+  watch_open();
+  heard = EPOLLIN | EPOLLRDHUP;
+  watch_add(CHANNEL_FD, heard, SOURCE_CHANNEL, 0);
+  watch_add(signal_fd, EPOLLIN, SOURCE_CHILDREN, 0);
+  listener_watch();
+  children_watch();
+  /* With a guard (log mode) mounts and more are let through, and names come by calls that nobody is told of. */
+  calls_open(stage.proc, names_guarded() && setup->project != NULL && children_gated() && !guard_kept());
+  names_listen();
+  last_look_arm();
+  send_ready(setup, pid, pid_max);
+  channel_be_patient(true);
+  return stage.proc;
+}
+
+static void serve(int proc) {
+  waiting = !requests_serve(proc);
+  deaf = false;
+}
+
+/* After each change of what is waited for. */
+static void watch_channel(void) {
+  uint32_t events = (deaf ? 0 : EPOLLIN | EPOLLRDHUP) | (channel_has_backlog() ? EPOLLOUT : 0);
+  if (events != heard) watch_change(CHANNEL_FD, events, SOURCE_CHANNEL, 0);
+  heard = events;
+}
+
+static void on_channel(int proc, uint32_t events) {
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0) _exit(0);
+  if ((events & EPOLLOUT) != 0) channel_send_backlog();
+  if ((events & (EPOLLIN | EPOLLRDHUP)) == 0) return;
+  bool received = channel_receive(false);
+  if (!waiting) {
+    serve(proc);
+  } else if (!received) {
+    /* Level-triggered, a full buffer would spin; a hang-up is reported even so. */
+    deaf = true;
+  }
+}
+
+static void on_forker(int proc) {
+  int error = children_take_birth();
+  if (error != 0 && waiting) requests_fail_waiting(error);
+  if (waiting) serve(proc);
+}
+
+static void on_signal(void) {
+  struct signalfd_siginfo info;
+  if (read(signal_fd, &info, sizeof info) < 0 && errno != EAGAIN) fail_world("signalfd", "", errno);
+  children_reap();
+}
+
+static void on_command(const struct event *event) {
+  struct command *command = command_find(event->id);
+  if (command == NULL) return;
+  if (event->source == SOURCE_LEADER) ending_receive(command);
+  else if (event->source == SOURCE_STDIN) input_pump(command);
+  else outputs_pump(command, event->source == SOURCE_STDOUT ? 0 : 1);
+}
+
+static void handle(int proc, const struct event *event) {
+  switch (event->source) {
+    case SOURCE_CHANNEL:
+      return on_channel(proc, event->events);
+    case SOURCE_CHILDREN:
+      return on_signal();
+    case SOURCE_FORKER:
+      return on_forker(proc);
+    case SOURCE_NAMES:
+      return names_hear();
+    case SOURCE_PIDFD:
+      return lineage_hear(event->id);
+    case SOURCE_LISTENER:
+      return children_listen((pid_t)event->id, event->events);
+    case SOURCE_IDLE:
+      return leader_hear();
+    case SOURCE_DIAL:
+      return dials_hear(event->id);
+    case SOURCE_REPORTS:
+      return telemetry_hear(event->id);
+    case SOURCE_STDIN:
+    case SOURCE_STDOUT:
+    case SOURCE_STDERR:
+    case SOURCE_LEADER:
+      return on_command(event);
+  }
+}
+
+/* Of two timeouts; -1 is never. */
+static int64_t sooner(int64_t one, int64_t other) {
+  if (one < 0 || other < 0) return one < 0 ? other : one;
+  return one < other ? one : other;
+}
+
+/* In microseconds. */
+static int64_t next_timeout(int proc) {
+  int deadline = requests_check_deadlines(proc);
+  int strays = children_end_strays() ? STRAYS_RETRY_MS : -1;
+  endings_release();
+  int64_t programs = sooner(pending_check_deadlines(), sooner(lineage_flush_old(), telemetry_flush_old()));
+  int64_t ms = sooner(sooner(sooner(deadline, strays), programs), sooner(sooner(names_check_idle(), closings_check()), sooner(veil_names_rest(), sooner(dials_retry(), replacements_check_deadlines()))));
+  return sooner(ms < 0 ? -1 : 1000 * ms, names_next_look_us());
+}
+
+void supervisor_run(const struct setup *setup, int alive, int null) {
+  follow_outer(alive);
+  int proc = build(setup, null);
+  for (;;) {
+    struct event events[EVENTS_MAX];
+    int64_t timeout = next_timeout(proc);
+    watch_channel();
+    int count = watch_wait(events, timeout);
+    for (int i = 0; i < count; i++) handle(proc, &events[i]);
+  }
+}

@@ -1,0 +1,298 @@
+#define _GNU_SOURCE
+#include "seals/brought.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/callers.h"
+#include "deny/calls_in_progress.h"
+#include "lib/channel.h"
+#include "deny/closings.h"
+#include "lib/credentials.h"
+#include "deny/denials.h"
+#include "deny/denied_names.h"
+#include "lib/failure.h"
+#include "lib/fields.h"
+#include "lib/frames.h"
+#include "seals/fresh_copies.h"
+#include "deny/late_names.h"
+#include "deny/rules.h"
+#include "deny/scan.h"
+#include "deny/zones.h"
+
+/* More can be kept from nobody that lives on, so such a world ends. */
+#define FOLDERS_MAX 4096
+/* Of one repository: a submodule has two. */
+#define NAMES_MAX 512
+/* For one SETTLE. A call takes microseconds; a task that computes after its last one looks as if it were in it still. */
+#define PATIENCE_US 20000
+#define LOOK_US 100
+
+/* Settings are replaced a few times in some milliseconds. */
+#define SEAL_TRIES 3
+
+struct name {
+  char *path;
+  unsigned denies;
+};
+
+static char *folders[FOLDERS_MAX];
+static int count;
+static bool more; /* turned up than there was room for */
+
+/* What is sealed in one folder, while it is looked through. */
+static struct name names[NAMES_MAX];
+static int name_count;
+static bool too_many;
+
+static void tell(const char *folder) {
+  uint8_t payload[FIELD_HEADER_SIZE + PATH_MAX];
+  struct field_writer writer = {.data = payload, .capacity = sizeof payload};
+  field_put_string(&writer, TAG_PATH, folder);
+  channel_send(FRAME_BROUGHT, 0, payload, writer.length);
+}
+
+static bool is_gone(const char *folder) {
+  struct stat status;
+  int fd = denial_open(folder, O_PATH | O_NOFOLLOW);
+  bool gone = fd < 0 || fstat(fd, &status) < 0 || !S_ISDIR(status.st_mode);
+  if (fd >= 0) close(fd);
+  return gone;
+}
+
+static void drop(int at) {
+  free(folders[at]);
+  folders[at] = folders[--count];
+}
+
+/* A test suite makes thousands, and removes them. */
+static void drop_gone(void) {
+  for (int at = count - 1; at >= 0; at--) {
+    if (is_gone(folders[at])) drop(at);
+  }
+}
+
+static int find(const char *folder) {
+  for (int i = 0; i < count; i++) {
+    if (strcmp(folders[i], folder) == 0) return i;
+  }
+  return -1;
+}
+
+bool brought_waits(const char *folder) {
+  return find(folder) >= 0;
+}
+
+void brought_add(const char *folder) {
+  if (find(folder) >= 0) return;
+  if (!late_commands_run()) tell(folder);
+  if (count == FOLDERS_MAX && !more) drop_gone();
+  char *copy = count < FOLDERS_MAX ? strdup(folder) : NULL;
+  if (copy == NULL) more = true;
+  else folders[count++] = copy;
+}
+
+static bool on_entered(int folder, const char *path, const struct places *places) {
+  (void)folder, (void)path, (void)places;
+  return true;
+}
+
+static bool on_found(const char *path, unsigned denies) {
+  denies &= ~DENY_REPOSITORY;
+  if ((denies & DENY_SEAL) == 0 || (denies & ~DENY_OF_SEALS) != 0 || denial_holds(path)) return true;
+  char *copy = name_count < NAMES_MAX ? strdup(path) : NULL;
+  if (copy == NULL) too_many = true;
+  else names[name_count++] = (struct name){copy, denies};
+  return !too_many;
+}
+
+static void forget_names(void) {
+  for (int i = 0; i < name_count; i++) free(names[i].path);
+  name_count = 0;
+}
+
+/* PID 1 answers no call while it is here, so whatever could open the folder again was let go on before. */
+static void wait_for_calls(int *left_us) {
+  const struct timespec pause = {.tv_nsec = LOOK_US * 1000};
+  names_hear();
+  while (calls_may_be_in_progress() && *left_us > 0) {
+    nanosleep(&pause, NULL);
+    *left_us -= LOOK_US;
+    names_hear();
+  }
+}
+
+static int set_mode(int folder, mode_t mode) {
+  char link[32];
+  snprintf(link, sizeof link, "self/fd/%d", folder);
+  return fchmodat(callers_proc, link, mode & 07777, 0) < 0 ? errno : 0;
+}
+
+/* The names from `first` on that lie in the same folder. */
+static int count_beside(int first, size_t folder_length) {
+  int last = first;
+  while (last < name_count && strncmp(names[last].path, names[first].path, folder_length + 1) == 0 &&
+         strchr(names[last].path + folder_length + 1, '/') == NULL)
+    last++;
+  return last - first;
+}
+
+/* A second name would be written by a later command. */
+static bool may_stay(int folder, int first, int number) {
+  bool may = names_nobody_runs();
+  for (int i = first; may && i < first + number; i++) may = fresh_is_whole(folder, strrchr(names[i].path, '/') + 1);
+  return may;
+}
+
+/* Whoever makes the repository may take a name away again, or replace it meanwhile. */
+static int seal_as_it_is(int folder, const struct name *name) {
+  struct stat status;
+  for (int tried = 0; tried < SEAL_TRIES; tried++) {
+    if (denial_settle(name->path, name->denies)) return 0;
+    if (fstatat(folder, strrchr(name->path, '/') + 1, &status, AT_SYMLINK_NOFOLLOW) < 0) return 0;
+  }
+  return EAGAIN;
+}
+
+static int seal_as_they_are(int folder, int first, int number) {
+  int error = 0;
+  for (int i = first; error == 0 && i < first + number; i++) error = seal_as_it_is(folder, &names[i]);
+  return error;
+}
+
+static int seal_all(int folder, int first, int number) {
+  int error = 0;
+  for (int i = first; error == 0 && i < first + number; i++) {
+    error = fresh_replace(folder, strrchr(names[i].path, '/') + 1);
+    /* It went by itself. */
+    if (error == ENOENT) error = 0;
+    else if (error == 0 && !denial_settle(names[i].path, names[i].denies)) error = EAGAIN;
+  }
+  return error;
+}
+
+/* Names in one folder of the git folder `whole`. 0, or why they are not sealed. */
+static int settle_beside(const char *whole, int first, int number, int *patience) {
+  char path[PATH_MAX];
+  struct stat before, after;
+  snprintf(path, sizeof path, "%.*s", (int)(strrchr(names[first].path, '/') - names[first].path), names[first].path);
+  int folder = denial_open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  if (folder < 0) return errno;
+  if (may_stay(folder, first, number)) {
+    int failed = seal_as_they_are(folder, first, number);
+    close(folder);
+    return failed;
+  }
+  /* No copy can be put into what is read-only. */
+  closing_end(whole);
+  /* Before the mode is taken away: a call that was let go on is carried out as it would have been. */
+  wait_for_calls(patience);
+  int error = fstat(folder, &before) < 0 ? errno : set_mode(folder, 0);
+  if (error == 0) {
+    credentials_raise();
+    error = seal_all(folder, first, number);
+    if (error == 0 && (fstat(folder, &after) < 0 || (after.st_mode & 07777) != 0)) error = EBUSY;
+    int opened = set_mode(folder, before.st_mode);
+    if (error == 0) error = opened;
+  }
+  close(folder);
+  return error;
+}
+
+static bool is_git_folder(const char *folder) {
+  size_t length = strlen(folder);
+  return length >= 4 && strcmp(folder + length - 4, ".git") == 0;
+}
+
+/* 0, or an errno: nobody may trust what is in that folder. */
+static int settle(const char *folder, struct field_writer *writer, int *patience) {
+  unsigned denied;
+  int error = 0;
+  const struct places *places = places_at(folder, DENY_IN_ZONES, &denied);
+  const struct scan scan = {.root = denials_root(), .enter = on_entered, .found = on_found};
+  too_many = false;
+  if (places != NULL) scan_below(&scan, folder, places);
+  if (too_many) error = E2BIG;
+  /* From now on what it lacks is no command's to make. Before the seals: the mount would hide
+     those that were there, and git's settings could not be changed any more (denial_under). */
+  if (error == 0 && is_git_folder(folder) && names_nobody_runs() && !closing_is_over(folder))
+    closing_begin(zone_of(folder)->path, folder);
+  for (int at = 0; error == 0 && at < name_count;) {
+    size_t length = (size_t)(strrchr(names[at].path, '/') - names[at].path);
+    int number = count_beside(at, length);
+    error = settle_beside(folder, at, number, patience);
+    at += number;
+  }
+  if (error == 0 && (name_count > 0 || is_git_folder(folder))) denial_remember(folder);
+  for (int i = 0; error == 0 && i < name_count; i++) field_put_string(writer, TAG_PATH, names[i].path);
+  forget_names();
+  return error;
+}
+
+/* Whether SETTLE names this folder. The fields of the frame are parsed again for each folder: a frame has few. */
+static bool is_named(const struct frame *frame, const char *folder) {
+  struct field_reader reader = {frame->payload, frame->payload + frame->length};
+  struct field field;
+  int got;
+  bool named = false;
+  while ((got = field_next(&reader, &field)) > 0) {
+    if (field.tag != TAG_PATH || !field_is_string(&field, 1)) fail_protocol("SETTLE: bad field");
+    named |= field.length == strlen(folder) && memcmp(field.data, folder, field.length) == 0;
+  }
+  if (got < 0) fail_protocol("SETTLE: malformed");
+  return named;
+}
+
+/* Each is told whole, or is not sealed as far as the broker knows. */
+static void settle_and_tell(const char *folder, struct field_writer *writer, int *patience) {
+  size_t begun = writer->length;
+  credentials_raise();
+  int error = is_gone(folder) ? 0 : settle(folder, writer, patience);
+  credentials_lower();
+  if (error == 0 && !writer->full) return;
+  writer->length = begun;
+  writer->full = false;
+  field_put_string(writer, TAG_TARGET, folder);
+  field_put_u64(writer, TAG_ERRNO, (uint64_t)(error == 0 ? E2BIG : error));
+}
+
+/* Git folders in unwatched folders: inotify says nothing of them, and the broker names them in SETTLE. */
+static void settle_named(const struct frame *frame, struct field_writer *writer, int *patience) {
+  struct field_reader reader = {frame->payload, frame->payload + frame->length};
+  struct field field;
+  char folder[PATH_MAX];
+  while (field_next(&reader, &field) > 0) {
+    if (field.length >= sizeof folder) continue;
+    memcpy(folder, field.data, field.length);
+    folder[field.length] = 0;
+    if (folder[0] == '/' && zone_of(folder) != NULL && !denial_known(folder)) settle_and_tell(folder, writer, patience);
+  }
+}
+
+void brought_settle(const struct frame *frame) {
+  static uint8_t payload[FRAME_MAX_SETTLED];
+  struct field_writer writer = {.data = payload, .capacity = sizeof payload};
+  int patience = PATIENCE_US;
+  (void)is_named(frame, "");
+  if (names_guarded()) names_look();
+  bool all = !late_commands_run();
+  for (int at = 0; at < count;) {
+    if (!all && !is_named(frame, folders[at])) {
+      at++;
+      continue;
+    }
+    settle_and_tell(folders[at], &writer, &patience);
+    drop(at);
+  }
+  if (more) fail_world("denied names", "more repositories than can be sealed were made", E2BIG);
+  if (names_guarded()) settle_named(frame, &writer, &patience);
+  channel_send(FRAME_SETTLED, frame->id, payload, writer.length);
+}
